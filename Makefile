@@ -1,0 +1,61 @@
+# Everything that a bare clone needs: Python 3.11 or newer, a C++ compiler, make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# No __pycache__ beside the sources: making one would look like a change to them.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# An editable install knows the files there were: it is renewed when native code changes or a
+# Python file comes or goes (its folder's time changes), which takes seconds.
+SOURCES := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/native/src/*) \
+  $(shell find src/taxarbor -type d -not -name __pycache__)
+
+.PHONY: demo test check check-long bench docs-tables clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo        fit the bundled data, print the tree, write demo.html"
+	@echo "make test        format, lint, types, layers and the whole test suite"
+	@echo "make check-long  the checks that take minutes"
+	@echo "make bench       the speed table, docs/speed.md"
+	@echo "make clean       remove .venv and build products"
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "taxarbor needs Python 3.11 or newer; '$(PYTHON)' was not found. Install it, or say where it is: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "taxarbor needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Say where a newer one is: make PYTHON=/path/to/python3"; exit 1; }
+	@command -v "$${CXX:-c++}" >/dev/null 2>&1 || { echo "taxarbor needs a C++17 compiler; '$${CXX:-c++}' was not found. Install g++ or clang++, or say where it is: make CXX=/path/to/g++"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' cannot make virtual environments. Install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV): a minute or two, once."
+	$(PIP) install -c constraints.txt pip
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.python $(SOURCES)
+	$(PIP) install -c constraints.txt --group build
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[all]"
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.built pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt --group test
+	@touch $@
+
+demo: $(VENV)/.built
+	$(BIN)/python examples/demo.py
+
+check: $(VENV)/.tested
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+check-long: check
+	$(BIN)/python -m pytest -m "long or not long" -n 2
+
+bench: $(VENV)/.tested
+	$(BIN)/python benchmarks/speed.py --write docs/speed.md
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html

@@ -1,0 +1,44 @@
+"""Names for arrays, and what a solver says about its work."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+class Status(StrEnum):
+    """How a solver stopped."""
+
+    CONVERGED = "converged"
+    """The optimality condition holds to the tolerance asked for."""
+    ITERATION_LIMIT = "iteration_limit"
+    """The iteration limit came first."""
+    STALLED = "stalled"
+    """No step lowers the objective at this precision: as good as converged, but unproven."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveInfo:
+    """What it took to solve one node.
+
+    Attributes
+    ----------
+    status : Status
+        How the solver stopped.
+    n_iter : int
+        Alternations between labels and weights on all rows of the node.
+    n_passes : float
+        Sweeps over the node's rows, those over a part of them counted in part.
+    trace : tuple of float
+        The objective after each alternation; it never rises.
+    """
+
+    status: Status
+    n_iter: int
+    n_passes: float
+    trace: tuple[float, ...] = field(repr=False)

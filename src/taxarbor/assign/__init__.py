@@ -1,0 +1,10 @@
+"""Balanced assignment: every row to one cluster, every cluster within its size bounds.
+
+Knows nothing of margins: costs come in, labels of least total cost go out. The derivation
+stands in the README beside this file.
+"""
+
+from taxarbor.assign._bounds import size_bounds
+from taxarbor.assign._flow import assign_balanced, assign_two
+
+__all__ = ["assign_balanced", "assign_two", "size_bounds"]

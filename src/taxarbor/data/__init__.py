@@ -1,0 +1,25 @@
+"""Data in: checks, what ships with the package, generators."""
+
+from taxarbor.data._bundled import Bundle, load_animals
+from taxarbor.data._synthetic import PlantedTree, make_planted_tree
+from taxarbor.data._validate import (
+    check_balance,
+    check_choice,
+    check_count,
+    check_new_rows,
+    check_strength,
+    check_training_rows,
+)
+
+__all__ = [
+    "Bundle",
+    "PlantedTree",
+    "check_balance",
+    "check_choice",
+    "check_count",
+    "check_new_rows",
+    "check_strength",
+    "check_training_rows",
+    "load_animals",
+    "make_planted_tree",
+]

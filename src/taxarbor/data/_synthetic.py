@@ -1,0 +1,91 @@
+"""Made-up data whose hierarchy is known."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from taxarbor._types import Array, IndexArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantedTree:
+    """Rows drawn from a planted tree.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        The rows.
+    labels : array of shape (n_rows,)
+        The planted leaf of each row, numbered from left to right.
+    features : tuple of arrays
+        Per level, from the root down, the features that tell siblings apart there.
+    """
+
+    X: Array
+    labels: IndexArray
+    features: tuple[IndexArray, ...]
+
+
+def make_planted_tree(
+    n_rows: int = 1000,
+    *,
+    depth: int = 3,
+    branching: int = 2,
+    n_features_per_level: int = 4,
+    n_noise_features: int = 8,
+    separation: float = 6.0,
+    random_state: int = 0,
+) -> PlantedTree:
+    """Draw rows from a complete tree in which each level has features of its own.
+
+    At each level, a child's rows are shifted by ``separation`` on the level's features, in a
+    direction of its own; noise has variance 1. Shifts halve from level to level, so that the
+    tree has an order; leaves have equal sizes.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    depth, branching : int
+        Shape of the tree: it has ``branching ** depth`` leaves.
+    n_features_per_level, n_noise_features : int
+        Features that matter at one level, and that matter nowhere.
+    separation : float
+        Size of the shifts at the lowest level, in standard deviations of the noise.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    PlantedTree
+
+    Examples
+    --------
+    >>> planted = make_planted_tree(100, depth=2)
+    >>> planted.X.shape, len(set(planted.labels))
+    ((100, 16), 4)
+    """
+    rng = np.random.default_rng(random_state)
+    n_leaves = branching**depth
+    labels = rng.permutation(np.arange(n_rows) * n_leaves // n_rows)
+    X = rng.standard_normal((n_rows, depth * n_features_per_level + n_noise_features))
+    features = []
+    for level in range(depth):
+        own = np.arange(n_features_per_level) + level * n_features_per_level
+        child = labels // branching ** (depth - 1 - level) % branching
+        shift = separation * 2.0 ** (depth - 1 - level)
+        X[:, own] += shift * _directions(branching, n_features_per_level)[child]
+        features.append(own)
+    return PlantedTree(X, labels, tuple(features))
+
+
+def _directions(n_children: int, n_features: int) -> Array:
+    """Return unit vectors that are far from each other."""
+    if n_children == 2:
+        signs = np.array([[1.0] * n_features, [-1.0] * n_features])
+        return np.asarray(signs / np.sqrt(n_features))
+    angles = 2.0 * np.pi * np.outer(np.arange(n_children) / n_children, np.ones(n_features))
+    phase = np.pi * (np.arange(n_features) % 2) / 2.0
+    return np.asarray(np.cos(angles - phase) / np.sqrt(n_features / 2.0))

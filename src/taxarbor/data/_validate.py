@@ -1,0 +1,113 @@
+"""The only place where what a user passes in is checked and cast."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from taxarbor.rows import Rows, as_rows
+
+RANGE = {"float32": (1e-15, 1e15), "float64": (1e-140, 1e140)}
+"""Within which the data may vary: their squares must be representable."""
+
+
+def check_training_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
+    """Return a user's training data as rows, or raise ValueError or TypeError saying why not.
+
+    Sets ``n_features_in_`` and ``feature_names_in_`` on the estimator.
+    """
+    checked = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_min_samples=2,
+    )
+    rows = as_rows(_canonical(checked), n_threads=effective_n_jobs(n_jobs))
+    _check_range(rows)
+    return rows
+
+
+def check_new_rows(estimator: Any, X: Any) -> Any:
+    """Return new data as an array, after comparing it with what the estimator was fitted on."""
+    return _canonical(
+        validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=False,
+        )
+    )
+
+
+def check_count(name: str, value: Any, *, least: int) -> int:
+    """Return an integer parameter that is at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def check_strength(name: str, value: Any) -> float:
+    """Return a non-negative, finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not 0.0 <= number < math.inf:
+        raise ValueError(f"{name} must be finite and not negative, got {value}")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}"
+        )
+
+
+def check_balance(value: Any, n_children: int) -> tuple[float, float]:
+    """Return the least and greatest size of a child, as multiples of an equal share."""
+    if value is None:
+        return 0.0, float(n_children)
+    if isinstance(value, tuple | list) and len(value) == 2:
+        low, high = (check_strength("balance", part) for part in value)
+    else:
+        low = check_strength("balance", value)
+        high = 2.0 - low
+    if not low <= 1.0 <= high:
+        raise ValueError(
+            "balance must be a number between 0 and 1, or a pair (low, high) with "
+            f"low <= 1 <= high, as multiples of an equal share; got {value!r}"
+        )
+    return low, high
+
+
+def _canonical(X: Any) -> Any:
+    """Give a sparse matrix one entry per cell, in order, without touching the user's."""
+    if not issparse(X):
+        return X
+    sparse: Any = X
+    if not sparse.has_canonical_format:
+        sparse = sparse.copy()
+        sparse.sum_duplicates()
+    return sparse
+
+
+def _check_range(rows: Rows) -> None:
+    spread = float(rows.spread().max(initial=0.0))
+    low, high = RANGE[rows.dtype.name]
+    if spread != 0.0 and not low <= spread <= high:
+        factor = 10.0 ** -math.floor(math.log10(min(spread, 1e300)))
+        raise ValueError(
+            f"X varies by about {spread:.1e}, and squares of such numbers do not fit in "
+            f"{rows.dtype.name}; multiply X by {factor:.0e} first"
+        )

@@ -1,0 +1,139 @@
+"""Flat maximum-margin clustering: one split into all clusters."""
+
+from typing import Any, Literal, Self
+
+from taxarbor.data import (
+    check_balance,
+    check_choice,
+    check_count,
+    check_strength,
+    check_training_rows,
+)
+from taxarbor.estimators._base import SOLVERS, UNITS, HierarchyEstimator
+from taxarbor.estimators._progress import with_callbacks
+from taxarbor.grow import StoppingRule
+from taxarbor.split import MaxMarginSplitter, Regularizer, SolverName
+
+FlatPenalty = Literal["group", "l1", "l2"]
+PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")
+
+
+class MMC(HierarchyEstimator):
+    """Maximum-margin clustering, flat: a root with one child per cluster.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    penalty : {"group", "l1", "l2"}, default="group"
+        As in :class:`HMMC`; without ancestors there is nothing to be exclusive of.
+    alpha : float, default=0.003
+        Strength of the penalty.
+    units : {"relative", "raw"}, default="relative"
+        Whether ``alpha`` is a share of the critical value or the paper's number.
+    balance : float, pair of float or None, default=0.3
+        Least and greatest size of a cluster, as multiples of an equal share.
+    n_init : int, default=1
+        Starts; the one with the lowest objective is kept.
+    solver : {"auto", "newton", "pqn"}, default="auto"
+        How the weights are found.
+    tol : float, default=0.01
+        Settled when a round lowers the objective by less than this share.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample and the starts.
+    n_jobs : int or None, default=None
+        Threads; the result does not depend on their number.
+    verbose : int, default=0
+        With 1, a fit that takes longer than two seconds shows its progress.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_rows,)
+        The cluster of each row.
+    hierarchy_ : Hierarchy
+        A root with the clusters as its leaves.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : array of str
+        Their names, where the data had any.
+
+    Examples
+    --------
+    >>> from taxarbor import MMC, load_animals
+    >>> model = MMC(n_clusters=4, random_state=0).fit(load_animals().X)
+    >>> model.hierarchy_
+    Hierarchy(n_rows=206, n_leaves=4, height=1)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        penalty: FlatPenalty = "group",
+        alpha: float = 0.003,
+        units: Literal["relative", "raw"] = "relative",
+        balance: float | tuple[float, float] | None = 0.3,
+        n_init: int = 1,
+        solver: SolverName = "auto",
+        tol: float = 0.01,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.penalty = penalty
+        self.alpha = alpha
+        self.units = units
+        self.balance = balance
+        self.n_init = n_init
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            Finite numbers.
+        y : ignored
+            There by convention.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter is not as described; the message says which.
+
+        Warns
+        -----
+        GrowthWarning
+            If the rows cannot be divided, with the reason.
+        """
+        n_clusters = check_count("n_clusters", self.n_clusters, least=1)
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_choice("units", self.units, UNITS)
+        check_choice("solver", self.solver, SOLVERS)
+        alpha = check_strength("alpha", self.alpha)
+        branching = max(n_clusters, 2)
+        splitter = MaxMarginSplitter(
+            Regularizer(self.penalty, alpha, 0.0, self.units == "relative"),
+            check_balance(self.balance, branching),
+            check_count("n_init", self.n_init, least=1),
+            self.solver,
+            check_strength("tol", self.tol),
+        )
+        rows = check_training_rows(self, X, self.n_jobs)
+        if n_clusters > rows.n_rows:
+            raise ValueError(
+                f"n_clusters={n_clusters} clusters cannot be made from "
+                f"n_samples={rows.n_rows} rows; lower n_clusters"
+            )
+        return self._grow(rows, splitter, branching, StoppingRule(n_clusters))

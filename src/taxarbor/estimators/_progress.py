@@ -1,0 +1,117 @@
+"""Showing a growing tree: a bar on standard error, and scikit-learn's callbacks."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TextIO, TypeVar, cast, final
+
+from taxarbor._events import GrowthEvent, Observer
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing: this scikit-learn has no callbacks."""
+
+    def _with_callbacks(method: Any) -> Any:
+        return method
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(method: Method) -> Method:
+    """Return a fit method that tears its callbacks down, whatever happens in it."""
+    return cast("Method", _with_callbacks(method))
+
+
+__all__ = ["CallbackSupportMixin", "ProgressBar", "call_back", "observe_all", "with_callbacks"]
+
+
+@final
+class ProgressBar:
+    """Draws a line on a stream, once a fit has run for a while.
+
+    Parameters
+    ----------
+    title : str
+        What is being fitted.
+    stream : text stream, optional
+        Standard error by default.
+    patience : float
+        Seconds before anything is drawn: short fits stay silent.
+    """
+
+    WIDTH = 30
+    EVERY = 0.1
+
+    def __init__(
+        self, title: str, stream: TextIO | None = None, *, patience: float = 2.0
+    ) -> None:
+        self._title, self._stream = title, stream or sys.stderr
+        self._begun = time.monotonic()
+        self._next = self._begun + patience
+        self._drawn = False
+
+    def __call__(self, event: GrowthEvent, /) -> bool:
+        """Draw the state of the tree, ten times a second at most."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self.EVERY
+            self._drawn = True
+            self._stream.write("\r" + self._line(event, now - self._begun))
+            self._stream.flush()
+        return False
+
+    def close(self) -> None:
+        """End the line, if one was drawn."""
+        if self._drawn:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def _line(self, event: GrowthEvent, seconds: float) -> str:
+        if not event.max_leaves:
+            return f"{self._title}: {event.n_leaves} leaves, {seconds:.0f} s"
+        share = event.n_leaves / event.max_leaves
+        bar = "#" * round(self.WIDTH * share)
+        return (
+            f"{self._title}: [{bar:<{self.WIDTH}}] "
+            f"{event.n_leaves} of {event.max_leaves} leaves, {seconds:.0f} s"
+        )
+
+
+def call_back(estimator: Any, max_leaves: int | None) -> tuple[Observer | None, Any]:
+    """Return an observer that runs an estimator's scikit-learn callbacks, and their context.
+
+    Each split is a task of its own; a callback that answers True stops the growth.
+    """
+    if not getattr(estimator, "_skl_callbacks", None):
+        return None, None
+    context = estimator._init_callback_context(max_subtasks=max_leaves)
+    context.call_on_fit_task_begin(estimator=estimator)
+    seen = 1
+
+    def observe(event: GrowthEvent, /) -> bool:
+        nonlocal seen
+        stop = False
+        while seen < event.n_leaves:
+            seen += 1
+            task = context.subcontext(task_name="leaf")
+            task.call_on_fit_task_begin(estimator=estimator)
+            stop |= bool(task.call_on_fit_task_end(estimator=estimator))
+        return stop
+
+    return observe, context
+
+
+def observe_all(*observers: Observer | None) -> Observer:
+    """Return an observer that passes each event on to all of these."""
+    present = [observer for observer in observers if observer is not None]
+
+    def observe(event: GrowthEvent, /) -> bool:
+        answers = [observer(event) for observer in present]
+        return any(answers)
+
+    return observe

@@ -1,0 +1,109 @@
+"""What must hold in every hierarchy, checked over whole arrays."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+
+def check(hierarchy: "Hierarchy") -> None:
+    """Raise ValueError, naming what is wrong, unless the fields make a hierarchy."""
+    _check_lengths(hierarchy)
+    _check_order(hierarchy)
+    _check_lineage(hierarchy)
+    _check_slices(hierarchy)
+    _check_rules(hierarchy)
+    _check_names(hierarchy)
+
+
+def _require(holds: bool | np.bool_, message: str) -> None:
+    if not holds:
+        raise ValueError(f"invalid hierarchy: {message}")
+
+
+def _check_lengths(h: "Hierarchy") -> None:
+    _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
+    n_nodes = len(h.parents)
+    _require(n_nodes > 0, "there must be a root")
+    for name in ("start", "stop", "parents", "birth", "score", "objective"):
+        shape = getattr(h, name).shape
+        _require(shape == (n_nodes,), f"{name} has shape {shape}, not ({n_nodes},)")
+    for name in ("rules", "info", "notes"):
+        length = len(getattr(h, name))
+        _require(length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes")
+
+
+def _check_order(h: "Hierarchy") -> None:
+    n_rows = len(h.order)
+    in_range = h.order.min() >= 0 and h.order.max() < n_rows
+    _require(
+        in_range and (np.bincount(h.order, minlength=n_rows) == 1).all(),
+        f"order must hold each of 0 to {n_rows - 1} once",
+    )
+
+
+def _check_lineage(h: "Hierarchy") -> None:
+    """Check parents and birth: together they say which split created which nodes."""
+    _require(h.parents[0] == -1 and h.birth[0] == 0, "node 0 must be the root, born at step 0")
+    parents, birth = h.parents[1:], h.birth[1:]
+    if not len(parents):
+        return
+    ids = np.arange(1, len(h.parents))
+    _require(
+        (parents >= 0).all() and (parents < ids).all(),
+        "a parent's id must be smaller than its children's, and only the root has none",
+    )
+    steps = np.diff(birth, prepend=0)
+    _require(
+        birth[0] == 1 and ((steps == 0) | (steps == 1)).all(),
+        "birth must count the splits, 1, 2, ..., in the order of ids",
+    )
+    _require(
+        ((steps[1:] == 1) == (np.diff(parents) != 0)).all()
+        and len(np.unique(parents)) == birth[-1],
+        "siblings must have consecutive ids and the same birth, and a node is split once",
+    )
+    _require((np.bincount(birth)[1:] >= 2).all(), "a split must have two children at least")
+
+
+def _check_slices(h: "Hierarchy") -> None:
+    _require(h.start[0] == 0 and h.stop[0] == len(h.order), "the root must own all rows")
+    _require((h.start < h.stop).all(), "every node must own a row: start < stop")
+    parents = h.parents[1:]
+    first = np.diff(parents, prepend=-2) != 0
+    last = np.diff(parents, append=-2) != 0
+    start, stop = h.start[1:], h.stop[1:]
+    _require(
+        (start[first] == h.start[parents[first]]).all()
+        and (stop[last] == h.stop[parents[last]]).all()
+        and (start[~first] == stop[~last]).all(),
+        "the slices of children must tile the slice of their parent, in order",
+    )
+
+
+def _check_rules(h: "Hierarchy") -> None:
+    n_children = np.bincount(h.parents[1:], minlength=len(h.parents))
+    given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
+    _require(
+        (given == n_children).all(),
+        "an inner node must have a rule with one row of weights per child, a leaf none",
+    )
+    kinds = {(rule.dtype, len(rule.center)) for rule in h.rules if rule is not None}
+    _require(len(kinds) <= 1, "all rules must have the same dtype and number of features")
+
+
+def _check_names(h: "Hierarchy") -> None:
+    _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
+    noted = np.array([bool(note) for note in h.notes])
+    inner = np.array([rule is not None for rule in h.rules])
+    _require(not (noted & inner).any(), "only leaves may have a note")
+    if h.feature_names is None:
+        return
+    _require(all(isinstance(n, str) for n in h.feature_names), "feature names must be strings")
+    widths = {len(rule.center) for rule in h.rules if rule is not None}
+    _require(
+        widths <= {len(h.feature_names)},
+        f"{len(h.feature_names)} feature names for rules over {widths or 0} features",
+    )

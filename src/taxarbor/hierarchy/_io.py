@@ -1,0 +1,203 @@
+"""One file per hierarchy: a zip of NumPy arrays, as ``numpy.load`` reads, without pickles.
+
+The array ``meta`` is a JSON text with the format's name and version, the notes, infos
+and feature names. The arrays ``weights`` and ``centers`` hold the rules of the inner
+nodes, one below the other.
+"""
+
+import io
+import json
+import math
+import os
+import struct
+import zipfile
+import zlib
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from taxarbor._errors import FileFormatError
+from taxarbor.hierarchy._atomic import write_whole
+from taxarbor.hierarchy._json import (
+    FORMAT,
+    VERSION,
+    check_version,
+    decode_info,
+    encode_info,
+    parse_strict,
+)
+from taxarbor.hierarchy._rule import LinearRule
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+_INDICES = ("order", "start", "stop", "parents", "birth")
+_FLOATS = ("score", "objective", "weights", "centers")
+_NAMES = frozenset((*_INDICES, *_FLOATS, "meta"))
+# What the standard library raises, here or there, on bytes that are no sound archive.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    OverflowError,
+    RuntimeError,
+    OSError,
+)
+
+
+def save(hierarchy: "Hierarchy", path: str | os.PathLike[str]) -> None:
+    """Write the hierarchy to a file of exactly this name, whole or not at all.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        What to write.
+    path : str or path
+        Where. A file that is there is replaced, once the new one is complete.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; what was there before is left as it was.
+    """
+    arrays = pack(hierarchy)
+    write_whole(path, lambda file: _write_archive(file, arrays))
+
+
+def load(path: str | os.PathLike[str]) -> "Hierarchy":
+    """Return the hierarchy that :func:`save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, of another kind or of a newer version.
+    OSError
+        If it cannot be read, FileNotFoundError if there is none.
+    """
+    from taxarbor.hierarchy._tree import Hierarchy
+
+    with open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            raise FileFormatError(f"{os.fspath(path)!r} is not a taxarbor hierarchy")
+        file.seek(0)
+        data = file.read()
+    try:
+        return Hierarchy(**unpack(_read_archive(data)))
+    except FileFormatError as error:
+        raise FileFormatError(f"cannot load {os.fspath(path)!r}: {error}") from error
+    except _DAMAGE as error:
+        raise FileFormatError(
+            f"cannot load {os.fspath(path)!r}: the file is damaged or incomplete ({error})"
+        ) from error
+
+
+def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
+    """Return the hierarchy as plain arrays, none of them of objects."""
+    rules = [rule for rule in hierarchy.rules if rule is not None]
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "notes": hierarchy.notes,
+        "info": [encode_info(info) for info in hierarchy.info],
+        "feature_names": hierarchy.feature_names,
+    }
+    nothing = np.zeros((0, 0))
+    return {
+        "meta": np.array(json.dumps(meta, allow_nan=False)),
+        **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
+        "score": hierarchy.score,
+        "objective": hierarchy.objective,
+        "weights": np.concatenate([rule.weights for rule in rules]) if rules else nothing,
+        "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
+    }
+
+
+def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy that :func:`pack` packed.
+
+    Raises
+    ------
+    FileFormatError
+        If the arrays are not those that this version packs.
+    """
+    if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
+        raise FileFormatError("this is not a taxarbor hierarchy")
+    meta = parse_strict(str(arrays["meta"]))
+    check_version(meta)
+    if arrays.keys() != _NAMES:
+        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+        raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
+    for name in _FLOATS:
+        if arrays[name].dtype.kind != "f":
+            raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
+    names = meta["feature_names"]
+    return {
+        **{name: arrays[name] for name in (*_INDICES, "score", "objective")},
+        "rules": _unstack(arrays["parents"], arrays["weights"], arrays["centers"]),
+        "info": tuple(decode_info(values) for values in meta["info"]),
+        "notes": tuple(meta["notes"]),
+        "feature_names": None if names is None else tuple(names),
+    }
+
+
+def _unstack(
+    parents: NDArray[Any], weights: NDArray[Any], centers: NDArray[Any]
+) -> tuple[LinearRule | None, ...]:
+    """Give each inner node its centre and as many rows of weights as it has children."""
+    n_children = np.bincount(parents[1:], minlength=len(parents))
+    inner = np.flatnonzero(n_children)
+    if len(weights) != len(parents) - 1 or len(centers) != len(inner):
+        raise FileFormatError("weights and centers do not fit the tree")
+    rules: list[LinearRule | None] = [None] * len(parents)
+    stops = np.cumsum(n_children)
+    for node, center in zip(inner.tolist(), centers, strict=True):
+        own = weights[stops[node] - n_children[node] : stops[node]]
+        rules[node] = LinearRule(own, center)
+    return tuple(rules)
+
+
+def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write what ``numpy.savez_compressed`` would, with a fixed date: same tree, same bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as member:
+                npy.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _read_archive(data: bytes) -> dict[str, NDArray[Any]]:
+    """Read all members; the archive's checksums are compared before any is looked into."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        if len(set(names)) < len(names) or not all(n.endswith(".npy") for n in names):
+            raise FileFormatError("this is not a taxarbor hierarchy")
+        if any(entry.compress_type != zipfile.ZIP_DEFLATED for entry in archive.infolist()):
+            raise FileFormatError("an array is compressed in an unknown way")
+        return {name.removesuffix(".npy"): _parse(archive.read(name)) for name in names}
+
+
+def _parse(data: bytes) -> NDArray[Any]:
+    """Return the array in these bytes, never unpickling, never allocating what is not there."""
+    stream = io.BytesIO(data)
+    if npy.read_magic(stream) != (1, 0):
+        raise FileFormatError("an array is of an unknown version")
+    shape, is_fortran, dtype = npy.read_array_header_1_0(stream)
+    if dtype.hasobject:
+        raise FileFormatError("an array holds Python objects, which are never loaded")
+    body = data[stream.tell() :]
+    if math.prod(shape) * dtype.itemsize != len(body):
+        raise FileFormatError("an array is not of the size that it states")
+    return np.frombuffer(body, dtype).reshape(shape, order="F" if is_fortran else "C")

@@ -1,0 +1,120 @@
+"""Where new rows end up."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._tree import Hierarchy
+
+if TYPE_CHECKING:
+    from taxarbor.rows import Rows
+
+
+def route(hierarchy: Hierarchy, rows: "Rows") -> IndexArray:
+    """Send rows down the tree.
+
+    Nodes are visited by id, parents first, so each rule is applied once, to all the rows
+    that reach it.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        The tree.
+    rows : Rows
+        Data with the features that the rules expect.
+
+    Returns
+    -------
+    int array of shape (n_rows,)
+        Position of each row's leaf in ``hierarchy.leaves``.
+    """
+    leaf_of = np.zeros(rows.n_rows, dtype=np.intp)
+    waiting = {hierarchy.root: np.arange(rows.n_rows)}
+    for node, rule in enumerate(hierarchy.rules):
+        positions = waiting.pop(node, None)
+        if positions is None:
+            continue
+        if rule is None:
+            leaf_of[positions] = node
+            continue
+        scores = rows.take(positions, center=rule.center).scores(rule.weights)
+        choice = np.asarray(scores).argmax(axis=1)
+        for k, child in enumerate(hierarchy.children(node)):
+            chosen = positions[choice == k]
+            if len(chosen):
+                waiting[child] = chosen
+    return _leaf_positions(hierarchy)[leaf_of]
+
+
+def predict(hierarchy: Hierarchy, X: ArrayLike) -> IndexArray:
+    """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
+    rule = hierarchy.rules[hierarchy.root]
+    data = _checked(X, rule)
+    if rule is None or not data.shape[0]:
+        return np.zeros(data.shape[0], dtype=np.intp)
+    from taxarbor.rows import as_rows
+
+    return route(hierarchy, as_rows(data))
+
+
+def decision_path(hierarchy: Hierarchy, X: ArrayLike) -> sparse.csr_array:
+    """Return the nodes that each row visits; see :meth:`Hierarchy.decision_path`."""
+    leaf = predict(hierarchy, X)
+    paths = [hierarchy.path(node) for node in hierarchy.leaves]
+    lengths = np.array([len(path) for path in paths])
+    flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
+    row_lengths = lengths[leaf]
+    indptr = np.concatenate(([0], np.cumsum(row_lengths)))
+    # Entry e of row r is entry e - indptr[r] of its leaf's path.
+    offsets = (np.cumsum(lengths) - lengths)[leaf] - indptr[:-1]
+    indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
+    ones = np.ones(len(indices), dtype=np.intp)
+    return sparse.csr_array((ones, indices, indptr), shape=(len(leaf), hierarchy.n_nodes))
+
+
+def _leaf_positions(hierarchy: Hierarchy) -> IndexArray:
+    """Return for each node its position among the leaves, -1 for inner nodes."""
+    positions = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
+    positions[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
+    return positions
+
+
+def _checked(X: ArrayLike, rule: LinearRule | None) -> Any:
+    """Return X as a float array or CSR matrix of the rule's features, or raise ValueError."""
+    is_sparse = sparse.issparse(X)
+    data: Any = X.tocsr() if is_sparse else np.asarray(X)  # type: ignore[union-attr]
+    if data.ndim != 2:
+        raise ValueError(
+            f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
+        )
+    if rule is not None and data.shape[1] != len(rule.center):
+        raise ValueError(
+            f"X has {data.shape[1]} features, but the hierarchy was grown on {len(rule.center)}"
+        )
+    data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
+    if not _all_finite(data.data if is_sparse else data):
+        raise ValueError(f"X holds NaN, infinity or a value too large for {data.dtype}")
+    return data if is_sparse else np.ascontiguousarray(data)
+
+
+def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
+    """Cast integers to float64, floats to the given dtype; text and the like are refused."""
+    if data.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
+            return data.astype(dtype, copy=False)
+    if data.dtype.kind not in "biuO":
+        raise ValueError(f"X must hold numbers, got {data.dtype}")
+    try:
+        return data.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must hold numbers: {error}") from error
+
+
+def _all_finite(values: Array) -> bool:
+    """Look at the sum first: mostly that is enough, and takes no memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())

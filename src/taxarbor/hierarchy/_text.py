@@ -1,0 +1,118 @@
+"""Nodes in words: names that are safe to write, the features that matter, a text tree."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, without control characters or half characters."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in whole)
+
+
+def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int, str]:
+    """Return the name of each leaf by node id: those given, in order, else c0, c1, ...
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer names than leaves.
+    """
+    if names is None:
+        names = [f"c{label}" for label in range(hierarchy.n_leaves)]
+    if len(names) != hierarchy.n_leaves:
+        raise ValueError(f"got {len(names)} names for {hierarchy.n_leaves} leaves")
+    return dict(zip(hierarchy.leaves.tolist(), map(str, names), strict=True))
+
+
+def size(hierarchy: "Hierarchy", node: int) -> str:
+    """Return ``12 rows``, ``1 row``."""
+    n_rows = len(hierarchy.rows(node))
+    return f"{n_rows} row" + "s" * (n_rows != 1)
+
+
+def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
+    """Say which features send rows to this node rather than to its siblings.
+
+    Only differences between children matter to the rule, so weights are compared with
+    their mean over the children. ``+name`` says that larger values lead here, ``-name``
+    that smaller ones do; the largest weight comes first. Empty for the root.
+    """
+    parent = hierarchy.parent(node)
+    if parent is None:
+        return ""
+    rule = hierarchy.rules[parent]
+    assert rule is not None  # for the type checker; the invariants say so
+    weights = rule.weights.astype(np.float64)
+    contrast = weights[node - hierarchy.children(parent)[0]] - (weights / len(weights)).sum(
+        axis=0
+    )
+    contrast[np.abs(contrast) <= 1e-12 * np.abs(weights).max()] = 0  # rounding of the mean
+    largest = np.argsort(-np.abs(contrast), kind="stable")[: max(n_top, 0)]
+    named = hierarchy.feature_names
+    return ", ".join(
+        ("+" if contrast[j] > 0 else "-") + (printable(named[j]) if named else f"x{j}")
+        for j in largest.tolist()
+        if contrast[j] != 0
+    )
+
+
+def to_text(
+    hierarchy: "Hierarchy",
+    max_depth: int | None = None,
+    n_top: int = 3,
+    *,
+    max_nodes: int = 200,
+) -> str:
+    """Return the tree as indented text, one line per node.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        The tree.
+    max_depth : int, optional
+        Show no deeper nodes.
+    n_top : int
+        Show so many features per node: ``+name`` where larger values lead to the node,
+        ``-name`` where smaller ones do.
+    max_nodes : int
+        Show so many nodes at most.
+
+    Returns
+    -------
+    str
+        Lines such as ``node 4: 12 rows, +age, -height [c2]``.
+    """
+    names = leaf_names(hierarchy, None)
+    n_leaves = _n_leaves_below(hierarchy)
+    lines: list[str] = []
+    waiting = [hierarchy.root]
+    while waiting and len(lines) < max_nodes:
+        node = waiting.pop()
+        depth = int(hierarchy.depth[node])
+        parts = [size(hierarchy, node), top_features(hierarchy, node, n_top)]
+        line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
+        if node in names:
+            line += f" [{names[node]}]"
+        elif max_depth is not None and depth >= max_depth:
+            line += f" [{n_leaves[node]} clusters]"
+        else:
+            waiting += reversed(hierarchy.children(node))
+        lines.append(line)
+    if waiting:
+        n_hidden = sum(n_leaves[node] for node in waiting)
+        lines.append(f"... and {n_hidden} more clusters")
+    return "\n".join(lines)
+
+
+def _n_leaves_below(hierarchy: "Hierarchy") -> list[int]:
+    """Count the leaves within each node, itself included: their slices start in its own."""
+    starts = hierarchy.start[hierarchy.leaves]
+    ends = np.searchsorted(starts, [hierarchy.start, hierarchy.stop])
+    counts: list[int] = (ends[1] - ends[0]).tolist()
+    return counts

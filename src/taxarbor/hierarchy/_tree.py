@@ -1,0 +1,392 @@
+"""The tree of clusters: what it holds, how to move in it, how to cut it."""
+
+import operator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.hierarchy import _invariants
+from taxarbor.hierarchy._rule import LinearRule
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from scipy.sparse import csr_array
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hierarchy:
+    """A tree of clusters, frozen: arrays cannot be written to, attributes not assigned.
+
+    Nodes are numbered as they were created, so the root is 0, a parent comes before its
+    children and siblings are consecutive. Node ``i`` owns the rows
+    ``order[start[i]:stop[i]]``, and the slices of its children tile its own.
+
+    Attributes
+    ----------
+    order : int array of shape (n_rows,)
+        All row numbers, arranged so that each node owns a slice.
+    start, stop : int arrays of shape (n_nodes,)
+        The slices.
+    parents : int array of shape (n_nodes,)
+        Id of each node's parent, -1 for the root.
+    birth : int array of shape (n_nodes,)
+        The growth step that created the node: 0 for the root, ``t`` for the children of
+        the ``t``-th split.
+    score, objective : float arrays of shape (n_nodes,)
+        What the split of the node was ranked by and what its solver reached. A leaf that
+        was tried has those of the candidate; NaN where no split was found.
+    rules : tuple of LinearRule or None
+        How each node sends rows to its children; None for leaves.
+    info : tuple of SolveInfo or None
+        What it took to find the split or the candidate.
+    notes : tuple of str
+        Why a leaf could not be split; "" otherwise.
+    feature_names : tuple of str or None
+        Names of the columns, where known.
+    depth : int array of shape (n_nodes,)
+        Number of splits above each node.
+    leaves : int array of shape (n_leaves,)
+        Ids of the leaves from left to right.
+
+    Raises
+    ------
+    ValueError
+        If the fields do not make a tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+    >>> builder = HierarchyBuilder(4)
+    >>> builder.add_split(0, [1, 0, 1, 1], LinearRule(np.eye(2), np.zeros(2)))
+    (1, 2)
+    >>> tree = builder.freeze()
+    >>> tree
+    Hierarchy(n_rows=4, n_leaves=2, height=1)
+    >>> tree.labels
+    array([1, 0, 1, 1])
+    """
+
+    order: IndexArray
+    start: IndexArray
+    stop: IndexArray
+    parents: IndexArray
+    birth: IndexArray
+    score: Array
+    objective: Array
+    rules: tuple[LinearRule | None, ...]
+    info: tuple[SolveInfo | None, ...]
+    notes: tuple[str, ...]
+    feature_names: tuple[str, ...] | None = None
+    depth: IndexArray = field(init=False)
+    leaves: IndexArray = field(init=False)
+    _n_children: IndexArray = field(init=False)
+    _first_child: IndexArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("order", "start", "stop", "parents", "birth"):
+            self._set(name, _indices(name, getattr(self, name)))
+        for name in ("score", "objective"):
+            self._set(name, np.array(getattr(self, name), dtype=np.float64))
+        for name in ("rules", "info", "notes"):
+            self._set(name, tuple(getattr(self, name)))
+        if self.feature_names is not None:
+            self._set("feature_names", tuple(self.feature_names))
+        _invariants.check(self)
+        self._set("depth", _depths(self.parents))
+        n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
+        self._set("_n_children", n_children)
+        first = np.zeros_like(n_children)
+        # Assigned from the last child to the first, so that the first one stays.
+        first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
+        self._set("_first_child", first)
+        leaves = np.flatnonzero(n_children == 0)
+        self._set("leaves", leaves[np.argsort(self.start[leaves])])
+
+    def _set(self, name: str, value: object) -> None:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        sizes = f"n_rows={len(self.order)}, n_leaves={self.n_leaves}, height={self.height}"
+        return f"Hierarchy({sizes})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    # The state is what a file holds: plain arrays and text, which any pickler can take.
+    def __getstate__(self) -> dict[str, NDArray[Any]]:
+        from taxarbor.hierarchy._io import pack
+
+        return pack(self)
+
+    def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
+        from taxarbor.hierarchy._io import unpack
+
+        Hierarchy.__init__(self, **unpack(state))
+
+    @property
+    def root(self) -> int:
+        """Id of the root, 0."""
+        return 0
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.parents)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves, that is, of clusters."""
+        return len(self.leaves)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits applied."""
+        return int(self.birth[-1])
+
+    @property
+    def height(self) -> int:
+        """Depth of the deepest leaf."""
+        return int(self.depth.max())
+
+    @property
+    def n_rows(self) -> IndexArray:
+        """Number of rows of each node."""
+        return _read_only(self.stop - self.start)
+
+    @property
+    def n_features(self) -> IndexArray:
+        """Number of features that each node's rule uses, 0 for leaves."""
+        used = [0 if rule is None else rule.n_features_used for rule in self.rules]
+        return _read_only(np.array(used, dtype=np.intp))
+
+    @property
+    def labels(self) -> IndexArray:
+        """The cluster of each row: the position of its leaf in ``leaves``."""
+        return _read_only(self._number(self.leaves))
+
+    def parent(self, node: SupportsIndex) -> int | None:
+        """Return the parent's id, None for the root."""
+        parent = int(self.parents[self._checked(node)])
+        return None if parent < 0 else parent
+
+    def children(self, node: SupportsIndex) -> tuple[int, ...]:
+        """Return the ids of the children from left to right, () for a leaf."""
+        node = self._checked(node)
+        first = int(self._first_child[node])
+        return tuple(range(first, first + int(self._n_children[node])))
+
+    def is_leaf(self, node: SupportsIndex) -> bool:
+        """Return whether the node has no children."""
+        return bool(self._n_children[self._checked(node)] == 0)
+
+    def path(self, node: SupportsIndex) -> tuple[int, ...]:
+        """Return the ids from the root to the node, both included."""
+        node = self._checked(node)
+        path = [node]
+        for _ in range(self.depth[node]):
+            path.append(int(self.parents[path[-1]]))
+        return tuple(reversed(path))
+
+    def rows(self, node: SupportsIndex) -> IndexArray:
+        """Return the row numbers of the node, a read-only view."""
+        node = self._checked(node)
+        return self.order[self.start[node] : self.stop[node]]
+
+    def cut(
+        self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
+    ) -> IndexArray:
+        """Return the labels of a coarser clustering; exactly one argument is given.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Undo the latest splits until there are at most so many clusters. There are
+            fewer only where a split made more than two children.
+        depth : int
+            Undo all splits of nodes at this depth or deeper.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Clusters are numbered from left to right.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one argument is given, or it is out of range.
+        """
+        if (n_clusters is None) == (depth is None):
+            raise ValueError("give either n_clusters or depth, and not both")
+        if n_clusters is not None:
+            visible, split = self._grown_to(operator.index(n_clusters))
+        else:
+            limit = operator.index(depth)  # type: ignore[arg-type]
+            if limit < 0:
+                raise ValueError(f"depth must be 0 or more, got {limit}")
+            visible, split = self.depth <= limit, self.depth < limit
+        frontier = np.flatnonzero(visible & ~(split & (self._n_children > 0)))
+        return self._number(frontier[np.argsort(self.start[frontier])])
+
+    def predict(self, X: ArrayLike) -> IndexArray:
+        """Return the cluster of each row of new data, numbered as in ``labels``.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            Floats are cast to the dtype of the rules, integers to float64.
+
+        Raises
+        ------
+        ValueError
+            If X is not two-dimensional, has another number of features than the rules,
+            holds NaN or infinity, or is not numeric.
+        """
+        from taxarbor.hierarchy._route import predict
+
+        return predict(self, X)
+
+    def decision_path(self, X: ArrayLike) -> "csr_array":
+        """Return which nodes each row of new data visits, as ones in a CSR matrix.
+
+        Takes and raises what :meth:`predict` does. The result has shape
+        (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        """
+        from taxarbor.hierarchy._route import decision_path
+
+        return decision_path(self, X)
+
+    def to_text(
+        self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
+    ) -> str:
+        """Return the tree as indented text, one line per node.
+
+        See :func:`taxarbor.hierarchy._text.to_text`.
+        """
+        from taxarbor.hierarchy._text import to_text
+
+        return to_text(self, max_depth, n_top, max_nodes=max_nodes)
+
+    def to_frame(self, *, n_top: int = 3) -> "pd.DataFrame":
+        """Return a pandas data frame with one row per node (needs ``taxarbor[io]``)."""
+        from taxarbor.hierarchy._export import to_frame
+
+        return to_frame(self, n_top=n_top)
+
+    def to_networkx(self, *, n_top: int = 3) -> "nx.DiGraph":
+        """Return a networkx graph, edges from parent to child (needs ``taxarbor[io]``)."""
+        from taxarbor.hierarchy._export import to_networkx
+
+        return to_networkx(self, n_top=n_top)
+
+    def to_linkage(self) -> NDArray[np.float64]:
+        """Return a SciPy linkage matrix over the leaves."""
+        from taxarbor.hierarchy._export import to_linkage
+
+        return to_linkage(self)
+
+    def to_newick(self, names: Sequence[str] | None = None) -> str:
+        """Return the tree in Newick format; leaves are named c0, c1, ... unless given."""
+        from taxarbor.hierarchy._export import to_newick
+
+        return to_newick(self, names)
+
+    def to_dot(self, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
+        """Return the tree in Graphviz's DOT language."""
+        from taxarbor.hierarchy._export import to_dot
+
+        return to_dot(self, names, n_top=n_top)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return all of the hierarchy as strict JSON, and write it to a file if given."""
+        from taxarbor.hierarchy._json import to_json
+
+        return to_json(self, path)
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> "Hierarchy":
+        """Return the hierarchy that :meth:`to_json` wrote: a text, or a ``Path`` to a file.
+
+        Raises
+        ------
+        FileFormatError
+            If the text is not of that kind.
+        """
+        from taxarbor.hierarchy._json import from_json
+
+        return from_json(source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of the hierarchy to one file, whole or not at all; see :meth:`load`."""
+        from taxarbor.hierarchy._io import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Hierarchy":
+        """Return the hierarchy that :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            If the file is damaged, of another kind or of a newer version.
+        """
+        from taxarbor.hierarchy._io import load
+
+        return load(path)
+
+    def _checked(self, node: SupportsIndex) -> int:
+        index = operator.index(node)
+        if not 0 <= index < self.n_nodes:
+            raise IndexError(f"there is no node {index}: ids run from 0 to {self.n_nodes - 1}")
+        return index
+
+    def _number(self, frontier: IndexArray) -> IndexArray:
+        """Label each row with the position of its node among these, which tile all rows."""
+        labels = np.empty(len(self.order), dtype=np.intp)
+        sizes = self.stop[frontier] - self.start[frontier]
+        labels[self.order] = np.repeat(np.arange(len(frontier)), sizes)
+        return labels
+
+    def _grown_to(self, n_clusters: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which nodes existed, and which of them were split, at so many leaves."""
+        if not 1 <= n_clusters <= self.n_leaves:
+            raise ValueError(
+                f"n_clusters must be between 1 and the number of leaves, {self.n_leaves}, "
+                f"got {n_clusters}"
+            )
+        n_leaves_after = 1 + np.cumsum(np.bincount(self.birth)[1:] - 1)
+        step = np.searchsorted(n_leaves_after, n_clusters, side="right")
+        return self.birth <= step, self.birth[self._first_child] <= step
+
+
+def _read_only(array: IndexArray) -> IndexArray:
+    array.setflags(write=False)
+    return array
+
+
+def _indices(name: str, values: IndexArray) -> IndexArray:
+    """Copy to intp, which must lose nothing."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"invalid hierarchy: {name} must hold integers, not {array.dtype}")
+    return array.astype(np.intp)
+
+
+def _depths(parents: IndexArray) -> IndexArray:
+    """Count the ancestors of each node, doubling the stride each time: no walk per node."""
+    depths = (parents >= 0).astype(np.intp)
+    ancestors = np.maximum(parents, 0)  # the root, its own ancestor, adds nothing
+    while ancestors.any():
+        depths += depths[ancestors]
+        ancestors = ancestors[ancestors]
+    return depths

@@ -1,0 +1,274 @@
+// The two-way split: labels and weights in turn, to a local optimum. In d, the difference of
+// the two children's weights, one node's problem is
+//
+//   1/(2n) sum_i [1 - s_i d . (x_i - c)]_+^2 + sum_p l1_p |d_p| + ridge d_p^2,
+//
+// s_i = +1 for child 0. Each round takes one proximal Newton step for the labels as they are and
+// then gives the rows their best labels. This is the loop of split/_alternate.py with its parts
+// in one place: there a round costs a hundred array operations, here none.
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "view.hpp"
+
+namespace {
+
+constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
+constexpr double Shortest = 1e-6;    // step length below which a search gives up
+constexpr double Damping = 1e-6;     // as in optim/_prox_newton.py
+constexpr std::int64_t MaxSweeps = 200;
+
+template <class T> class PairSolver {
+ public:
+  PairSolver(const View<T>& rows, const PairArguments<T>& a)
+      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), d_(a.start, a.start + p_), gradient_(p_),
+        f_(n_), tried_(n_), residual_(n_), labels_(n_), inside_(n_), counted_(n_), is_working_(p_) {}
+
+  // Returns whether it settled before the limit.
+  bool run() {
+    if (a_.labels)
+      std::copy(a_.labels, a_.labels + n_, labels_.data());  // the weights are zero, and so is f
+    else
+      sweep(d_, f_), assign();
+    value_ = measure(f_);
+    trace_.push_back(value_ + penalty(d_));
+    for (std::int64_t round = 0; round < a_.max_alternations; ++round) {
+      listen();
+      const bool optimal = !step();
+      const bool moved = assign();
+      if (moved) value_ = measure(f_);
+      trace_.push_back(value_ + penalty(d_));
+      const double gain = trace_[trace_.size() - 2] - trace_.back();
+      if ((optimal && !moved) || gain <= a_.tol * trace_.back()) return true;
+    }
+    return false;
+  }
+
+  nb::tuple result(bool settled) {
+    Owned<double> d(p_);
+    std::copy(d_.begin(), d_.end(), d.data);
+    Owned<std::int8_t> labels(n_);
+    std::copy(labels_.begin(), labels_.end(), labels.data);
+    Owned<T> f(n_);
+    std::copy(f_.begin(), f_.end(), f.data);
+    return nb::make_tuple(d.shaped({std::size_t(p_)}), labels.shaped({std::size_t(n_)}), f.shaped({std::size_t(n_), 1}), trace_, settled, passes_);
+  }
+
+ private:
+  // One proximal step towards the minimum for these labels; false if there is none to take.
+  bool step() {
+    gradient();
+    const double worst = violations();
+    if (worst <= a_.violation) return false;
+    std::vector<double> target = d_;
+    if (std::any_of(d_.begin(), d_.end(), [](double w) { return w != 0.0; })) {
+      choose_working();
+      update_gram();
+      newton_target(0.1 * worst, target);
+      return search(target);
+    }
+    gradient_target(target);
+    if (!search(target)) return false;
+    stretch();
+    return true;
+  }
+
+  void gradient() {
+    rows_.adjoint(residual_.data(), 1, gradient_.data());
+    for (double& g : gradient_) g /= -static_cast<double>(n_);
+    passes_ += static_cast<double>(std::accumulate(inside_.begin(), inside_.end(), std::int64_t{0})) / n_;
+  }
+
+  double violations() {
+    violation_.resize(p_);
+    double worst = 0.0;
+    for (std::int64_t j = 0; j < p_; ++j) {
+      const double g = gradient_[j] + 2.0 * a_.ridge * d_[j];
+      violation_[j] = d_[j] == 0.0 ? std::max(0.0, std::abs(g) - a_.l1[j]) : std::abs(g + std::copysign(a_.l1[j], d_[j]));
+      worst = std::max(worst, violation_[j]);
+    }
+    return worst;
+  }
+
+  // Features in use or violated, and those of the last step: a set that only grows.
+  void choose_working() {
+    std::int64_t added = 0;
+    for (std::int64_t j = 0; j < p_; ++j)
+      if (!is_working_[j] && (d_[j] != 0.0 || violation_[j] > 0.0)) is_working_[j] = 1, ++added;
+    if (added == 0) return;
+    std::vector<std::int64_t> wanted;
+    for (std::int64_t j = 0; j < p_; ++j)
+      if (is_working_[j]) wanted.push_back(j);
+    if (static_cast<std::int64_t>(wanted.size()) > a_.max_working) {
+      std::stable_sort(wanted.begin(), wanted.end(), [&](std::int64_t a, std::int64_t b) {
+        const bool used_a = d_[a] != 0.0, used_b = d_[b] != 0.0;
+        return used_a != used_b ? used_a : violation_[a] > violation_[b];
+      });
+      wanted.resize(a_.max_working);
+      std::sort(wanted.begin(), wanted.end());
+      std::fill(is_working_.begin(), is_working_.end(), 0);
+      for (const std::int64_t j : wanted) is_working_[j] = 1;
+    }
+    working_ = std::move(wanted);
+    gram_.assign(working_.size() * working_.size(), 0.0);
+    std::fill(counted_.begin(), counted_.end(), 0);
+  }
+
+  // Bring the Gram matrix of the rows inside the margin up to date: x x' does not depend on the
+  // label, so only rows that crossed the margin count, unless they are the greater part.
+  void update_gram() {
+    std::vector<std::int64_t> entered, left, all;
+    std::int64_t inside = 0;
+    for (std::int64_t i = 0; i < n_; ++i) {
+      inside += inside_[i];
+      if (inside_[i] != counted_[i]) (inside_[i] ? entered : left).push_back(i);
+    }
+    if (static_cast<std::int64_t>(entered.size() + left.size()) > inside) {
+      for (std::int64_t i = 0; i < n_; ++i)
+        if (inside_[i]) all.push_back(i);
+      std::fill(gram_.begin(), gram_.end(), 0.0);
+      add_gram(all, 1.0);
+    } else {
+      add_gram(entered, 1.0);
+      add_gram(left, -1.0);
+    }
+    counted_ = inside_;
+  }
+
+  void add_gram(const std::vector<std::int64_t>& positions, double sign) {
+    if (positions.empty()) return;
+    part_.resize(gram_.size());
+    rows_.gram(positions.data(), positions.size(), working_.data(), working_.size(), part_.data());
+    for (std::size_t e = 0; e < gram_.size(); ++e) gram_[e] += sign * part_[e];
+    passes_ += static_cast<double>(positions.size()) / n_;
+  }
+
+  void newton_target(double tol, std::vector<double>& target) {
+    const std::int64_t F = working_.size();
+    std::vector<double> H(gram_.size()), g(F), V(F), l1(F);
+    double trace = 0.0;
+    for (std::size_t e = 0; e < H.size(); ++e) H[e] = gram_[e] / n_;
+    for (std::int64_t j = 0; j < F; ++j) trace += H[j * F + j];
+    for (std::int64_t j = 0; j < F; ++j) {
+      H[j * F + j] += std::max(Damping * trace / F, 1e-300);
+      g[j] = gradient_[working_[j]], V[j] = d_[working_[j]], l1[j] = a_.l1[working_[j]];
+    }
+    descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+    for (std::int64_t j = 0; j < F; ++j) target[working_[j]] = V[j];
+  }
+
+  // From zero: a proximal gradient step of the length that would, at best, bring the loss to zero.
+  void gradient_target(std::vector<double>& target) {
+    const double square = std::inner_product(gradient_.begin(), gradient_.end(), gradient_.begin(), 0.0);
+    const double step = value_ / std::max(square, 1e-300);
+    for (std::int64_t j = 0; j < p_; ++j) {
+      const double move = std::max(0.0, std::abs(gradient_[j]) - a_.l1[j]);
+      target[j] = -std::copysign(step * move, gradient_[j]) / (1.0 + 2.0 * step * a_.ridge);
+    }
+  }
+
+  // Double the weights while that helps: exact in floating point, and no sweep is needed.
+  void stretch() {
+    std::vector<double> twice(p_);
+    for (;;) {
+      for (std::int64_t j = 0; j < p_; ++j) twice[j] = 2.0 * d_[j];
+      for (std::int64_t i = 0; i < n_; ++i) tried_[i] = T{2} * f_[i];
+      const double value = measure(tried_);
+      if (!(value + penalty(twice) < value_ + penalty(d_))) break;
+      d_.swap(twice), f_.swap(tried_);
+      value_ = value;
+    }
+    value_ = measure(f_);
+  }
+
+  // Go to the target, or part of the way: as optim/_minimise.py's search_line.
+  bool search(std::vector<double>& target) {
+    const double before = penalty(d_), start = value_ + before;
+    sweep(target, tried_);
+    const double value = measure(tried_), full = penalty(target);
+    double slope = full - before;
+    for (std::int64_t j = 0; j < p_; ++j) slope += gradient_[j] * (target[j] - d_[j]);
+    if (slope < 0.0 && value + full <= start + Sufficient * slope) return accept(target, value);
+    std::vector<double> W(p_);
+    std::vector<T> between(n_);
+    for (double step = 0.5; step >= Shortest; step *= 0.5) {
+      for (std::int64_t j = 0; j < p_; ++j) W[j] = d_[j] + step * (target[j] - d_[j]);
+      for (std::int64_t i = 0; i < n_; ++i) between[i] = f_[i] + static_cast<T>(step) * (tried_[i] - f_[i]);
+      const double objective = measure(between) + penalty(W);
+      if (objective < start && objective <= start + Sufficient * step * slope) {
+        sweep(W, tried_);
+        const double exact = measure(tried_);
+        if (exact + penalty(W) < start) return accept(W, exact);
+        break;
+      }
+    }
+    value_ = measure(f_);  // residuals back to where we are
+    return false;
+  }
+
+  bool accept(std::vector<double>& W, double value) {
+    d_.swap(W), f_.swap(tried_);
+    value_ = value;
+    return true;
+  }
+
+  // Scores of weights, which are rounded to what T holds first.
+  void sweep(std::vector<double>& W, std::vector<T>& f) {
+    for (double& w : W) w = static_cast<double>(static_cast<T>(w));
+    rows_.scores(W.data(), 1, f.data());
+    passes_ += 1.0;
+  }
+
+  // The loss of these scores; residuals and `inside_` are theirs from now on.
+  double measure(const std::vector<T>& f) {
+    return pair_rows(f.data(), labels_.data(), n_, residual_.data(), inside_.data()) / (2.0 * n_);
+  }
+
+  bool assign() {
+    next_.resize(n_);
+    split_pair(f_.data(), n_, a_.lower, a_.upper, next_.data());
+    const bool moved = next_ != labels_;
+    labels_.swap(next_);
+    return moved;
+  }
+
+  double penalty(const std::vector<double>& W) const {
+    double sum = 0.0;
+    for (std::int64_t j = 0; j < p_; ++j) sum += a_.l1[j] * std::abs(W[j]) + a_.ridge * W[j] * W[j];
+    return sum;
+  }
+
+  // Ctrl-C must be heard while a large node is solved.
+  static void listen() {
+    nb::gil_scoped_acquire hold;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+  const View<T>& rows_;
+  const PairArguments<T>& a_;
+  const std::int64_t n_, p_;
+  std::vector<double> d_, gradient_, violation_;
+  std::vector<T> f_, tried_, residual_;
+  std::vector<std::int8_t> labels_, next_;
+  std::vector<std::uint8_t> inside_, counted_;  // rows inside the margin; those in gram_
+  std::vector<std::uint8_t> is_working_;
+  std::vector<std::int64_t> working_;
+  std::vector<double> gram_, part_, trace_;
+  double value_ = 0.0, passes_ = 0.0;
+};
+
+}  // namespace
+
+template <class T> nb::tuple solve_pair(const View<T>& rows, const PairArguments<T>& a) {
+  PairSolver<T> solver(rows, a);
+  bool settled;
+  {
+    nb::gil_scoped_release free;
+    settled = solver.run();
+  }
+  return solver.result(settled);
+}
+template nb::tuple solve_pair<float>(const View<float>&, const PairArguments<float>&);
+template nb::tuple solve_pair<double>(const View<double>&, const PairArguments<double>&);

@@ -1,0 +1,108 @@
+// The rows of one node as the compiled solvers see them: coarse passes, each one sweep.
+#pragma once
+
+#include <nanobind/stl/optional.h>
+
+#include "common.hpp"
+
+template <class T> struct View {
+  virtual ~View() = default;
+  virtual std::int64_t n_rows() const = 0;
+  virtual std::int64_t n_features() const = 0;
+  // out (n_rows, n_models) = (X - c) W', W (n_models, n_features) already rounded to T
+  virtual void scores(const double* W, std::int64_t n_models, T* out) const = 0;
+  // out (n_models, n_features) = R' (X - c); rows where R is zero are not touched
+  virtual void adjoint(const T* R, std::int64_t n_models, double* out) const = 0;
+  // out (f, f) = Z' Z, Z = (X - c)[positions][:, features], features sorted and distinct
+  virtual void gram(const std::int64_t* positions, std::int64_t n, const std::int64_t* features, std::int64_t f, double* out) const = 0;
+  // out (n_features): mean of x - c, or of |x - c|
+  virtual void moment(bool absolute, double* out) const = 0;
+  // out (n_rows) = |x - c|^2
+  virtual void norms(double* out) const = 0;
+  // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label
+  virtual void nearest(const double* centers, std::int64_t K, std::int32_t* labels, double* sums) const = 0;
+};
+
+// Add the parts of a divided sum, in order, into `out`.
+inline void add_parts(const std::vector<double>& parts, std::int64_t size, double* out) {
+  std::fill(out, out + size, 0.0);
+  for (std::size_t at = 0; at + size <= parts.size(); at += size)
+    for (std::int64_t j = 0; j < size; ++j) out[j] += parts[at + j];
+}
+
+template <class T> struct PairArguments {
+  const double* start;          // weights to start from, (n_features)
+  const std::int8_t* labels;    // labels to start from, or null: those of the weights
+  std::int64_t lower, upper;    // bounds on the rows of child 0
+  const double* l1;             // (n_features)
+  double ridge, tol, violation;
+  std::int64_t max_alternations, max_working;
+};
+
+// Alternate labels and weights of a two-way split (pair.cpp); returns what Python is given.
+template <class T> nb::tuple solve_pair(const View<T>& rows, const PairArguments<T>& a);
+
+// What both kinds of rows show to Python.
+template <class T> struct Sweeps {
+  static auto scores(const View<T>& v, const Mat<const double>& W) {
+    const std::size_t n = v.n_rows(), m = W.shape(0);
+    Owned<T> out(n * m);
+    {
+      nb::gil_scoped_release free;
+      v.scores(W.data(), m, out.data);
+    }
+    return out.shaped({n, m});
+  }
+  static auto adjoint(const View<T>& v, const Mat<const T>& R) {
+    const std::size_t m = R.shape(1), p = v.n_features();
+    Owned<double> out(m * p);
+    {
+      nb::gil_scoped_release free;
+      v.adjoint(R.data(), m, out.data);
+    }
+    return out.shaped({m, p});
+  }
+  static auto gram(const View<T>& v, const Positions& positions, const Positions& features) {
+    const std::size_t f = features.shape(0);
+    Owned<double> out(f * f);
+    {
+      nb::gil_scoped_release free;
+      v.gram(positions.data(), positions.shape(0), features.data(), f, out.data);
+    }
+    return out.shaped({f, f});
+  }
+  static auto moment(const View<T>& v, bool absolute) {
+    const std::size_t p = v.n_features();
+    Owned<double> out(p);
+    {
+      nb::gil_scoped_release free;
+      v.moment(absolute, out.data);
+    }
+    return out.shaped({p});
+  }
+  static auto norms(const View<T>& v) {
+    const std::size_t n = v.n_rows();
+    Owned<double> out(n);
+    {
+      nb::gil_scoped_release free;
+      v.norms(out.data);
+    }
+    return out.shaped({n});
+  }
+  static auto nearest(const View<T>& v, const Mat<const double>& centers) {
+    const std::size_t n = v.n_rows(), K = centers.shape(0), p = v.n_features();
+    Owned<std::int32_t> labels(n);
+    Owned<double> sums(K * p);
+    {
+      nb::gil_scoped_release free;
+      v.nearest(centers.data(), K, labels.data, sums.data);
+    }
+    return nb::make_tuple(labels.shaped({n}), sums.shaped({K, p}));
+  }
+  static auto pair(const View<T>& v, Vec<const double> start, std::optional<Vec<const std::int8_t>> labels,
+                   std::pair<std::int64_t, std::int64_t> bounds, Vec<const double> l1, double ridge, double tol,
+                   double violation, std::int64_t max_alternations, std::int64_t max_working) {
+    return solve_pair<T>(v, {start.data(), labels ? labels->data() : nullptr, bounds.first, bounds.second, l1.data(),
+                             ridge, tol, violation, max_alternations, max_working});
+  }
+};

@@ -1,0 +1,108 @@
+r"""Proximal Newton on a working set of features.
+
+The squared hinge is piecewise quadratic. Each step minimises its quadratic model plus the
+penalty, over the features that are in use or want to be, by block coordinate descent
+(:func:`taxarbor.native.descend_blocks`), and goes there, or part of the way.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from taxarbor._types import Array, IndexArray, Status
+from taxarbor.native import descend_blocks
+from taxarbor.optim._loss import HingeLoss, Point
+from taxarbor.optim._minimise import Solution, search_line
+from taxarbor.optim._penalty import SparseGroupPenalty
+
+MAX_WORKING = 2048
+"""Rows of the largest Hessian that is formed: 32 MB."""
+
+MAX_SWEEPS = 200
+"""Sweeps of coordinate descent on one quadratic model."""
+
+DAMPING = 1e-6
+"""Added to the Hessian's diagonal, as a share of its mean: directions in which no row is
+inside the margin stay bounded."""
+
+
+@final
+@dataclass(slots=True)
+class ProximalNewton:
+    """Minimise a hinge loss plus a penalty by proximal Newton steps.
+
+    An instance serves one node: it remembers the working set from call to call.
+    """
+
+    features: IndexArray | None = None
+
+    def minimise(
+        self,
+        loss: HingeLoss,
+        penalty: SparseGroupPenalty,
+        point: Point,
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> Solution:
+        """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``."""
+        for n_iter in range(max_iter):
+            gradient = loss.gradient(point)
+            violations = penalty.violations(point.W, gradient)
+            worst = float(violations.max(initial=0.0))
+            if worst <= tol:
+                return Solution(point, Status.CONVERGED, n_iter)
+            self.features = self._working_set(point.W, violations, loss.n_models)
+            candidate = self._model_minimum(
+                loss, penalty.restrict(self.features), point, gradient, 0.1 * worst
+            )
+            moved = search_line(loss, penalty, point, gradient, candidate)
+            if moved is None:
+                return Solution(point, Status.STALLED, n_iter)
+            point = moved
+        return Solution(point, Status.ITERATION_LIMIT, max_iter)
+
+    def _working_set(self, W: Array, violations: Array, n_models: int) -> IndexArray:
+        """Features in use or violated, and those of the last step: a set that only grows."""
+        used = W.any(axis=0)
+        wanted = used | (violations > 0.0)
+        if self.features is not None:
+            kept = np.zeros(len(wanted), dtype=bool)
+            kept[self.features] = True
+            if not (wanted & ~kept).any():
+                return self.features
+            wanted |= kept
+        most = max(1, MAX_WORKING // n_models)
+        if np.count_nonzero(wanted) <= most:
+            return np.flatnonzero(wanted)
+        gain = np.where(used, np.inf, violations)
+        return np.sort(np.argsort(-gain, kind="stable")[:most])
+
+    def _model_minimum(
+        self,
+        loss: HingeLoss,
+        penalty: SparseGroupPenalty,
+        point: Point,
+        gradient: Array,
+        tol: float,
+    ) -> Array:
+        """Return the weights that minimise the model over the working set."""
+        features = np.empty(0, dtype=np.intp) if self.features is None else self.features
+        H = loss.hessian(point, features)
+        n_models, size = loss.n_models, len(features)
+        diagonal = H[:: n_models + 1].reshape(n_models, -1)[:, :: size + 1]
+        diagonal += DAMPING * max(float(diagonal.mean()), np.finfo(np.float64).tiny)
+        solved, _ = descend_blocks(
+            H,
+            np.ascontiguousarray(gradient[:, features]),
+            np.ascontiguousarray(point.W[:, features]),
+            penalty.group,
+            penalty.l1,
+            penalty.ridge,
+            tol,
+            MAX_SWEEPS,
+        )
+        V = point.W.copy()
+        V[:, features] = solved
+        return V

@@ -1,0 +1,133 @@
+"""The few passes over the data that a splitter needs.
+
+A solver never touches ``X``. It asks a :class:`Rows` object, which knows where the data
+lives, and keeps what comes back: small arrays over features (always NumPy, float64) and
+arrays over rows (of whatever kind the rows are), which it hands back unread.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array, IndexArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PairProblem:
+    """A two-way split: the loss in ``d = w_0 - w_1``, a penalty, and where to start.
+
+    Attributes
+    ----------
+    start : array of shape (n_features,)
+        Weights to start from.
+    labels : array of int8 or None
+        Labels to start from, with weights of zero; None for those of the weights.
+    bounds : tuple of int
+        Least and greatest number of rows of child 0.
+    l1, ridge : array of shape (n_features,), float
+        Weight of ``|d_p|`` and of ``d_p ** 2`` in the penalty.
+    tol, violation : float
+        Stop when a round lowers the objective by less than the share ``tol``, or when no row
+        moves and no feature violates optimality by more than ``violation``.
+    max_alternations, max_working : int
+        Most rounds, and most features that one Newton step may change.
+    """
+
+    start: Array
+    labels: NDArray[np.int8] | None
+    bounds: tuple[int, int]
+    l1: Array
+    ridge: float
+    tol: float
+    violation: float
+    max_alternations: int
+    max_working: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the fields in the order in which the kernels take them."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSolution:
+    """What came of a two-way split: weights d, labels, scores, and how it went."""
+
+    weights: Array
+    labels: NDArray[np.int8]
+    scores: Array
+    trace: list[float]
+    settled: bool
+    n_passes: float
+
+
+class Rows(Protocol):
+    """The rows of one node, seen from their centre.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Shape of the node's data.
+    dtype : numpy dtype
+        float32 or float64; scores have the same.
+    center : array of shape (n_features,), float64
+        What is subtracted from each row before anything else. The node's mean, unless
+        another was given.
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]: ...
+
+    @property
+    def center(self) -> Array: ...
+
+    def scores(self, W: Array) -> Array:
+        """Return ``(X - center) @ W.T``, of shape (n_rows, len(W)): one sweep.
+
+        A row's score depends on that row, the centre and ``W`` alone, to the last bit.
+        """
+        ...
+
+    def adjoint(self, R: Array) -> Array:
+        """Return ``R.T @ (X - center)``, of shape (R.shape[1], n_features), float64.
+
+        Rows where ``R`` is zero are not touched.
+        """
+        ...
+
+    def gram(self, positions: IndexArray, features: IndexArray) -> Array:
+        """Return ``Z.T @ Z`` for ``Z = (X - center)[positions][:, features]``, float64."""
+        ...
+
+    def nearest(self, centers: Array) -> tuple[NDArray[np.int32], Array]:
+        """Return the nearest centre of each row, and the sum of the rows of each centre.
+
+        Centres, like the sums, of shape (n_centers, n_features), are seen from ``center``.
+        One sweep: a step of k-means.
+        """
+        ...
+
+    def norms(self) -> Array:
+        """Return the squared length of each row of ``X - center``, float64: one sweep."""
+        ...
+
+    def spread(self) -> Array:
+        """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
+        ...
+
+    def solve_pair(self, problem: PairProblem) -> PairSolution:
+        """Alternate labels and weights of a two-way split, by proximal Newton steps."""
+        ...
+
+    def take(self, positions: IndexArray, center: Array | None = None) -> Self:
+        """Return the rows at these positions, about their own mean or a given centre."""
+        ...

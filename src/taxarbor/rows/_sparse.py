@@ -1,0 +1,118 @@
+"""Compressed sparse rows; the centre is implicit, so nothing is made dense."""
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.native import (
+    csr_adjoint,
+    csr_gram,
+    csr_moment,
+    csr_nearest,
+    csr_norms,
+    csr_pair,
+    csr_scores,
+)
+from taxarbor.rows._base import PairProblem, PairSolution
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseRows:
+    """Some rows of a CSR matrix, about a centre.
+
+    Parameters
+    ----------
+    values, columns, starts : arrays
+        The three arrays of the CSR matrix: float32 or float64, int32, int64.
+    index : array of int or None
+        Which rows these are; all of them if None.
+    center : array of shape (n_features,)
+        Subtracted from each row, in effect.
+    n_threads : int
+        Threads for one sweep; no result depends on it.
+    """
+
+    values: Array
+    columns: NDArray[np.int32]
+    starts: IndexArray
+    index: IndexArray | None
+    center: Array
+    n_threads: int
+
+    @classmethod
+    def of(cls, X: Any, n_threads: int = 1) -> Self:
+        """Return all rows of a scipy CSR matrix about their mean."""
+        columns = X.indices.astype(np.int32, copy=False)
+        starts = X.indptr.astype(np.int64, copy=False)
+        whole = cls(X.data, columns, starts, None, np.zeros(X.shape[1]), n_threads)
+        return cls(X.data, columns, starts, None, whole._mean(), n_threads)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.starts) - 1 if self.index is None else len(self.index)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.center)
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Type of the data and of the scores."""
+        return self.values.dtype
+
+    def scores(self, W: Array) -> Array:
+        """Return ``(X - center) @ W.T``."""
+        return csr_scores(*self._native, np.ascontiguousarray(W, dtype=np.float64))
+
+    def adjoint(self, R: Array) -> Array:
+        """Return ``R.T @ (X - center)``."""
+        return csr_adjoint(*self._native, R)
+
+    def gram(self, positions: IndexArray, features: IndexArray) -> Array:
+        """Return the Gram matrix of some rows and features, about the centre."""
+        return csr_gram(*self._native, positions, features)
+
+    def nearest(self, centers: Array) -> tuple[NDArray[np.int32], Array]:
+        """Return the nearest centre of each row, and the sum of the rows of each centre."""
+        return csr_nearest(*self._native, np.ascontiguousarray(centers))
+
+    def norms(self) -> Array:
+        """Return the squared distance of each row from the centre."""
+        return csr_norms(*self._native)
+
+    def spread(self) -> Array:
+        """Return the mean absolute deviation of each feature."""
+        return csr_moment(*self._native, True)
+
+    def solve_pair(self, problem: PairProblem) -> PairSolution:
+        """Solve a two-way split."""
+        return PairSolution(*csr_pair(*self._native, *problem.arguments()))
+
+    def take(self, positions: IndexArray, center: Array | None = None) -> Self:
+        """Return the rows at these positions, about their own mean or a given centre."""
+        index = positions if self.index is None else self.index[positions]
+        nowhere = np.zeros(self.n_features)
+        some = type(self)(
+            self.values, self.columns, self.starts, index, nowhere, self.n_threads
+        )
+        if center is None:
+            center = some._mean()
+        center = center.astype(np.float64, copy=False)
+        return type(self)(self.values, self.columns, self.starts, index, center, self.n_threads)
+
+    @property
+    def _native(
+        self,
+    ) -> tuple[Array, NDArray[np.int32], IndexArray, IndexArray | None, Array, int]:
+        return self.values, self.columns, self.starts, self.index, self.center, self.n_threads
+
+    def _mean(self) -> Array:
+        """Mean row, as the data's type would hold it: a saved rule routes as the fitted one."""
+        mean = csr_moment(*self._native, False)
+        return mean.astype(self.dtype).astype(np.float64)

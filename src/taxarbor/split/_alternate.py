@@ -1,0 +1,179 @@
+r"""Labels and weights in turn, to a local optimum (the paper's Section 4.2).
+
+For fixed weights the best balanced labels are found exactly; for fixed labels the weights
+minimise a convex function. Neither step raises the objective.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from taxarbor._types import Array, Status
+from taxarbor.assign import size_bounds
+from taxarbor.optim import (
+    MAX_WORKING,
+    HingeLoss,
+    Labels,
+    Minimiser,
+    Point,
+    ProximalNewton,
+    ProximalQuasiNewton,
+    SparseGroupPenalty,
+    first_point,
+)
+from taxarbor.rows import PairProblem, Rows
+from taxarbor.split._forms import Form, PairForm
+
+SolverName = Literal["auto", "newton", "pqn"]
+
+MAX_ALTERNATIONS = 100
+"""Where an alternation gives up; it settles long before, as a rule."""
+
+STEPS = {"newton": 1, "pqn": 20}
+"""Minimiser steps between two assignments: early on, an exact solution is wasted."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternation:
+    """Where an alternation ended.
+
+    Attributes
+    ----------
+    W, labels, scores : arrays
+        Weights in the form that was solved, the labels, and the models' scores of the rows.
+    status : Status
+        How it ended.
+    trace : list of float
+        The objective at the start and after each round.
+    n_passes : float
+        Sweeps over the rows.
+    """
+
+    W: Array
+    labels: Labels
+    scores: Array
+    status: Status
+    trace: list[float]
+    n_passes: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """The optimisation problem of one node, on all of its rows or a sample of them.
+
+    Parameters
+    ----------
+    form : Form
+        How the split is written down.
+    penalty : SparseGroupPenalty
+        On the weights of all children.
+    balance : tuple of float
+        Least and greatest size of a child, as multiples of an equal share.
+    n_children : int
+        Number of children.
+    tol, violation : float
+        Stop when a round lowers the objective by less than the share ``tol``, or when no row
+        moves and no feature violates optimality by more than ``violation``.
+    solver : {"auto", "newton", "pqn"}
+        How the weights are found.
+    """
+
+    form: Form
+    penalty: SparseGroupPenalty
+    balance: tuple[float, float]
+    n_children: int
+    tol: float
+    violation: float
+    solver: SolverName
+
+    def from_centers(self, rows: Rows, centers: Array) -> Alternation:
+        """Alternate from the child whose centre is nearest."""
+        scores = rows.scores(centers)
+        scores -= (0.5 * np.einsum("kp,kp->k", centers, centers)).astype(rows.dtype)
+        labels = self.form.start(scores, self._bounds(rows))
+        return self._alternate(rows, np.zeros((self.form.n_models, rows.n_features)), labels)
+
+    def from_weights(self, rows: Rows, W: Array) -> Alternation:
+        """Alternate from weights that were found on other rows."""
+        return self._alternate(rows, W, None)
+
+    def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
+        solver = self._choose_solver(rows, W, labels)
+        if solver == "newton" and isinstance(self.form, PairForm):
+            return self._solve_pair(rows, W, labels)
+        loss = self.form.loss(rows)
+        penalty = self.form.penalty(self.penalty)
+        if labels is None:
+            scores = rows.scores(W)
+            labels = self.form.start(self.form.weights(scores.T).T, self._bounds(rows))
+            point = loss.at(W, labels, scores)
+        else:
+            point = first_point(loss, penalty, labels)
+        minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
+        return self._run(loss, penalty, minimiser, STEPS[solver], point)
+
+    def _run(
+        self,
+        loss: HingeLoss,
+        penalty: SparseGroupPenalty,
+        minimiser: Minimiser,
+        steps: int,
+        point: Point,
+    ) -> Alternation:
+        bounds = self._bounds(loss.rows)
+        trace = [point.value + penalty.value(point.W)]
+        status = Status.ITERATION_LIMIT
+        while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
+            solution = minimiser.minimise(
+                loss, penalty, point, tol=self.violation, max_iter=steps
+            )
+            point = solution.point
+            labels = self.form.assign(point.scores, bounds, point.labels)
+            moved = not np.array_equal(labels, point.labels)
+            if moved:
+                point = loss.at(point.W, labels, point.scores)
+            trace.append(point.value + penalty.value(point.W))
+            settled = not moved and solution.status is not Status.ITERATION_LIMIT
+            if settled or trace[-2] - trace[-1] <= self.tol * trace[-1]:
+                status = Status.CONVERGED
+        return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
+
+    def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
+        """Run the same rounds inside the rows: one call instead of a hundred per round."""
+        penalty = self.form.penalty(self.penalty)
+        low, high = self._bounds(rows)
+        found = rows.solve_pair(
+            PairProblem(
+                start=W[0],
+                labels=labels,
+                bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
+                l1=penalty.l1 + penalty.group,
+                ridge=penalty.ridge,
+                tol=self.tol,
+                violation=self.violation,
+                max_alternations=MAX_ALTERNATIONS,
+                max_working=MAX_WORKING,
+            )
+        )
+        status = Status.CONVERGED if found.settled else Status.ITERATION_LIMIT
+        return Alternation(
+            found.weights[None], found.labels, found.scores, status, found.trace, found.n_passes
+        )
+
+    def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
+        """Newton, unless its Hessian would have to be cut down to a part."""
+        if self.solver != "auto" or rows.n_features * self.form.n_models <= MAX_WORKING:
+            return "newton" if self.solver == "auto" else self.solver
+        penalty = self.form.penalty(self.penalty)
+        wanted = W.any(axis=0)
+        if labels is not None:
+            loss = self.form.loss(rows)
+            wanted = wanted | (penalty.violations(W, loss.gradient(loss.zero(labels))) > 0.0)
+        fits = np.count_nonzero(wanted) * self.form.n_models <= MAX_WORKING
+        return "newton" if fits else "pqn"
+
+    def _bounds(self, rows: Rows) -> tuple[int, int]:
+        return size_bounds(rows.n_rows, self.n_children, *self.balance)

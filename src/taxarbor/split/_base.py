@@ -1,0 +1,83 @@
+"""What a splitter is given and what it gives back."""
+
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from taxarbor._types import SolveInfo
+from taxarbor.hierarchy import LinearRule
+from taxarbor.optim import Labels
+from taxarbor.rows import Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitTask:
+    """All that a split may depend on, so that it depends on nothing else.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows of the node, about their mean.
+    path : tuple of int
+        Which child to take at each ancestor, from the root down.
+    lineage : tuple of LinearRule
+        The rules of those ancestors.
+    n_children : int
+        How many children are wanted.
+    seed : int
+        The tree's seed; together with the path it makes the node's own random numbers.
+    """
+
+    rows: Rows
+    path: tuple[int, ...]
+    lineage: tuple[LinearRule, ...]
+    n_children: int
+    seed: int
+
+    def rng(self) -> np.random.Generator:
+        """Return this node's own random numbers, whatever happens elsewhere in the tree."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.path))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A division of one node.
+
+    Attributes
+    ----------
+    labels : array of shape (n_rows,)
+        The child of each row; no child is empty.
+    rule : LinearRule
+        Sends a new row to a child.
+    score : float
+        How much this split is worth doing: the leaf with the highest is split next.
+    objective : float
+        What the splitter minimised.
+    info : SolveInfo
+        How it was found.
+    """
+
+    labels: Labels
+    rule: LinearRule
+    score: float
+    objective: float
+    info: SolveInfo
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A node that cannot be split, and why."""
+
+    reason: str
+
+
+class Splitter(Protocol):
+    """Divides the rows of one node: a pure function of its task."""
+
+    def split(self, task: SplitTask) -> Split | Refusal:
+        """Return a division of the rows, or the reason why there is none."""
+        ...

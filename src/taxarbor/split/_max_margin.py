@@ -1,0 +1,99 @@
+r"""Maximum-margin division of one node.
+
+Starts are tried on a sample of the rows; the best one goes on with all of them.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from taxarbor._types import Array, SolveInfo
+from taxarbor.hierarchy import LinearRule
+from taxarbor.rows import Rows
+from taxarbor.split._alternate import Alternation, Problem, SolverName
+from taxarbor.split._base import Refusal, Split, SplitTask
+from taxarbor.split._forms import MultiForm, PairForm
+from taxarbor.split._regularizer import Regularizer
+from taxarbor.split._starts import STARTS, draw_sample
+
+SAMPLE = 2000
+"""Rows on which starts are tried."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MaxMarginSplitter:
+    """Splits a node by margins.
+
+    Parameters
+    ----------
+    regularizer : Regularizer
+        The penalty of each node.
+    balance : tuple of float
+        Least and greatest size of a child, as multiples of ``n_rows / n_children``.
+    n_init : int
+        Number of starts.
+    solver : {"auto", "newton", "pqn"}
+        Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size.
+    tol : float
+        Stop when a round of labels and weights lowers the objective by less than this
+        share, or when no row moves and the weights are optimal to this share of the
+        critical value.
+    """
+
+    regularizer: Regularizer
+    balance: tuple[float, float]
+    n_init: int = 1
+    solver: SolverName = "auto"
+    tol: float = 1e-2
+
+    def split(self, task: SplitTask) -> Split | Refusal:
+        """Return the best division found, or why there is none."""
+        rows, K = task.rows, task.n_children
+        if rows.n_rows < 2 * K:
+            return Refusal(f"{rows.n_rows} rows are too few for {K} children")
+        critical = float(rows.spread().max(initial=0.0))
+        if critical == 0.0:
+            return Refusal(f"all of its {rows.n_rows} rows are equal")
+        usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
+        problem = Problem(
+            PairForm() if K == 2 else MultiForm(K),
+            self.regularizer.at(usage, critical, K),
+            self.balance,
+            K,
+            self.tol,
+            self.tol * critical,
+            self.solver,
+        )
+        found = self._solve(problem, rows, task.rng())
+        if not found.W.any():
+            return Refusal("the penalty leaves no feature in use; lower alpha or beta")
+        return self._conclude(problem, task, usage, found)
+
+    def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
+        positions = draw_sample(rows.n_rows, SAMPLE, rng)
+        sample = rows if positions is None else rows.take(positions)
+        tried = []
+        for n in range(self.n_init):
+            centers = STARTS[n % len(STARTS)](sample, problem.n_children, rng)
+            tried.append(problem.from_centers(sample, centers))
+        best = min(tried, key=lambda found: found.trace[-1])
+        return best if positions is None else problem.from_weights(rows, best.W)
+
+    def _conclude(
+        self, problem: Problem, task: SplitTask, usage: Array, found: Alternation
+    ) -> Split:
+        weights = problem.form.weights(found.W)
+        own = problem.form.own_scores(found.scores, found.labels)
+        return Split(
+            labels=found.labels,
+            rule=LinearRule(
+                weights.astype(task.rows.dtype), task.rows.center.astype(task.rows.dtype)
+            ),
+            score=own / self.regularizer.complexity(weights, usage),
+            objective=found.trace[-1],
+            info=SolveInfo(
+                found.status, len(found.trace) - 1, found.n_passes, tuple(found.trace)
+            ),
+        )

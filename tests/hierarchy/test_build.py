@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+
+TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
+INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
+
+
+@settings(deadline=None)
+@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
+def test_a_split_is_a_stable_partition(labels):
+    builder = HierarchyBuilder(7)
+    children = builder.add_split(0, labels, LinearRule(np.ones((3, 1)), np.zeros(1)))
+    assert children == (1, 2, 3)
+    for label, child in enumerate(children):
+        assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
+        assert builder.depth(child) == 1
+    assert builder.n_leaves == 3
+
+
+def test_labels_follow_the_rows_of_the_node():
+    builder = HierarchyBuilder(4)
+    _, right = builder.add_split(0, np.array([1, 0, 1, 1], dtype="uint64"), TWO)
+    assert builder.rows(right).tolist() == [0, 2, 3]
+    a, b = builder.add_split(right, [1, 1, 0], TWO)
+    assert builder.rows(a).tolist() == [3]
+    assert builder.rows(b).tolist() == [0, 2]
+    assert builder.depth(b) == 2
+    assert builder.rows(right).tolist() == [3, 0, 2]
+    assert builder.rows(0).tolist() == [1, 3, 0, 2]
+
+
+def test_rows_are_a_copy():
+    builder = HierarchyBuilder(3)
+    before = builder.rows(0)
+    builder.add_split(0, [1, 1, 0], TWO)
+    assert before.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1], "3 integers"),
+        ([[0, 1, 1]], "3 integers"),
+        ([0.0, 1.0, 1.0], "3 integers"),
+        ([True, False, True], "3 integers"),
+        ([0, 0, 0], "child 1 would be empty"),
+        ([1, 1, 1], "child 0 would be empty"),
+        ([0, 1, 2], "0 to 2"),
+        ([0, 1, 300], "0 to 300"),
+        ([-1, 0, 1], "-1 to 1"),
+    ],
+)
+def test_bad_labels_change_nothing(labels, message):
+    builder = HierarchyBuilder(3)
+    with pytest.raises(ValueError, match=message):
+        builder.add_split(0, labels, TWO)
+    assert builder.n_nodes == builder.n_leaves == 1
+    assert builder.freeze().n_leaves == 1
+
+
+def test_bad_rules_and_nodes_are_refused():
+    builder = HierarchyBuilder(3, ["a", "b"])
+    with pytest.raises(ValueError, match="2 feature names"):
+        builder.add_split(0, [0, 1, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    builder.add_split(0, [0, 1, 1], TWO)
+    with pytest.raises(ValueError, match="one kind"):
+        builder.add_split(2, [0, 1], LinearRule(TWO.weights.astype("f4"), np.zeros(2, "f4")))
+    with pytest.raises(ValueError, match="split before"):
+        builder.add_split(0, [0, 1, 1], TWO)
+    with pytest.raises(ValueError, match="split before"):
+        builder.refuse(0, "why not")
+    for node in (-1, 3):
+        with pytest.raises(IndexError, match="ids run from 0 to 2"):
+            builder.rows(node)
+    with pytest.raises(ValueError, match="one row at least"):
+        HierarchyBuilder(0)
+
+
+def test_what_is_recorded_is_frozen():
+    builder = HierarchyBuilder(3)
+    builder.record(0, score=1.5, objective=2.5, info=INFO)
+    builder.refuse(0, "not yet")
+    builder.add_split(0, [0, 1, 1], TWO)
+    builder.record(2, score=0.5, objective=0.25, info=None)
+    builder.refuse(2, "too small")
+    tree = builder.freeze()
+    np.testing.assert_array_equal(tree.score, [1.5, np.nan, 0.5])
+    np.testing.assert_array_equal(tree.objective, [2.5, np.nan, 0.25])
+    assert tree.info == (INFO, None, None)
+    assert tree.notes == ("", "", "too small")
+    assert tree.birth.tolist() == [0, 1, 1]
+
+
+def test_the_builder_goes_on_after_a_freeze():
+    builder = HierarchyBuilder(3)
+    builder.add_split(0, [0, 1, 1], TWO)
+    before = builder.freeze()
+    builder.add_split(2, [1, 0], TWO)
+    assert before.labels.tolist() == [0, 1, 1]
+    assert builder.freeze().labels.tolist() == [0, 2, 1]
+
+
+def test_many_rows_and_children():
+    n_rows, K = 100_000, 300
+    labels = np.arange(n_rows) % K
+    builder = HierarchyBuilder(n_rows)
+    builder.add_split(0, labels, LinearRule(np.ones((K, 1)), np.zeros(1)))
+    np.testing.assert_array_equal(builder.freeze().labels, labels)

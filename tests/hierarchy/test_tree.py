@@ -1,0 +1,282 @@
+import copy
+import dataclasses
+import io
+import itertools
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+
+ARRAYS = ("order", "start", "stop", "parents", "birth", "score", "objective", "depth", "leaves")
+
+
+def with_changes(tree, **changes):
+    return dataclasses.replace(tree, **changes)
+
+
+def put(array, index, value):
+    array = array.copy()
+    array[index] = value
+    return array
+
+
+def test_the_known_tree(known):
+    assert repr(known) == "Hierarchy(n_rows=10, n_leaves=4, height=2)"
+    assert (known.root, known.n_nodes, known.n_leaves, known.n_splits) == (0, 6, 4, 2)
+    assert known.parents.tolist() == [-1, 0, 0, 0, 2, 2]
+    assert known.birth.tolist() == [0, 1, 1, 1, 2, 2]
+    assert known.depth.tolist() == [0, 1, 1, 1, 2, 2]
+    assert known.n_rows.tolist() == [10, 3, 5, 2, 2, 3]
+    assert known.n_features.tolist() == [2, 0, 1, 0, 0, 0]
+    assert known.leaves.tolist() == [1, 4, 5, 3]
+    assert known.labels.tolist() == [3, 0, 1, 2, 0, 1, 3, 0, 2, 2]
+
+
+def test_moving_in_the_known_tree(known):
+    assert [known.parent(i) for i in range(6)] == [None, 0, 0, 0, 2, 2]
+    assert [known.children(i) for i in range(3)] == [(1, 2, 3), (), (4, 5)]
+    assert [known.is_leaf(i) for i in range(6)] == [False, True, False, True, True, True]
+    assert known.path(5) == (0, 2, 5)
+    assert known.path(np.int32(0)) == (0,)
+    assert known.rows(4).tolist() == [2, 5]
+    for node in (-1, 6):
+        for method in (known.parent, known.children, known.path, known.rows, known.is_leaf):
+            with pytest.raises(IndexError, match="ids run from 0 to 5"):
+                method(node)
+
+
+def test_cuts_of_the_known_tree(known):
+    assert known.cut(1).tolist() == [0] * 10
+    assert known.cut(2).tolist() == [0] * 10
+    assert known.cut(3).tolist() == [2, 0, 1, 1, 0, 1, 2, 0, 1, 1]
+    assert known.cut(np.int64(4)).tolist() == known.labels.tolist()
+    assert known.cut(depth=0).tolist() == [0] * 10
+    assert known.cut(depth=1).tolist() == known.cut(3).tolist()
+    for depth in (2, 99):
+        assert known.cut(depth=depth).tolist() == known.labels.tolist()
+
+
+def test_cuts_that_cannot_be(known):
+    for n_clusters in (0, -1, 5):
+        with pytest.raises(ValueError, match=f"number of leaves, 4, got {n_clusters}"):
+            known.cut(n_clusters)
+    with pytest.raises(ValueError, match="0 or more"):
+        known.cut(depth=-1)
+    with pytest.raises(ValueError, match="either"):
+        known.cut()
+    with pytest.raises(ValueError, match="either"):
+        known.cut(2, depth=1)
+    with pytest.raises(TypeError):
+        known.cut(2.5)
+
+
+def test_a_root_alone():
+    tree = HierarchyBuilder(3).freeze()
+    assert repr(tree) == "Hierarchy(n_rows=3, n_leaves=1, height=0)"
+    assert tree.leaves.tolist() == [0]
+    assert tree.children(0) == ()
+    assert tree.path(0) == (0,)
+    assert tree.labels.tolist() == tree.cut(1).tolist() == tree.cut(depth=3).tolist() == [0] * 3
+
+
+def assert_nested(coarse, fine):
+    """Assert that each cluster of the fine labels lies within one of the coarse."""
+    pairs = np.unique(np.stack([coarse, fine]), axis=1)
+    assert len(np.unique(pairs[1])) == pairs.shape[1]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_cuts_nest(trees, data):
+    tree = data.draw(trees)
+    cuts = [tree.cut(n) for n in range(1, tree.n_leaves + 1)]
+    sizes = [len(np.unique(cut)) for cut in cuts]
+    assert all(size <= n for n, size in enumerate(sizes, start=1))
+    assert sizes[0] == 1
+    assert sizes[-1] == tree.n_leaves
+    for by in (cuts, [tree.cut(depth=d) for d in range(tree.height + 1)]):
+        for coarse, fine in itertools.pairwise(by):
+            assert_nested(coarse, fine)
+        np.testing.assert_array_equal(by[-1], tree.labels)
+        for labels in by:
+            first_seen = labels[tree.order]
+            assert (np.diff(first_seen) >= 0).all()  # numbered from left to right
+            assert set(labels) == set(range(labels.max() + 1))
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_sizes_add_up(trees, data):
+    tree = data.draw(trees)
+    assert tree.n_rows[0] == len(tree.order) == tree.n_rows[tree.leaves].sum()
+    for node in range(tree.n_nodes):
+        children = tree.children(node)
+        assert tree.is_leaf(node) == (not children)
+        assert tree.depth[node] == len(tree.path(node)) - 1
+        if children:
+            assert tree.n_rows[list(children)].sum() == tree.n_rows[node]
+            together = np.concatenate([tree.rows(child) for child in children])
+            np.testing.assert_array_equal(together, tree.rows(node))
+            assert {tree.parent(child) for child in children} == {node}
+    for label, leaf in enumerate(tree.leaves):
+        np.testing.assert_array_equal(
+            np.flatnonzero(tree.labels == label), np.sort(tree.rows(leaf))
+        )
+
+
+def test_nothing_can_be_changed(known):
+    derived = [known.labels, known.n_rows, known.n_features, known.rows(1)]
+    for array in [getattr(known, name) for name in ARRAYS] + derived:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    for name in (*ARRAYS, "rules", "notes", "new"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(known, name, None)
+    assert isinstance(known.rules, tuple)
+
+
+def test_the_arrays_given_stay_their_owners(known):
+    order = known.order.copy()
+    tree = with_changes(known, order=order)
+    order[:] = 0
+    np.testing.assert_array_equal(tree.order, known.order)
+
+
+def by_skops(tree):
+    data = skops.io.dumps({"tree": tree})
+    return skops.io.loads(data, trusted=["taxarbor.hierarchy._tree.Hierarchy"])["tree"]
+
+
+def by_joblib(tree):
+    file = io.BytesIO()
+    joblib.dump(tree, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda tree: pickle.loads(pickle.dumps(tree, protocol=2)),
+        lambda tree: pickle.loads(pickle.dumps(tree)),
+        by_joblib,
+        by_skops,
+    ],
+    ids=["copy", "deepcopy", "pickle2", "pickle", "joblib", "skops"],
+)
+def test_copies_are_the_same(known, same, again):
+    same(known, again(known))
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_pickles_change_nothing(trees, same, data):
+    tree = data.draw(trees)
+    same(tree, pickle.loads(pickle.dumps(tree)))
+
+
+def test_a_deep_tree_is_no_trouble(chain, same):
+    assert chain.height == 3000
+    assert chain.path(chain.n_nodes - 1)[-2:] == (chain.n_nodes - 3, chain.n_nodes - 1)
+    assert len(np.unique(chain.cut(1234))) == 1234
+    assert len(np.unique(chain.cut(depth=1234))) == 1235
+    same(chain, pickle.loads(pickle.dumps(chain)))
+    same(chain, copy.deepcopy(chain))
+
+
+FAULTS = {
+    "each of 0 to 9 once": [
+        lambda t: {"order": put(t.order, 0, t.order[1])},
+        lambda t: {"order": put(t.order, 0, 10)},
+        lambda t: {"order": put(t.order, 0, -1)},
+    ],
+    "not empty": [lambda t: {"order": t.order[:0]}, lambda t: {"order": t.order[None]}],
+    "there must be a root": [lambda t: {"parents": t.parents[:0]}],
+    "must hold integers": [
+        lambda t: {"order": t.order.astype(float)},
+        lambda t: {"birth": t.birth.astype(bool)},
+    ],
+    "start has shape": [lambda t: {"start": t.start[1:]}],
+    "score has shape": [lambda t: {"score": t.score[:, None]}],
+    "notes has 5 entries": [lambda t: {"notes": t.notes[1:]}],
+    "info has 5 entries": [lambda t: {"info": t.info[1:]}],
+    "node 0 must be the root": [
+        lambda t: {"parents": put(t.parents, 0, 0)},
+        lambda t: {"birth": put(t.birth, 0, 1)},
+    ],
+    "parent's id must be smaller": [
+        lambda t: {"parents": put(t.parents, 4, 5)},
+        lambda t: {"parents": put(t.parents, 4, 4)},
+        lambda t: {"parents": put(t.parents, 4, -1)},
+        lambda t: {"parents": put(t.parents, 4, 10**9)},
+    ],
+    "birth must count": [
+        lambda t: {"birth": t.birth * 2},
+        lambda t: {"birth": put(t.birth, [1, 2, 3], 0)},
+        lambda t: {"birth": t.birth[[0, 5, 4, 3, 2, 1]]},
+        lambda t: {"birth": put(t.birth, 5, 4)},
+    ],
+    "siblings must have": [
+        lambda t: {"birth": put(t.birth, 4, 1)},
+        lambda t: {"birth": put(t.birth, 5, 3)},
+        lambda t: {"parents": put(t.parents, 5, 1)},
+        lambda t: {"parents": put(t.parents, [4, 5], 0)},
+    ],
+    "the root must own": [
+        lambda t: {"start": put(t.start, 0, 1)},
+        lambda t: {"stop": put(t.stop, 0, 9)},
+    ],
+    "start < stop": [lambda t: {"stop": put(t.stop, 4, t.start[4])}],
+    "must tile": [
+        lambda t: {"stop": put(t.stop, 5, t.stop[5] + 1)},
+        lambda t: {"start": put(t.start, 4, t.start[4] - 1)},
+        lambda t: {"stop": put(t.stop, 1, t.stop[1] + 1)},
+    ],
+    "must have a rule": [
+        lambda t: {"rules": (None, *t.rules[1:])},
+        lambda t: {"rules": (t.rules[2], *t.rules[1:])},
+        lambda t: {"rules": (*t.rules[:-1], t.rules[2])},
+    ],
+    "same dtype": [
+        lambda t: {
+            "rules": put(
+                np.array(t.rules, dtype=object),
+                2,
+                LinearRule(np.ones((2, 2), "float32"), np.zeros(2, "float32")),
+            )
+        }
+    ],
+    "notes must be strings": [lambda t: {"notes": (None,) * 6}],
+    "only leaves may have a note": [lambda t: {"notes": ("split", *t.notes[1:])}],
+    "names must be strings": [lambda t: {"feature_names": (1, 2)}],
+    "3 feature names": [lambda t: {"feature_names": ("a", "b", "c")}],
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"), [(message, fault) for message in FAULTS for fault in FAULTS[message]]
+)
+def test_broken_invariants_are_named(known, message, fault):
+    with pytest.raises(ValueError, match=message):
+        with_changes(known, **fault(known))
+
+
+def test_a_split_needs_two_children(known):
+    with pytest.raises(ValueError, match="two children"):
+        Hierarchy(
+            **{
+                name: getattr(known, name)[:2]
+                for name in ("parents", "birth", "score", "objective", "rules", "info", "notes")
+            },
+            order=known.order,
+            start=[0, 0],
+            stop=[10, 10],
+        )
