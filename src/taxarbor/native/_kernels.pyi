@@ -25,9 +25,6 @@ def dense_moment(
     X: Array, index: IndexArray | None, center: Array, threads: int, absolute: bool
 ) -> Array: ...
 def dense_norms(X: Array, index: IndexArray | None, center: Array, threads: int) -> Array: ...
-def dense_nearest(
-    X: Array, index: IndexArray | None, center: Array, threads: int, centers: Array
-) -> tuple[NDArray[int32], Array]: ...
 def dense_pair(
     X: Array,
     index: IndexArray | None,
@@ -88,15 +85,6 @@ def csr_norms(
     center: Array,
     threads: int,
 ) -> Array: ...
-def csr_nearest(
-    values: Array,
-    columns: NDArray[int32],
-    starts: IndexArray,
-    index: IndexArray | None,
-    center: Array,
-    threads: int,
-    centers: Array,
-) -> tuple[NDArray[int32], Array]: ...
 def csr_pair(
     values: Array,
     columns: NDArray[int32],
@@ -134,3 +122,34 @@ def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]: ...
 def assign_flow(
     C: Array, lower: int, upper: int, warm: NDArray[int32] | None = None
 ) -> NDArray[int32]: ...
+def dense_lloyd(
+    X: Array,
+    index: IndexArray | None,
+    center: Array,
+    threads: int,
+    centers: Array,
+    n_steps: int,
+) -> tuple[NDArray[int32], Array]: ...
+def dense_principal(
+    X: Array, index: IndexArray | None, center: Array, threads: int, start: Array, n_steps: int
+) -> Array: ...
+def csr_lloyd(
+    values: Array,
+    columns: NDArray[int32],
+    starts: IndexArray,
+    index: IndexArray | None,
+    center: Array,
+    threads: int,
+    centers: Array,
+    n_steps: int,
+) -> tuple[NDArray[int32], Array]: ...
+def csr_principal(
+    values: Array,
+    columns: NDArray[int32],
+    starts: IndexArray,
+    index: IndexArray | None,
+    center: Array,
+    threads: int,
+    start: Array,
+    n_steps: int,
+) -> Array: ...

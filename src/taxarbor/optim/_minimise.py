@@ -6,6 +6,7 @@ from typing import Protocol, final
 import numpy as np
 
 from taxarbor._types import Array, Status
+from taxarbor.optim._algebra import inner
 from taxarbor.optim._loss import HingeLoss, Labels, Point
 from taxarbor.optim._penalty import SparseGroupPenalty
 
@@ -53,7 +54,7 @@ def search_line(
     start = point.value + penalty.value(point.W)
     reached = loss.evaluate(V, point.labels)
     full = penalty.value(reached.W)
-    slope = float(np.vdot(gradient, reached.W - point.W)) + full - (start - point.value)
+    slope = inner(gradient, reached.W - point.W) + full - (start - point.value)
     if reached.value + full <= start + SUFFICIENT * min(slope, 0.0) and slope < 0.0:
         return reached
     step = 0.5
@@ -76,7 +77,7 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
     """
     point = loss.zero(labels)
     gradient = loss.gradient(point)
-    step = point.value / max(float(np.vdot(gradient, gradient)), np.finfo(np.float64).tiny)
+    step = point.value / max(inner(gradient, gradient), np.finfo(np.float64).tiny)
     moved = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
     if moved is None:
         return point

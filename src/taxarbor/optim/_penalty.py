@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
+from taxarbor.optim._algebra import column_norms, inner
 
 TINY = np.finfo(np.float64).tiny
 
@@ -37,9 +38,8 @@ class SparseGroupPenalty:
 
     def value(self, W: Array) -> float:
         """Return the penalty of W, of shape (n_models, n_features)."""
-        norms = np.sqrt(np.einsum("mp,mp->p", W, W))
-        total = self.group * float(norms.sum()) + float(np.abs(W).sum(axis=0) @ self.l1)
-        return total + self.ridge * float(np.vdot(W, W))
+        sizes = self.group * column_norms(W) + self.l1 * np.abs(W).sum(axis=0)
+        return float(sizes.sum()) + self.ridge * inner(W, W)
 
     def prox(self, W: Array, step: float) -> Array:
         """Return the minimiser over V of ``|V - W|^2 / (2 step) + value(V)``.
@@ -48,8 +48,8 @@ class SparseGroupPenalty:
         nest and the ridge only rescales.
         """
         V = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
-        norms = np.sqrt(np.einsum("mp,mp->p", V, V))
-        keep = np.maximum(1.0 - step * self.group / np.maximum(norms, TINY), 0.0)
+        norms = column_norms(V)
+        keep = np.maximum(norms - step * self.group, 0.0) / np.maximum(norms, TINY)
         shrunk: Array = V * (keep / (1.0 + 2.0 * step * self.ridge))
         return shrunk
 
@@ -59,7 +59,7 @@ class SparseGroupPenalty:
         All zero exactly where W minimises a loss of this gradient plus the penalty.
         """
         G = gradient + 2.0 * self.ridge * W
-        norms = np.sqrt(np.einsum("mp,mp->p", W, W))
+        norms = column_norms(W)
         zero = W == 0.0
         pull = G + self.group * W / np.maximum(norms, TINY)
         pull = np.where(
@@ -67,7 +67,7 @@ class SparseGroupPenalty:
             np.maximum(np.abs(pull) - self.l1, 0.0),
             np.abs(pull + self.l1 * np.sign(W)),
         )
-        distance = np.sqrt(np.einsum("mp,mp->p", pull, pull))
+        distance = column_norms(pull)
         least: Array = np.where(norms == 0.0, np.maximum(distance - self.group, 0.0), distance)
         return least
 

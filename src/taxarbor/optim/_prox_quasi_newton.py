@@ -15,6 +15,7 @@ from typing import final
 import numpy as np
 
 from taxarbor._types import Array, Status
+from taxarbor.optim._algebra import combine_rows, inner, inner_rows
 from taxarbor.optim._loss import HingeLoss, Point
 from taxarbor.optim._minimise import Solution, search_line
 from taxarbor.optim._penalty import SparseGroupPenalty
@@ -50,7 +51,7 @@ class ProximalQuasiNewton:
             candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
             moved = search_line(loss, penalty, point, gradient, candidate)
             if moved is None:
-                if not metric.steps:
+                if metric.is_fresh:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(metric.scale)  # a stale metric: begin again from its scale
                 continue
@@ -62,43 +63,53 @@ class ProximalQuasiNewton:
 
 def _first_scale(point: Point, gradient: Array) -> float:
     """Curvature at which a gradient step would bring the loss, at best, to zero."""
-    return float(np.vdot(gradient, gradient)) / max(point.value, np.finfo(np.float64).tiny)
+    return inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
 
 
 class Metric:
-    """The L-BFGS matrix ``B = scale I - N M^{-1} N'`` of the last steps."""
+    """The L-BFGS matrix ``B = scale I - N M^{-1} N'`` of the last steps.
+
+    N holds ``scale * S`` and Y, the steps and the changes of the gradient along them.
+    """
 
     def __init__(self, scale: float) -> None:
         self.scale = max(scale, np.finfo(np.float64).tiny)
-        self.steps: list[Array] = []
-        self._changes: list[Array] = []
-        self._basis: Array | None = None
-        self._middle: Array | None = None
+        self._S: Array | None = None
+        self._Y: Array | None = None
+        self._middle: Array = np.empty((0, 0))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether there is nothing to forget."""
+        return self._S is None
 
     def remember(self, step: Array, change: Array) -> None:
         """Learn from a step and the change of the gradient along it."""
-        s, y = step.ravel(), change.ravel()
-        curvature = float(s @ y)
-        if curvature <= 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        s, y = step.reshape(1, -1), change.reshape(1, -1)
+        curvature = inner(s, y)
+        if curvature <= 1e-10 * np.sqrt(inner(s, s) * inner(y, y)):
             return
-        self.steps = [*self.steps, s][-MEMORY:]
-        self._changes = [*self._changes, y][-MEMORY:]
-        self.scale = float(y @ y) / curvature
-        S, Y = np.array(self.steps), np.array(self._changes)
-        SY = S @ Y.T
+        S = s if self._S is None else np.concatenate([self._S, s])[-MEMORY:]
+        Y = y if self._Y is None else np.concatenate([self._Y, y])[-MEMORY:]
+        self.scale = inner(y, y) / curvature
+        SY = np.array([inner_rows(Y, one) for one in S])
+        SS = np.array([inner_rows(S, one) for one in S])
         lower = np.tril(SY, -1)
-        self._basis = np.concatenate([self.scale * S, Y])
-        self._middle = np.linalg.pinv(
-            np.block([[self.scale * (S @ S.T), lower], [lower.T, -np.diag(np.diag(SY))]])
-        )
+        whole = np.block([[self.scale * SS, lower], [lower.T, -np.diag(np.diag(SY))]])
+        self._S, self._Y, self._middle = S, Y, np.linalg.pinv(whole)
 
     def times(self, D: Array) -> Array:
         """Return ``B D``."""
         product: Array = self.scale * D
-        if self._basis is not None and self._middle is not None:
-            inside = self._middle @ (self._basis @ D.ravel())
-            product = product - (inside @ self._basis).reshape(D.shape)
-        return product
+        if self._S is None or self._Y is None:
+            return product
+        d = D.reshape(-1)
+        known = len(self._S)
+        ends = np.concatenate([self.scale * inner_rows(self._S, d), inner_rows(self._Y, d)])
+        inside = inner_rows(self._middle, ends)
+        change = self.scale * combine_rows(inside[:known], self._S)
+        change += combine_rows(inside[known:], self._Y)
+        return product - change.reshape(D.shape)
 
 
 def minimise_model(
@@ -115,8 +126,8 @@ def minimise_model(
         if float(np.abs(D).max(initial=0.0)) <= tol * step:
             break
         BD = metric.times(D)
-        curvature = float(np.vdot(D, BD))
-        linear, along = float(np.vdot(slope, D)), 1.0
+        curvature = inner(D, BD)
+        linear, along = inner(slope, D), 1.0
         while True:
             lower = penalty.value(V + along * D)
             change = along * linear + 0.5 * along * along * curvature + lower - value
@@ -127,5 +138,5 @@ def minimise_model(
             break
         V, image, value = V + along * D, image + along * BD, lower
         if curvature > 0.0:
-            step = float(np.vdot(D, D)) / curvature
+            step = inner(D, D) / curvature
     return V

@@ -108,11 +108,18 @@ class Rows(Protocol):
         """Return ``Z.T @ Z`` for ``Z = (X - center)[positions][:, features]``, float64."""
         ...
 
-    def nearest(self, centers: Array) -> tuple[NDArray[np.int32], Array]:
-        """Return the nearest centre of each row, and the sum of the rows of each centre.
+    def lloyd(self, centers: Array, n_steps: int) -> tuple[NDArray[np.int32], Array]:
+        """Return the nearest centre of each row and the centres after steps of k-means.
 
-        Centres, like the sums, of shape (n_centers, n_features), are seen from ``center``.
-        One sweep: a step of k-means.
+        Centres, of shape (n_centers, n_features), are seen from ``center``; the labels are
+        those that the last centres are the means of. One sweep per step.
+        """
+        ...
+
+    def principal(self, start: Array, n_steps: int) -> Array:
+        """Return the direction of greatest variance, of unit length and shape (n_features,).
+
+        Approached from another one by the power method: two sweeps per step.
         """
         ...
 

@@ -10,10 +10,11 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.native import (
     dense_adjoint,
     dense_gram,
+    dense_lloyd,
     dense_moment,
-    dense_nearest,
     dense_norms,
     dense_pair,
+    dense_principal,
     dense_scores,
 )
 from taxarbor.rows._base import PairProblem, PairSolution
@@ -73,9 +74,13 @@ class DenseRows:
         """Return the Gram matrix of some rows and features, about the centre."""
         return dense_gram(*self._native, positions, features)
 
-    def nearest(self, centers: Array) -> tuple[NDArray[np.int32], Array]:
-        """Return the nearest centre of each row, and the sum of the rows of each centre."""
-        return dense_nearest(*self._native, np.ascontiguousarray(centers))
+    def lloyd(self, centers: Array, n_steps: int) -> tuple[NDArray[np.int32], Array]:
+        """Return the nearest centre of each row and the centres after steps of k-means."""
+        return dense_lloyd(*self._native, np.ascontiguousarray(centers), n_steps)
+
+    def principal(self, start: Array, n_steps: int) -> Array:
+        """Return the direction of greatest variance, approached from another one."""
+        return dense_principal(*self._native, start, n_steps)
 
     def norms(self) -> Array:
         """Return the squared distance of each row from the centre."""

@@ -15,10 +15,10 @@ from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._base import Refusal, Split, SplitTask
 from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._regularizer import Regularizer
-from taxarbor.split._starts import STARTS, draw_sample
+from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out
 
 SAMPLE = 2000
-"""Rows on which starts are tried."""
+"""Rows on which starts are tried, or 200 per child if that is more."""
 
 
 @final
@@ -72,11 +72,12 @@ class MaxMarginSplitter:
         return self._conclude(problem, task, usage, found)
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
-        positions = draw_sample(rows.n_rows, SAMPLE, rng)
+        positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)
         sample = rows if positions is None else rows.take(positions)
+        few = thin_out(sample, START_ROWS * problem.n_children)
         tried = []
         for n in range(self.n_init):
-            centers = STARTS[n % len(STARTS)](sample, problem.n_children, rng)
+            centers = STARTS[n % len(STARTS)](few, problem.n_children, rng)
             tried.append(problem.from_centers(sample, centers))
         best = min(tried, key=lambda found: found.trace[-1])
         return best if positions is None else problem.from_weights(rows, best.W)

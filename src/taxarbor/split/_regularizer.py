@@ -90,13 +90,14 @@ class Regularizer:
     def complexity(self, W: Array, usage: Array) -> float:
         """Return the denominator of the paper's splitting score (Eq. 4) for weights W."""
         K, P = W.shape
-        norms = float(np.sqrt(np.einsum("kp,kp->p", W, W)).sum())
-        shared = float(np.abs(W).sum(axis=0) @ usage)
-        total: float = {
+        norms = np.sqrt(np.einsum("kp,kp->p", W, W)).sum()
+        shared = (np.abs(W).sum(axis=0) * usage).sum()
+        squares = np.square(W).sum()
+        total = {
             "group+exclusive": norms + shared,
             "group": norms,
-            "exclusive": shared if usage.any() else float(np.vdot(W, W)),
-            "l1": float(np.abs(W).sum()),
-            "l2": float(np.vdot(W, W)),
+            "exclusive": shared if usage.any() else squares,
+            "l1": np.abs(W).sum(),
+            "l2": squares,
         }[self.kind]
         return float(total / (P * K))

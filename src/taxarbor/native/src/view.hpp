@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <cmath>
+
 #include "common.hpp"
 
 template <class T> struct View {
@@ -89,15 +91,43 @@ template <class T> struct Sweeps {
     }
     return out.shaped({n});
   }
-  static auto nearest(const View<T>& v, const Mat<const double>& centers) {
-    const std::size_t n = v.n_rows(), K = centers.shape(0), p = v.n_features();
+  // Steps of k-means; a centre that no row is nearest to stays where it is.
+  static auto lloyd(const View<T>& v, const Mat<const double>& start, std::int64_t n_steps) {
+    const std::size_t n = v.n_rows(), K = start.shape(0), p = v.n_features();
     Owned<std::int32_t> labels(n);
-    Owned<double> sums(K * p);
+    Owned<double> centers(K * p);
+    std::copy(start.data(), start.data() + K * p, centers.data);
     {
       nb::gil_scoped_release free;
-      v.nearest(centers.data(), K, labels.data, sums.data);
+      std::vector<double> sums(K * p);
+      for (std::int64_t step = 0; step < n_steps; ++step) {
+        v.nearest(centers.data, K, labels.data, sums.data());
+        std::vector<std::int64_t> counts(K);
+        for (std::size_t i = 0; i < n; ++i) ++counts[labels.data[i]];
+        for (std::size_t k = 0; k < K; ++k)
+          for (std::size_t j = 0; j < p && counts[k]; ++j) centers.data[k * p + j] = sums[k * p + j] / static_cast<double>(counts[k]);
+      }
     }
-    return nb::make_tuple(labels.shaped({n}), sums.shaped({K, p}));
+    return nb::make_tuple(labels.shaped({n}), centers.shaped({K, p}));
+  }
+  // Steps of the power method towards the direction of greatest variance, of unit length.
+  static auto principal(const View<T>& v, const Vec<const double>& start, std::int64_t n_steps) {
+    const std::size_t p = v.n_features();
+    Owned<double> direction(p);
+    std::copy(start.data(), start.data() + p, direction.data);
+    {
+      nb::gil_scoped_release free;
+      std::vector<T> along(v.n_rows());
+      for (std::int64_t step = 0; step <= n_steps; ++step) {
+        double square = 0.0;
+        for (std::size_t j = 0; j < p; ++j) square += direction.data[j] * direction.data[j];
+        for (std::size_t j = 0; j < p && square > 0.0; ++j) direction.data[j] /= std::sqrt(square);
+        if (step == n_steps) break;
+        v.scores(direction.data, 1, along.data());
+        v.adjoint(along.data(), 1, direction.data);
+      }
+    }
+    return direction.shaped({p});
   }
   static auto pair(const View<T>& v, Vec<const double> start, std::optional<Vec<const std::int8_t>> labels,
                    std::pair<std::int64_t, std::int64_t> bounds, Vec<const double> l1, double ridge, double tol,

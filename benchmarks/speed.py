@@ -1,0 +1,325 @@
+"""How fast and how small: each figure beside what is asked of it.
+
+    python benchmarks/speed.py [--write docs/speed.md] [--only NAME ...] [--data DIR]
+
+Contestants alternate; times are medians; ratios come from one run. Data sets that are not
+there are said to be missing, never guessed. Rows are long-form: one figure each.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+import assignment
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.cluster import BisectingKMeans
+from threadpoolctl import threadpool_limits
+
+from taxarbor import HMMC
+
+HERE = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[1] / "shared" / "data"))
+WORDNET = Path("/usr/share/wordnet/data.noun")
+RUNS = 7
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number, and what is asked of it."""
+
+    what: str
+    got: str
+    asked: str
+    holds: bool | None
+    detail: str = ""
+
+
+def alternate(contestants: dict[str, Callable[[int], object]], runs: int) -> dict[str, float]:
+    """Return the median seconds of each contestant; they take turns, with a seed each."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for run in range(runs + 1):
+        for name, call in contestants.items():
+            begun = time.perf_counter()
+            call(run)
+            times[name].append(time.perf_counter() - begun)
+    return {name: float(np.median(taken[1:])) for name, taken in times.items()}
+
+
+def load(name: str) -> np.ndarray | None:
+    path = DATA / f"{name}.npz"
+    return np.load(path)["X"].astype(np.float32) if path.exists() else None
+
+
+def against_bisecting() -> Iterator[Figure]:
+    for name in ("awa_pca", "awa_attr"):
+        X = load(name)
+        if X is None:
+            yield Figure(f"HMMC / BisectingKMeans, {name}", "data missing", "1.0 (1.5)", None)
+            continue
+        for threads in (1, 2):
+            with threadpool_limits(threads):
+                took = alternate(
+                    {
+                        "hmmc": lambda s, X=X, t=threads: HMMC(
+                            50, random_state=s, n_jobs=t
+                        ).fit(X),
+                        "bisecting": lambda s, X=X: BisectingKMeans(50, random_state=s).fit(X),
+                    },
+                    RUNS,
+                )
+            ratio = took["hmmc"] / took["bisecting"]
+            yield Figure(
+                f"HMMC / BisectingKMeans, {name}, 50 leaves, {threads} thread(s)",
+                f"{ratio:.2f}",
+                "goal 1.0, at most 1.5",
+                ratio <= 1.5,
+                f"{took['hmmc'] * 1e3:.0f} ms / {took['bisecting'] * 1e3:.0f} ms",
+            )
+
+
+def newton_against_pqn() -> Iterator[Figure]:
+    for name in ("awa_pca", "awa_attr"):
+        X = load(name)
+        if X is None:
+            yield Figure(f"pqn / newton, {name}", "data missing", "at least 10", None)
+            continue
+        took = alternate(
+            {
+                solver: lambda s, X=X, solver=solver: HMMC(
+                    50, solver=solver, tol=1e-3, random_state=s
+                ).fit(X)
+                for solver in ("newton", "pqn")
+            },
+            5,
+        )
+        ratio = took["pqn"] / took["newton"]
+        yield Figure(
+            f"pqn / newton, {name}, 50 leaves, tol=1e-3 for both",
+            f"{ratio:.1f}",
+            "at least 10",
+            ratio >= 10,
+            f"{took['pqn']:.2f} s / {took['newton']:.3f} s",
+        )
+
+
+def assignments() -> Iterator[Figure]:
+    for row in assignment.measure():
+        asked = 5 if row["K"] == 20 else 10
+        yield Figure(
+            f"OR-Tools solve / ours, balanced assignment, 30,000 rows, K = {row['K']}",
+            f"{row['ratio_solve']:.0f}",
+            f"at least {asked}",
+            row["ratio_solve"] >= asked,
+            f"{row['ortools_solve_ms']:.0f} ms / {row['ours_ms']:.2f} ms",
+        )
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def current_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def fit_synthetic(n_rows: int) -> dict[str, float]:
+    """Fit made-up rows in this process; called in one of its own, so that the peak is its."""
+    rng = np.random.default_rng(0)
+    X = np.empty((n_rows, 100), dtype=np.float32)
+    centers = rng.normal(scale=1.0, size=(64, 100)).astype(np.float32)
+    for first in range(0, n_rows, 10_000):
+        part = X[first : first + 10_000]
+        rng.standard_normal(out=part, dtype=np.float32)
+        part += centers[rng.integers(64, size=len(part))]
+    HMMC(2, random_state=0).fit(X[:2000])
+    before = current_bytes()
+    begun = time.perf_counter()
+    model = HMMC(64, random_state=0, n_jobs=2).fit(X)
+    return {
+        "seconds": time.perf_counter() - begun,
+        "extra": (peak_bytes() - before) / X.nbytes,
+        "leaves": model.hierarchy_.n_leaves,
+    }
+
+
+def in_own_process(job: str, argument: int = 0) -> dict[str, float]:
+    call = [sys.executable, __file__, "--job", job, str(argument)]
+    return dict(json.loads(subprocess.run(call, check=True, capture_output=True).stdout))
+
+
+def large_synthetic() -> Iterator[Figure]:
+    times: dict[int, list[float]] = {125_000: [], 1_000_000: []}
+    extra = []
+    for _ in range(3):
+        for n_rows, taken in times.items():
+            got = in_own_process("synthetic", n_rows)
+            taken.append(got["seconds"])
+            if n_rows == 1_000_000:
+                extra.append(got["extra"])
+    small, large = (float(np.median(taken)) for taken in times.values())
+    yield Figure(
+        "1,000,000 x 100 float32, 64 leaves, 2 threads",
+        f"{large:.1f} s",
+        "finishes",
+        got["leaves"] == 64,
+        f"{got['leaves']:.0f} leaves; medians of 3",
+    )
+    worst = max(extra)
+    yield Figure(
+        "peak memory beyond X, as a share of X", f"{worst:.2f}", "at most 1.0", worst <= 1.0
+    )
+    yield Figure(
+        "time at 1,000,000 / time at 125,000 rows",
+        f"{large / small:.1f}",
+        "at most 9",
+        large / small <= 9,
+        f"{large:.2f} s / {small:.2f} s",
+    )
+
+
+def wordnet_matrix() -> csr_matrix:
+    """Return tf-idf of the glosses of all nouns, as the data's README says."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    lines = WORDNET.read_text(encoding="utf-8", errors="replace").splitlines()
+    glosses = [line.split(" | ", 1)[1] for line in lines if " | " in line and line[0] != " "]
+    return TfidfVectorizer(dtype=np.float32, stop_words="english").fit_transform(glosses)
+
+
+def fit_wordnet(_: int) -> dict[str, float]:
+    X = wordnet_matrix()
+    begun = time.perf_counter()
+    model = HMMC(64, random_state=0, n_jobs=2).fit(X)
+    return {
+        "seconds": time.perf_counter() - begun,
+        "peak": peak_bytes(),
+        "rows": X.shape[0],
+        "columns": X.shape[1],
+        "leaves": model.hierarchy_.n_leaves,
+    }
+
+
+def sparse_wordnet() -> Iterator[Figure]:
+    if not WORDNET.exists():
+        yield Figure(
+            "CSR tf-idf of WordNet glosses", "not here: install wordnet-base", "< 4 GB", None
+        )
+        return
+    got = in_own_process("wordnet")
+    yield Figure(
+        f"CSR tf-idf of WordNet glosses, {got['rows']:,.0f} x {got['columns']:,.0f}, 64 leaves",
+        f"{got['peak'] / 1e9:.2f} GB",
+        "under 4 GB",
+        got["peak"] < 4e9 and got["leaves"] == 64,
+        f"{got['seconds']:.1f} s, {got['leaves']:.0f} leaves; peak of the whole process",
+    )
+
+
+def start_up() -> Iterator[Figure]:
+    def run(code: str) -> Callable[[int], object]:
+        return lambda _: subprocess.run([sys.executable, "-c", code], check=True)
+
+    took = alternate(
+        {"with": run("import sklearn, taxarbor"), "sklearn": run("import sklearn")}, 7
+    )
+    extra = took["with"] - took["sklearn"]
+    yield Figure(
+        "import taxarbor, beyond import sklearn",
+        f"{extra:.2f} s",
+        "under 0.2 s",
+        extra < 0.2,
+        f"{took['with']:.2f} s - {took['sklearn']:.2f} s",
+    )
+    root = HERE.parent
+    took = alternate(
+        {
+            "demo": lambda _: subprocess.run(
+                ["make", "-s", "demo"], check=True, cwd=root, stdout=subprocess.DEVNULL
+            )
+        },
+        3,
+    )
+    yield Figure(
+        "make demo, after set-up", f"{took['demo']:.1f} s", "under 15 s", took["demo"] < 15
+    )
+
+
+FIGURES = {
+    "bisecting": against_bisecting,
+    "solvers": newton_against_pqn,
+    "assignment": assignments,
+    "large": large_synthetic,
+    "sparse": sparse_wordnet,
+    "start": start_up,
+}
+JOBS = {"synthetic": fit_synthetic, "wordnet": fit_wordnet}
+
+
+def machine() -> str:
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def commit() -> str:
+    call = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def table(figures: list[Figure]) -> str:
+    verdict = {True: "yes", False: "**no**", None: "not measured"}
+    lines = ["| what | got | asked | holds | detail |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {f.what} | {f.got} | {f.asked} | {verdict[f.holds]} | {f.detail} |" for f in figures
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", type=Path, help="write the table to this Markdown file")
+    parser.add_argument("--only", nargs="*", choices=sorted(FIGURES), default=list(FIGURES))
+    parser.add_argument("--json", action="store_true", help="print long-form rows instead")
+    parser.add_argument("--job", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.job:
+        print(json.dumps(JOBS[arguments.job[0]](int(arguments.job[1]))))
+        return
+    warnings.simplefilter("error")
+    figures = []
+    for name in arguments.only:
+        for figure in FIGURES[name]():
+            figures.append(figure)
+            stamp = {"commit": commit(), "machine": machine()}
+            print(json.dumps(asdict(figure) | stamp) if arguments.json else figure, flush=True)
+    if arguments.write:
+        arguments.write.write_text(
+            "# Speed and size\n\n"
+            "Written by `make bench`; not by hand. Ratios are of medians of runs that took "
+            "turns in one process; nothing else was running.\n\n"
+            f"Commit {commit()}, {date.today()}, {machine()}.\n\n{table(figures)}\n",
+            encoding="utf-8",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Data that cannot be written to, and what several test modules ask of a tree."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor import load_animals, make_planted_tree
+
+
+def _frozen(X):
+    X = np.array(X, dtype=np.float64)
+    X.flags.writeable = False
+    return X
+
+
+def _all_data():
+    rng = np.random.default_rng(0)
+    return {
+        "planted": make_planted_tree(600, random_state=1).X,
+        "animals": load_animals().X,
+        "cloud": rng.standard_normal((500, 8)),
+        "wide": rng.standard_normal((60, 200)),
+        "binary": rng.random((300, 12)) < 0.3,
+        "grid": np.argwhere(np.ones((9, 9))),
+        "line": np.arange(41.0)[:, None],
+    }
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Read-only float64 arrays by name."""
+    return {name: _frozen(X) for name, X in _all_data().items()}
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """A planted tree of eight leaves, 600 rows, 20 features."""
+    return make_planted_tree(600, random_state=1)
+
+
+@pytest.fixture(scope="session", name="X")
+def planted_rows(data):
+    """The rows of that tree."""
+    return data["planted"]
+
+
+@pytest.fixture(scope="session")
+def as_kind():
+    """Return data as another kind: "float32 csr", "float64 dense", ..."""
+
+    def convert(X, kind):
+        dtype, layout = kind.split()
+        array = X.astype(dtype)
+        return sparse.csr_array(array) if layout == "csr" else array
+
+    return convert
+
+
+@pytest.fixture(scope="session")
+def bounds():
+    """Least and greatest size of a child, worked out apart from the library."""
+
+    def compute(n, K, balance):
+        low, high = balance
+        least = math.ceil(low * n / K - 1e-6)
+        most = math.floor(high * n / K + 1e-6)
+        least, most = max(least, 1), min(most, n - (K - 1))
+        return min(least, n // K), max(most, math.ceil(n / K))
+
+    return compute
+
+
+@pytest.fixture(scope="session")
+def inner():
+    """The ids of the nodes that were split."""
+
+    def find(tree):
+        return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def structure():
+    """All of a tree but what depends on the last bits: who is where, and which features."""
+
+    def extract(tree):
+        document = json.loads(tree.to_json())
+        for node in document["nodes"]:
+            for name in ("score", "objective", "info"):
+                del node[name]
+            if node["rule"] is not None:
+                node["rule"] = node["rule"]["features"]
+        return document
+
+    return extract

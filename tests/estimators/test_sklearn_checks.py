@@ -1,0 +1,25 @@
+"""What scikit-learn asks of its estimators. No failure is expected."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from taxarbor import HMMC, MMC
+
+ESTIMATORS = [
+    HMMC(),
+    HMMC(branching=3),
+    HMMC(penalty="l2"),
+    HMMC(penalty="exclusive"),
+    HMMC(solver="pqn"),
+    HMMC(units="raw", balance=0.9),
+    HMMC(None, max_depth=2, balance=None, n_init=2),
+    MMC(),
+    MMC(n_clusters=3, penalty="l1", solver="newton"),
+]
+
+
+# Some of scikit-learn's data are ten rows, too few for eight leaves: the warning is right.
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn(estimator, check):
+    check(estimator)

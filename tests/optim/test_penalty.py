@@ -1,0 +1,238 @@
+"""The penalty: its value, its prox, its subdifferential, and when it leaves nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import optimize
+
+from taxarbor.optim import MultiHinge, PairHinge, SparseGroupPenalty
+from taxarbor.rows import as_rows
+
+N_FEATURES = 5
+TINY = 1e-150  # squares below its own vanish
+
+
+def weights(n_models=None, size=10.0):
+    models = st.integers(1, 4) if n_models is None else st.just(n_models)
+    numbers = st.floats(-size, size) | st.just(0.0)
+    return models.flatmap(
+        lambda m: hnp.arrays(np.float64, (m, N_FEATURES), elements=numbers)
+    )
+
+
+def steps():
+    return st.floats(0.01, 100.0)
+
+
+def slow_value(penalty, W):
+    total = 0.0
+    for p in range(W.shape[1]):
+        squares = sum(float(w) ** 2 for w in W[:, p])
+        total += penalty.group * squares**0.5 + penalty.ridge * squares
+        total += penalty.l1[p] * sum(abs(float(w)) for w in W[:, p])
+    return total
+
+
+@given(W=weights())
+def test_value(make_penalty, W):
+    penalty = make_penalty(N_FEATURES)
+    expected = slow_value(penalty, W)
+    np.testing.assert_allclose(penalty.value(W), expected, rtol=1e-12, atol=TINY)
+
+
+@pytest.mark.parametrize("step", [1e-3, 1.0, 1e6])
+def test_prox_of_nothing_is_nothing(make_penalty, step):
+    assert not make_penalty(N_FEATURES).prox(np.zeros((3, N_FEATURES)), step).any()
+
+
+@given(W=weights(), step=steps())
+def test_prox_is_optimal(make_penalty, W, step):
+    penalty = make_penalty(N_FEATURES)
+    V = penalty.prox(W, step)
+    assert penalty.optimality(V, (V - W) / step) <= 1e-9
+
+
+@settings(max_examples=50)
+@given(W=weights(3), other=weights(3), step=steps(), share=st.floats(1e-6, 1.0))
+def test_nothing_is_below_the_prox(make_penalty, W, other, step, share):
+    penalty = make_penalty(N_FEATURES)
+
+    def objective(V):
+        return ((V - W) ** 2).sum() / (2.0 * step) + slow_value(penalty, V)
+
+    V = penalty.prox(W, step)
+    least = objective(V)
+    assert least <= objective(V + share * (other - V)) + 1e-9 * (1.0 + least)
+
+
+def test_prox_against_numerical_minimisation(make_penalty):
+    penalty = make_penalty(N_FEATURES, 0.8)
+    W = np.random.default_rng(0).normal(size=(2, N_FEATURES))
+    V = penalty.prox(W, 0.7)
+    for p in range(N_FEATURES):
+        alone = penalty.restrict(np.array([p]))
+
+        def objective(v, column=W[:, p], alone=alone):
+            return ((v - column) ** 2).sum() / 1.4 + slow_value(alone, v[:, None])
+
+        options = {"xatol": 1e-10, "fatol": 1e-14}
+        found = optimize.minimize(objective, W[:, p], method="Nelder-Mead", options=options)
+        np.testing.assert_allclose(objective(V[:, p]), found.fun, rtol=1e-9)
+        np.testing.assert_allclose(V[:, p], found.x, atol=1e-5)
+
+
+@given(W=weights(), step=steps(), l1=hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5)))
+def test_without_group_weight_it_is_the_lasso(W, step, l1):
+    V = SparseGroupPenalty(0.0, l1).prox(W, step)
+    expected = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
+    np.testing.assert_allclose(V, expected, rtol=1e-12, atol=1e-15)
+
+
+@given(W=weights(), step=steps(), group=st.floats(0.01, 5))
+def test_without_l1_it_is_the_group_lasso(W, step, group):
+    V = SparseGroupPenalty(group, np.zeros(N_FEATURES)).prox(W, step)
+    for p in range(N_FEATURES):
+        length = np.linalg.norm(W[:, p])
+        shrink = 1.0 - step * group / length if length > step * group else 0.0
+        np.testing.assert_allclose(V[:, p], shrink * W[:, p], rtol=1e-9, atol=1e-14)
+
+
+@given(W=weights(), step=steps(), ridge=st.floats(0, 5))
+def test_ridge_scales(W, step, ridge):
+    V = SparseGroupPenalty(0.0, np.zeros(N_FEATURES), ridge).prox(W, step)
+    np.testing.assert_allclose(V, W / (1.0 + 2.0 * ridge * step), rtol=1e-12, atol=TINY)
+
+
+@given(W=weights(1), step=steps())
+def test_a_group_of_one_is_the_lasso(W, step):
+    grouped = SparseGroupPenalty(0.4, np.zeros(N_FEATURES))
+    plain = SparseGroupPenalty(0.0, np.full(N_FEATURES, 0.4))
+    np.testing.assert_allclose(grouped.value(W), plain.value(W), rtol=1e-12, atol=TINY)
+    np.testing.assert_allclose(grouped.prox(W, step), plain.prox(W, step), atol=1e-12)
+
+
+def test_features_do_not_mix(make_penalty):
+    W = np.random.default_rng(1).normal(size=(3, 8))
+    penalty, some = make_penalty(8), np.array([1, 4, 6])
+    alone = penalty.restrict(some)
+    pairs = [
+        (alone.prox(W[:, some], 0.7), penalty.prox(W, 0.7)[:, some]),
+        (alone.violations(W[:, some], -W[:, some]), penalty.violations(W, -W)[some]),
+    ]
+    for actual, expected in pairs:
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def steepest_slope(penalty, W, gradient, n_angles=20_000):
+    """Return, per feature, the least directional derivative over unit directions; two models.
+
+    Minus this is the distance from minus the gradient to the subdifferential.
+    """
+    turn = np.linspace(0.0, 2.0 * np.pi, n_angles, endpoint=False)
+    D = np.array([np.cos(turn), np.sin(turn)])
+    least = []
+    for p in range(W.shape[1]):
+        w, g = W[:, p], gradient[:, p]
+        slope = (g + 2.0 * penalty.ridge * w) @ D
+        for m in range(2):
+            slope += penalty.l1[p] * (np.sign(w[m]) * D[m] if w[m] else np.abs(D[m]))
+        slope += penalty.group * (w @ D / np.linalg.norm(w) if w.any() else 1.0)
+        least.append(slope.min())
+    return np.array(least)
+
+
+@pytest.mark.parametrize("size", [0.1, 0.5, 3.0])
+def test_violations_are_distances_to_the_subdifferential(make_penalty, size):
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(2, 60)) * (rng.random((2, 60)) < 0.5)
+    W[:, :15] = 0.0
+    gradient = size * rng.normal(size=(2, 60))
+    penalty = make_penalty(60)
+    slope = steepest_slope(penalty, W, gradient)
+    expected = np.maximum(-slope, 0.0)
+    np.testing.assert_allclose(penalty.violations(W, gradient), expected, atol=1e-6)
+    assert penalty.optimality(W, gradient) == penalty.violations(W, gradient).max()
+
+
+def test_no_violation_at_a_numerical_minimum(make_penalty):
+    """Minimise a quadratic plus the penalty with W = U - V, both not negative: smooth."""
+    rng = np.random.default_rng(3)
+    penalty, shape = make_penalty(6, 0.4), (2, 6)
+    A = np.sign(rng.normal(size=shape)) * rng.uniform(1.5, 2.5, shape)
+    A[0, :4] = 0.1  # sparse entries, but no zero column, where the group norm has a kink
+    Q = np.eye(6) + 0.1
+
+    def objective(uv):
+        U, V = uv.reshape(2, *shape)
+        W = U - V
+        norms = np.sqrt((W * W).sum(axis=0))
+        value = 0.5 * ((W - A) @ Q * (W - A)).sum() + penalty.group * norms.sum()
+        value += penalty.ridge * (W * W).sum() + (penalty.l1 * (U + V)).sum()
+        slope = (W - A) @ Q + penalty.group * W / norms + 2.0 * penalty.ridge * W
+        return value, np.concatenate([slope + penalty.l1, penalty.l1 - slope]).ravel()
+
+    start = np.array([np.maximum(A, 0.0), np.maximum(-A, 0.0)]).ravel()
+    options = {"ftol": 0.0, "gtol": 1e-10, "maxiter": 2000, "maxfun": 10_000}
+    bounds = [(0.0, None)] * start.size
+    found = optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    U, V = found.x.reshape(2, *shape)
+    W = U - V
+    assert penalty.optimality(W, (W - A) @ Q) <= 1e-6
+    assert penalty.optimality(W + 1e-2, (W + 1e-2 - A) @ Q) > 1e-3
+
+
+# ---- the critical weight: sqrt(2) of the largest spread in groups, the spread itself in l1 ----
+
+
+def adversarial(Z):
+    """Return the labels that the feature of largest spread asks for most loudly."""
+    return (Z[:, np.abs(Z).mean(axis=0).argmax()] < 0).astype(np.int32)
+
+
+def critical_penalties(spread, share, n_features):
+    everywhere = np.full(n_features, share * spread)
+    yield SparseGroupPenalty(share * np.sqrt(2.0) * spread, np.zeros(n_features))
+    yield SparseGroupPenalty(0.0, everywhere)
+
+
+@pytest.mark.parametrize("n_children", [2, 3, 5])
+@pytest.mark.parametrize("offset", [0.0, 50.0])
+def test_at_the_critical_weight_nothing_is_worth_it(n_children, offset):
+    rng = np.random.default_rng(4)
+    X = rng.gamma(0.5, size=(101, 6)) + offset
+    rows = as_rows(X)
+    loss, pair = MultiHinge(rows, n_children), PairHinge(rows)
+    Z, spread = X - rows.center, float(rows.spread().max())
+    labellings = [rng.integers(0, n_children, len(X)).astype(np.int32) for _ in range(20)]
+    labellings += [np.zeros(len(X), dtype=np.int32), adversarial(Z)]
+    labellings += [np.argsort(np.argsort(Z[:, 0])).astype(np.int32) * n_children // len(X)]
+    for labels in labellings:
+        zero = loss.zero(labels)
+        gradient = loss.gradient(zero)
+        for penalty in critical_penalties(spread, 1.0 + 1e-9, 6):
+            assert penalty.optimality(zero.W, gradient) == 0.0
+        if n_children == 2:
+            both = pair.zero(labels.astype(np.int8))
+            reach = float(np.abs(pair.gradient(both)).max())
+            assert reach <= spread * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("n_children", [2, 3, 5])
+def test_just_below_the_critical_weight_something_is(n_children):
+    X = np.random.default_rng(5).gamma(0.5, size=(101, 6))
+    rows = as_rows(X)
+    loss = MultiHinge(rows, n_children)
+    spread = float(rows.spread().max())
+    zero = loss.zero(adversarial(X - rows.center))
+    gradient = loss.gradient(zero)
+    for penalty in critical_penalties(spread, 0.999, 6):
+        gain = penalty.optimality(zero.W, gradient)
+        np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
+        moved = penalty.prox(-gradient, 1.0)
+        np.testing.assert_array_equal(
+            moved.any(axis=0), np.arange(6) == rows.spread().argmax()
+        )
