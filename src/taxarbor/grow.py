@@ -2,14 +2,13 @@
 
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import final
 
-from taxarbor._errors import InterruptedFitWarning
+from taxarbor._errors import InterruptedFitWarning, warn_caller
 from taxarbor._events import GrowthEvent, Observer, ignore
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.rows import Rows
@@ -95,11 +94,10 @@ def grow(
     try:
         growth.run(observer, run_all)
     except KeyboardInterrupt:
-        warnings.warn(
+        warn_caller(
             "the fit was interrupted; the tree grown so far, "
             f"of {builder.n_leaves} leaves, is kept",
             InterruptedFitWarning,
-            stacklevel=2,
         )
     return builder.freeze()
 

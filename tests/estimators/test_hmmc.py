@@ -296,31 +296,6 @@ def test_refit_overwrites(X):
 # Parameters
 
 
-@pytest.mark.parametrize("factor", [1000.0, 1e-5])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("name", ["planted", "animals", "cloud"])
-def test_relative_units_do_not_see_the_scale(data, name, penalty, factor):
-    X = data[name]
-    labels = fit(X, penalty=penalty).labels_
-    np.testing.assert_array_equal(fit(X * factor, penalty=penalty).labels_, labels)
-
-
-@pytest.mark.parametrize("units", ["relative", "raw"])
-@pytest.mark.parametrize("name", ["planted", "animals", "cloud"])
-def test_a_shift_changes_nothing(data, name, units):
-    X = data[name]
-    shift = np.linspace(-30.0, 70.0, X.shape[1])
-    labels = fit(X, units=units, alpha=0.1).labels_
-    np.testing.assert_array_equal(fit(X + shift, units=units, alpha=0.1).labels_, labels)
-
-
-def test_raw_units_see_the_scale(data):
-    X = data["cloud"]
-    small, large = (fit(X * factor, units="raw", alpha=1.0) for factor in (1.0, 1000.0))
-    assert small.hierarchy_.n_features[0] < large.hierarchy_.n_features[0]
-    assert (small.labels_ != large.labels_).any()
-
-
 def test_stronger_penalty_uses_fewer_features(data):
     used = [fit(data["cloud"], alpha=a).hierarchy_.n_features[0] for a in (0.0, 0.1, 0.3)]
     assert used == sorted(used, reverse=True)

@@ -216,8 +216,8 @@ def test_rows_that_can_be_told_apart_perfectly(problem, make_penalty, solver, n_
         point = given.loss.evaluate(2.0 * point.W, given.labels)
     assert not given.loss.gradient(point).any()
     found = solver().minimise(given.loss, penalty, point, tol=1e-8, max_iter=2000)
-    _, least = fista(given.Z, given.labels, penalty, n_children)
-    np.testing.assert_allclose(objective(found.point, penalty), least, rtol=1e-6)
+    _, slow = fista(given.Z, given.labels, penalty, n_children)
+    assert objective(found.point, penalty) <= slow * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -227,7 +227,7 @@ def test_descent_reaches_the_tolerance_it_was_asked_for(make_penalty, n_models):
     n, F = 20, 60
     Z = rng.normal(size=(n, F)) + 3.0 * rng.normal(size=(n, 1))
     H = np.kron(np.eye(n_models), Z.T @ Z / n + 1e-3 * np.eye(F))
-    gradient, W = rng.normal(size=(2, n_models, F))
+    W, gradient = rng.normal(size=(n_models, F)), rng.normal(size=(n_models, n)) @ Z / n
     penalty = make_penalty(F, 0.02)
     blocks = H.reshape(n_models, F, n_models, F).transpose(0, 2, 1, 3).reshape(-1, F, F)
     for tol in (1e-1, 1e-2, 1e-3):

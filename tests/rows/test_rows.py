@@ -208,6 +208,17 @@ def test_take_forgets_the_center_of_the_whole(kind, dtype):
     close(some.center, X[10:20].mean(axis=0, dtype=np.longdouble), 1e-6)
 
 
+@pytest.mark.parametrize("n_rows", [5, 7, 99, 3000])
+def test_equal_rows_hardly_spread(kind, dtype, n_rows):
+    """Taken about their own mean once more, whatever company they came from."""
+    X = draw(2 * n_rows, 3, dtype)
+    X[::2] = np.array([0.1, 0.0, -1e6 / 3])
+    rows = rows_of(X, kind).take(np.arange(n_rows) * 2).take(np.arange(n_rows))
+    noise = 4 * np.finfo(dtype).eps * np.abs(X[0])
+    assert (np.abs(rows.center - X[0]) <= noise).all()
+    assert (rows.spread() <= noise).all()
+
+
 @pytest.mark.parametrize("n_features", [1, 3, 7, 8, 16, 37])
 @pytest.mark.parametrize("n_models", [1, 2, 3, 5])
 def test_a_score_depends_on_its_row_alone(kind, dtype, n_features, n_models):

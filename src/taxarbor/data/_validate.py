@@ -1,11 +1,14 @@
 """The only place where what a user passes in is checked and cast."""
 
 import math
+from copy import copy
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
@@ -15,22 +18,45 @@ RANGE = {"float32": (1e-15, 1e15), "float64": (1e-140, 1e140)}
 """Within which the data may vary: their squares must be representable."""
 
 
-def check_training_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenFeatures:
+    """What scikit-learn's conventions want an estimator to remember of its training data."""
+
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_] | None
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names as plain strings, where there are any."""
+        found = self.feature_names_in_
+        return None if found is None else [str(name) for name in found]
+
+    def note_on(self, estimator: Any) -> None:
+        """Set the attributes; names of an earlier fit go."""
+        estimator.n_features_in_ = self.n_features_in_
+        vars(estimator).pop("feature_names_in_", None)
+        if self.feature_names_in_ is not None:
+            estimator.feature_names_in_ = self.feature_names_in_
+
+
+def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:
     """Return a user's training data as rows, or raise ValueError or TypeError saying why not.
 
-    Sets ``n_features_in_`` and ``feature_names_in_`` on the estimator.
+    The estimator is left as it is.
     """
+    probe = copy(estimator)
     checked = validate_data(
-        estimator,
+        probe,
         X,
         accept_sparse="csr",
-        dtype=[np.float64, np.float32],
+        dtype=_float_types(X),
         order="C",
         ensure_min_samples=2,
     )
-    rows = as_rows(_canonical(checked), n_threads=effective_n_jobs(n_jobs))
+    rows = as_rows(_canonical(checked), n_threads=n_threads)
     _check_range(rows)
-    return rows
+    return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
@@ -40,7 +66,7 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
             estimator,
             X,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=_float_types(X),
             order="C",
             reset=False,
         )
@@ -54,6 +80,15 @@ def check_count(name: str, value: Any, *, least: int) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return int(value)
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use 1, -1 for all processors, or None")
+    return int(effective_n_jobs(n_jobs))
 
 
 def check_strength(name: str, value: Any) -> float:
@@ -89,6 +124,17 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
             f"low <= 1 <= high, as multiples of an equal share; got {value!r}"
         )
     return low, high
+
+
+def _float_types(X: Any) -> list[type[np.floating]]:
+    """Return the types to keep, or to cast to, the first for all others.
+
+    scikit-learn does not see that a polars frame is float32.
+    """
+    is_polars = type(X).__module__.partition(".")[0] == "polars"
+    if is_polars and np.asarray(X[:1]).dtype == np.float32:
+        return [np.float32]
+    return [np.float64, np.float32]
 
 
 def _canonical(X: Any) -> Any:

@@ -1,6 +1,5 @@
 """What the estimators share: fitting one tree, and reading it."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -9,8 +8,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import GrowthWarning
-from taxarbor.data import check_new_rows
+from taxarbor._errors import GrowthWarning, warn_caller
+from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     ProgressBar,
@@ -19,7 +18,6 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 
 UNITS = ("relative", "raw")
@@ -30,6 +28,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
     random_state: Any
+    n_jobs: int | None
     verbose: int
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
@@ -76,44 +75,53 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _grow(self, rows: Rows, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
-        """Grow the tree, with progress shown as asked, and keep it."""
+    def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
+        """Check the data, grow the tree with progress shown as asked, and keep it.
+
+        Nothing of an earlier fit is touched before the new tree is there.
+        """
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows, seen = check_training_rows(self, X, check_jobs(self.n_jobs))
+        if stop.n_leaves is not None and stop.n_leaves > rows.n_rows:
+            raise ValueError(
+                f"n_clusters={stop.n_leaves} leaves cannot be made from "
+                f"n_samples={rows.n_rows} rows; lower n_clusters"
+            )
         bar = ProgressBar(type(self).__name__) if self.verbose else None
         callbacks, context = call_back(self, stop.n_leaves)
-        names = getattr(self, "feature_names_in_", None)
         try:
             tree = grow(
                 rows,
                 splitter,
                 branching=branching,
                 stop=stop,
-                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-                feature_names=None if names is None else [str(name) for name in names],
+                seed=seed,
+                feature_names=seen.names,
                 observer=observe_all(bar, callbacks),
             )
         finally:
             if bar is not None:
                 bar.close()
+        seen.note_on(self)
         self.hierarchy_ = tree
         self.labels_ = tree.labels.copy()
         if context is not None:
             context.call_on_fit_task_end(estimator=self)
         if stop.n_leaves is not None:
-            self._warn_if_short(stop.n_leaves, branching)
+            _warn_if_short(tree, stop.n_leaves, branching)
         return self
 
-    def _warn_if_short(self, asked: int, branching: int) -> None:
-        """Warn when fewer leaves than asked for could be grown, and say why."""
-        tree = self.hierarchy_
-        reasons = _describe_refusals(tree)
-        if not reasons and tree.n_leaves + branching - 1 > asked:
-            reasons = f"a split into {branching} adds {branching - 1} leaves at once"
-        if reasons and tree.n_leaves < asked:
-            warnings.warn(
-                f"the tree has {tree.n_leaves} leaves where {asked} were asked for: {reasons}",
-                GrowthWarning,
-                stacklevel=4,
-            )
+
+def _warn_if_short(tree: Hierarchy, asked: int, branching: int) -> None:
+    """Warn when fewer leaves than asked for could be grown, and say why."""
+    reasons = _describe_refusals(tree)
+    if not reasons and tree.n_leaves + branching - 1 > asked:
+        reasons = f"a split into {branching} adds {branching - 1} leaves at once"
+    if reasons and tree.n_leaves < asked:
+        warn_caller(
+            f"the tree has {tree.n_leaves} leaves where {asked} were asked for: {reasons}",
+            GrowthWarning,
+        )
 
 
 def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:

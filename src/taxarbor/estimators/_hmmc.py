@@ -7,7 +7,6 @@ from taxarbor.data import (
     check_choice,
     check_count,
     check_strength,
-    check_training_rows,
 )
 from taxarbor.estimators._base import SOLVERS, UNITS, HierarchyEstimator
 from taxarbor.estimators._progress import with_callbacks
@@ -163,13 +162,7 @@ class HMMC(HierarchyEstimator):
             If there are fewer leaves than asked for, with the leaves that refused and why.
         """
         branching, stop, splitter = self._check_parameters()
-        rows = check_training_rows(self, X, self.n_jobs)
-        if stop.n_leaves is not None and stop.n_leaves > rows.n_rows:
-            raise ValueError(
-                f"n_clusters={stop.n_leaves} leaves cannot be made from "
-                f"n_samples={rows.n_rows} rows; lower n_clusters"
-            )
-        return self._grow(rows, splitter, branching, stop)
+        return self._grow(X, splitter, branching, stop)
 
     def _check_parameters(self) -> tuple[int, StoppingRule, MaxMarginSplitter]:
         limits = {

@@ -7,7 +7,6 @@ from taxarbor.data import (
     check_choice,
     check_count,
     check_strength,
-    check_training_rows,
 )
 from taxarbor.estimators._base import SOLVERS, UNITS, HierarchyEstimator
 from taxarbor.estimators._progress import with_callbacks
@@ -130,10 +129,4 @@ class MMC(HierarchyEstimator):
             self.solver,
             check_strength("tol", self.tol),
         )
-        rows = check_training_rows(self, X, self.n_jobs)
-        if n_clusters > rows.n_rows:
-            raise ValueError(
-                f"n_clusters={n_clusters} clusters cannot be made from "
-                f"n_samples={rows.n_rows} rows; lower n_clusters"
-            )
-        return self._grow(rows, splitter, branching, StoppingRule(n_clusters))
+        return self._grow(X, splitter, branching, StoppingRule(n_clusters))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.optim._algebra import column_norms, inner
@@ -74,6 +75,14 @@ class SparseGroupPenalty:
     def optimality(self, W: Array, gradient: Array) -> float:
         """Return the largest violation over the features; 0 at a minimum."""
         return float(self.violations(W, gradient).max(initial=0.0))
+
+    def barring(self, features: NDArray[np.bool_], strength: float) -> "SparseGroupPenalty":
+        """Return the penalty with some features held at zero by an l1 weight of their own."""
+        if not features.any():
+            return self
+        return SparseGroupPenalty(
+            self.group, np.where(features, self.l1 + strength, self.l1), self.ridge
+        )
 
     def restrict(self, features: IndexArray) -> "SparseGroupPenalty":
         """Return the same penalty on some of the features."""

@@ -55,7 +55,7 @@ class ProximalNewton:
                 return Solution(point, Status.CONVERGED, n_iter)
             self.features = self._working_set(point.W, violations, loss.n_models)
             candidate = self._model_minimum(
-                loss, penalty.restrict(self.features), point, gradient, 0.1 * worst
+                loss, penalty.restrict(self.features), point, gradient, 0.01 * worst
             )
             moved = search_line(loss, penalty, point, gradient, candidate)
             if moved is None:

@@ -50,7 +50,7 @@ class SparseRows:
         columns = X.indices.astype(np.int32, copy=False)
         starts = X.indptr.astype(np.int64, copy=False)
         whole = cls(X.data, columns, starts, None, np.zeros(X.shape[1]), n_threads)
-        return cls(X.data, columns, starts, None, whole._mean(), n_threads)
+        return whole._about_mean()._about_mean()
 
     @property
     def n_rows(self) -> int:
@@ -102,22 +102,25 @@ class SparseRows:
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
         index = positions if self.index is None else self.index[positions]
-        nowhere = np.zeros(self.n_features)
-        some = type(self)(
-            self.values, self.columns, self.starts, index, nowhere, self.n_threads
-        )
-        if center is None:
-            center = some._mean()
+        if center is not None:
+            return self._with(index, center)
+        return self._with(index, self.center)._about_mean()
+
+    def _with(self, index: IndexArray | None, center: Array) -> Self:
         center = center.astype(np.float64, copy=False)
         return type(self)(self.values, self.columns, self.starts, index, center, self.n_threads)
+
+    def _about_mean(self) -> Self:
+        """Return the same rows about their mean, as the data's type would hold it.
+
+        The mean is taken about a centre that is near already, so large offsets cost no
+        digits; rounded, so that a saved rule routes as the fitted one did.
+        """
+        mean = self.center + csr_moment(*self._native, False)
+        return self._with(self.index, mean.astype(self.dtype))
 
     @property
     def _native(
         self,
     ) -> tuple[Array, NDArray[np.int32], IndexArray, IndexArray | None, Array, int]:
         return self.values, self.columns, self.starts, self.index, self.center, self.n_threads
-
-    def _mean(self) -> Array:
-        """Mean row, as the data's type would hold it: a saved rule routes as the fitted one."""
-        mean = csr_moment(*self._native, False)
-        return mean.astype(self.dtype).astype(np.float64)

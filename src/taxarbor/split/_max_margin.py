@@ -53,13 +53,14 @@ class MaxMarginSplitter:
         rows, K = task.rows, task.n_children
         if rows.n_rows < 2 * K:
             return Refusal(f"{rows.n_rows} rows are too few for {K} children")
-        critical = float(rows.spread().max(initial=0.0))
+        rows, spread = _steady(rows)
+        critical = float(spread.max(initial=0.0))
         if critical == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal")
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
         problem = Problem(
             PairForm() if K == 2 else MultiForm(K),
-            self.regularizer.at(usage, critical, K),
+            self.regularizer.at(usage, critical, K).barring(spread == 0.0, critical),
             self.balance,
             K,
             self.tol,
@@ -69,7 +70,7 @@ class MaxMarginSplitter:
         found = self._solve(problem, rows, task.rng())
         if not found.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
-        return self._conclude(problem, task, usage, found)
+        return self._conclude(problem, rows, usage, found)
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
         positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)
@@ -83,18 +84,30 @@ class MaxMarginSplitter:
         return best if positions is None else problem.from_weights(rows, best.W)
 
     def _conclude(
-        self, problem: Problem, task: SplitTask, usage: Array, found: Alternation
+        self, problem: Problem, rows: Rows, usage: Array, found: Alternation
     ) -> Split:
         weights = problem.form.weights(found.W)
         own = problem.form.own_scores(found.scores, found.labels)
         return Split(
             labels=found.labels,
-            rule=LinearRule(
-                weights.astype(task.rows.dtype), task.rows.center.astype(task.rows.dtype)
-            ),
+            rule=LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype)),
             score=own / self.regularizer.complexity(weights, usage),
             objective=found.trace[-1],
             info=SolveInfo(
                 found.status, len(found.trace) - 1, found.n_passes, tuple(found.trace)
             ),
         )
+
+
+def _steady(rows: Rows) -> tuple[Rows, Array]:
+    """Return rows and the mean absolute deviation of each feature, free of rounding.
+
+    Where all of them are small beside the centre, the centre is taken once more, about
+    itself; what is then left within its last digits is no variation.
+    """
+    eps = float(np.finfo(rows.dtype).eps)
+    spread = rows.spread()
+    if spread.max(initial=0.0) <= np.sqrt(eps) * np.abs(rows.center).max(initial=0.0):
+        rows = rows.take(np.arange(rows.n_rows))
+        spread = rows.spread()
+    return rows, np.where(spread > 4.0 * eps * np.abs(rows.center), spread, 0.0)

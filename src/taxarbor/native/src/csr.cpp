@@ -66,21 +66,20 @@ template <class T> class CsrView final : public View<T> {
     finish(sums, K, size, out);
   }
 
-  // Mean of x - c, or of its absolute value: |c| counts for each entry that is not stored.
+  // Mean of x - c, or of its absolute value; an entry that is not stored counts as -c.
   void moment(bool absolute, double* out) const override {
     std::fill(out, out + p_, 0.0);
-    std::vector<std::int64_t> stored(absolute ? p_ : 0);
+    std::vector<std::int64_t> stored(p_);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t e = starts_[row(i)]; e < starts_[row(i) + 1]; ++e) {
         const std::int32_t j = columns_[e];
-        const double x = values_[e];
-        out[j] += absolute ? std::abs(x - center_[j]) : x;
-        if (absolute) ++stored[j];
+        const double z = values_[e] - center_[j];
+        out[j] += absolute ? std::abs(z) : z;
+        ++stored[j];
       }
     for (std::int64_t j = 0; j < p_; ++j) {
-      if (absolute) out[j] += static_cast<double>(n_ - stored[j]) * std::abs(center_[j]);
-      out[j] /= static_cast<double>(n_);
-      if (!absolute) out[j] -= center_[j];
+      const double rest = absolute ? std::abs(center_[j]) : -center_[j];
+      out[j] = (out[j] + static_cast<double>(n_ - stored[j]) * rest) / static_cast<double>(n_);
     }
   }
 

@@ -61,12 +61,13 @@ template <class T> class PairSolver {
   bool step() {
     gradient();
     const double worst = violations();
-    if (worst <= a_.violation) return false;
+    const bool begun = std::any_of(d_.begin(), d_.end(), [](double w) { return w != 0.0; });
+    if (worst <= (begun ? a_.violation : 0.0)) return false;  // zero is left unless it is optimal
     std::vector<double> target = d_;
-    if (std::any_of(d_.begin(), d_.end(), [](double w) { return w != 0.0; })) {
+    if (begun) {
       choose_working();
       update_gram();
-      newton_target(0.1 * worst, target);
+      newton_target(0.01 * worst, target);
       return search(target);
     }
     gradient_target(target);

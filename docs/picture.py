@@ -1,0 +1,77 @@
+"""Draw the README's picture: the first levels of the animals' tree.
+
+python docs/picture.py docs/animals.png
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+from taxarbor import HMMC, Hierarchy, load_animals
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+INK, BRANCH, YES, NO = "#1f2933", "#b8c4d0", "#05668d", "#9b2c1f"
+
+
+def place(tree: Hierarchy) -> dict[int, tuple[float, float]]:
+    """Leaves at equal distances from top to bottom, parents in the middle of their children."""
+    heights = {int(leaf): float(-n) for n, leaf in enumerate(tree.leaves)}
+    for node in range(tree.n_nodes - 1, -1, -1):
+        if not tree.is_leaf(node):
+            heights[node] = float(np.mean([heights[child] for child in tree.children(node)]))
+    return {node: (1.35 * float(tree.depth[node]), y) for node, y in heights.items()}
+
+
+def reasons(tree: Hierarchy, node: int, names: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Return the three features that lead most strongly into a node, and whether by having."""
+    parent = tree.parent(node)
+    assert parent is not None
+    rule = tree.rules[parent]
+    assert rule is not None
+    own = rule.weights[tree.children(parent).index(node)]
+    top = np.argsort(-np.abs(own))[:3]
+    return [(names[j].replace("_", " "), bool(own[j] > 0)) for j in top if own[j] != 0]
+
+
+def main(path: Path) -> None:
+    animals = load_animals()
+    tree = HMMC(n_clusters=8, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    at = place(tree)
+    figure, axes = plt.subplots(figsize=(14.5, 6.2), dpi=110)
+    axes.set_axis_off()
+    for node, (x, y) in at.items():
+        parent = tree.parent(node)
+        if parent is not None:
+            px, py = at[parent]
+            axes.plot([px + 0.06, px + 0.12, x - 0.1], [py, y, y], color=BRANCH, lw=2, zorder=0)
+            found = reasons(tree, node, animals.feature_names)
+            for n, (name, has) in enumerate(found):
+                axes.text(
+                    x - 1.17,
+                    y + 0.1 + 0.21 * (len(found) - 1 - n),
+                    name if has else f"not {name}",
+                    color=YES if has else NO,
+                    fontsize=8,
+                )
+        axes.text(
+            x, y, str(tree.n_rows[node]), color="white", ha="center", va="center", fontsize=9,
+            bbox={"boxstyle": "circle,pad=0.35", "color": INK},
+        )  # fmt: skip
+        if tree.is_leaf(node):
+            told = [animals.names[row] for row in tree.rows(node)]
+            spread = np.linspace(0, len(told) - 1, 4).astype(int)
+            axes.text(
+                x + 0.14, y, ", ".join(told[n] for n in spread) + ", ...", va="center",
+                fontsize=9, color=INK,
+            )  # fmt: skip
+    axes.set_xlim(-0.15, max(x for x, _ in at.values()) + 1.35)
+    axes.set_ylim(min(y for _, y in at.values()) - 0.4, 0.75)
+    figure.savefig(path, bbox_inches="tight", facecolor="white")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,115 @@
+"""Data, ancestors, and the paper's objective in plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor.hierarchy import LinearRule
+from taxarbor.rows import as_rows
+from taxarbor.split import SplitTask
+
+
+@pytest.fixture(scope="session")
+def draw():
+    """Return a function that draws K clouds of rows, some of their features noise."""
+
+    def make(n_children, *, n_rows=150, n_features=6, distance=3.0, dtype="float64", seed=0):
+        rng = np.random.default_rng(seed)
+        middles = np.zeros((n_children, n_features))
+        middles[:, : n_features - 2] = rng.normal(size=(n_children, n_features - 2))
+        X = rng.normal(size=(n_rows, n_features))
+        X += distance * middles[rng.integers(0, n_children, n_rows)] + 5.0
+        return np.ascontiguousarray(X, dtype=dtype)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def rows_of():
+    """Return how data becomes rows: dense, or by way of CSR."""
+
+    def make(X, kind="dense", n_threads=1):
+        return as_rows(sparse.csr_array(X) if kind == "sparse" else X, n_threads=n_threads)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lineage():
+    """Return the rules of two ancestors with K children, and the way down through them."""
+
+    def make(n_features, n_children=2, dtype="float64"):
+        rng = np.random.default_rng(5)
+        rules = []
+        for _ in range(2):
+            W = rng.normal(size=(n_children, n_features)) * (rng.random(n_features) < 0.6)
+            rules.append(LinearRule(W.astype(dtype), np.zeros(n_features, dtype=dtype)))
+        return (n_children - 1, 0), tuple(rules)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def task_of(lineage):
+    """Return a function from rows to a task, at the root or two splits below it."""
+
+    def make(rows, n_children, *, deep=False, seed=0):
+        path, rules = (), ()
+        if deep:
+            path, rules = lineage(rows.n_features, n_children, rows.dtype)
+        return SplitTask(rows, path, rules, n_children, seed)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def hinge():
+    """Return the loss: 1 / (n K) times the sum of [1 - (w_y - w_k) . x]_+^2 over k != y."""
+
+    def value(Z, W, labels):
+        n, K = len(Z), len(W)
+        S = Z @ W.T
+        own = S[np.arange(n), np.asarray(labels, dtype=np.intp)][:, None]
+        terms = np.maximum(0.0, 1.0 - own + S) ** 2
+        terms[np.arange(n), np.asarray(labels, dtype=np.intp)] = 0.0
+        return float(terms.sum()) / (n * K)
+
+    return value
+
+
+@pytest.fixture(scope="session")
+def penalty_term():
+    """Return alpha G + beta E and its variants, as written down in the paper."""
+
+    def raw(kind, alpha, beta, W, ancestors, spread):
+        K, P = W.shape
+        G = np.linalg.norm(W, axis=0).sum() / (P * K)
+        E = sum(
+            abs(W[k, p]) * abs(a[p]) for k in range(K) for a in ancestors for p in range(P)
+        ) / (K * max(len(ancestors), 1) * P)
+        small = 1e-3 * spread**2 * (W**2).sum()  # where nothing else is penalised
+        return {
+            "group+exclusive": alpha * G + beta * E,
+            "group": alpha * G,
+            "exclusive": beta * E if ancestors else small,
+            "l1": alpha * np.abs(W).sum() / (P * K),
+            "l2": alpha * (W**2).sum() / (P * K),
+        }[kind]
+
+    def relative(kind, alpha, beta, W, ancestors, spread):
+        """Weights as shares of those at which nothing is left; ancestors as shares of 1."""
+        G = np.sqrt(2.0) * spread * np.linalg.norm(W, axis=0).sum()
+        usage = np.zeros(W.shape[1])
+        for a in ancestors:
+            usage += np.abs(a) / np.abs(a).max() / len(ancestors)
+        E = spread * (np.abs(W) * usage).sum()
+        small = 1e-3 * spread**2 * (W**2).sum()
+        return {
+            "group+exclusive": alpha * G + beta * E,
+            "group": alpha * G,
+            "exclusive": beta * E if ancestors else small,
+            "l1": alpha * spread * np.abs(W).sum(),
+            "l2": alpha * spread**2 * (W**2).sum(),
+        }[kind]
+
+    return {"raw": raw, "relative": relative}

@@ -1,0 +1,358 @@
+"""The growth loop, with splitters that only pretend."""
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from taxarbor._errors import InterruptedFitWarning
+from taxarbor._types import SolveInfo, Status
+from taxarbor.grow import StoppingRule, grow
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.rows import as_rows
+from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
+
+INFO = SolveInfo(Status.CONVERGED, 1, 1.0, (1.0,))
+
+
+def random_score(task):
+    return float(task.rng().random())
+
+
+@dataclass
+class Halver:
+    """Cuts the rows into equal runs; remembers what it was asked."""
+
+    score: object = random_score
+    least: int = 2
+    tasks: list = field(default_factory=list)
+
+    def split(self, task):
+        self.tasks.append(task)
+        n, K = task.rows.n_rows, task.n_children
+        if n < max(self.least, K):
+            return Refusal(f"{n} rows are enough")
+        rule = LinearRule(np.arange(float(K))[:, None], np.zeros(1))
+        score = self.score(task)
+        return Split(np.arange(n) * K // n, rule, score, -score, INFO)
+
+    @property
+    def paths(self):
+        return [task.path for task in self.tasks]
+
+
+class Interrupted(Halver):
+    """Is interrupted at its fourth split."""
+
+    def split(self, task):
+        if len(self.tasks) == 3:
+            raise KeyboardInterrupt
+        return super().split(task)
+
+
+@pytest.fixture
+def rows():
+    return as_rows(np.arange(240.0)[:, None])
+
+
+def grow_with(rows, splitter, *, branching=2, seed=0, observer=None, run_all=map, **limits):
+    options = {} if observer is None else {"observer": observer}
+    return grow(
+        rows,
+        splitter,
+        branching=branching,
+        stop=StoppingRule(**limits),
+        seed=seed,
+        run_all=run_all,
+        **options,
+    )
+
+
+def same(a, b):
+    arrays = ("order", "start", "stop", "parents", "birth", "score", "objective")
+    assert all(np.array_equal(getattr(a, n), getattr(b, n), equal_nan=True) for n in arrays)
+    assert a.notes == b.notes
+    for x, y in zip(a.rules, b.rules, strict=True):
+        assert (x is None) == (y is None)
+        if x is not None:
+            assert x.weights.tobytes() == y.weights.tobytes()
+            assert x.center.tobytes() == y.center.tobytes()
+    return True
+
+
+# ---- best first ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("branching", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_candidate_is_applied(rows, branching, seed):
+    tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
+    born = {int(tree.birth[child]): int(tree.parents[child]) for child in range(1, tree.n_nodes)}
+    assert sorted(born) == list(range(1, len(born) + 1))
+    split_at = {node: step for step, node in born.items()}
+    for step, node in born.items():
+        waiting = [
+            other
+            for other in range(tree.n_nodes)
+            if tree.birth[other] < step <= split_at.get(other, step)
+        ]
+        assert node in waiting
+        assert tree.score[node] == np.nanmax(tree.score[waiting])
+
+
+def test_equal_scores_go_to_the_older_node(rows):
+    tree = grow_with(rows, Halver(score=lambda task: 1.0), n_leaves=6)
+    assert [int(parent) for parent in tree.parents[1::2]] == [0, 1, 2, 3, 4]
+
+
+def test_a_chain(rows):
+    """Where the last child always has the highest score, the tree is a comb."""
+    last = Halver(score=lambda task: float(sum(task.path) == len(task.path)))
+    assert grow_with(rows, last, n_leaves=6).height == 5
+
+
+def test_infinite_scores(rows):
+    tree = grow_with(rows, Halver(score=lambda task: np.inf), n_leaves=5)
+    assert tree.n_leaves == 5
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("branching", [2, 3, 4, 7])
+@pytest.mark.parametrize("n_leaves", [1, 2, 3, 5, 8, 10])
+def test_never_more_leaves_than_asked_for(rows, branching, n_leaves):
+    tree = grow_with(rows, Halver(), branching=branching, n_leaves=n_leaves)
+    assert n_leaves - (branching - 1) < tree.n_leaves <= n_leaves
+    assert (tree.n_leaves - 1) % (branching - 1) == 0
+
+
+def test_leaves_of_at_most_a_size(rows):
+    splitter = Halver()
+    tree = grow_with(rows, splitter, max_leaf_size=30)
+    assert tree.n_rows[tree.leaves].tolist() == [30] * 8
+    assert all(task.rows.n_rows > 30 for task in splitter.tasks)
+
+
+def test_leaves_at_a_depth(rows):
+    tree = grow_with(rows, Halver(), max_depth=3)
+    assert tree.depth[tree.leaves].tolist() == [3] * 8
+    assert grow_with(rows, Halver(), max_depth=1).n_leaves == 2
+
+
+def test_limits_combine(rows):
+    both = grow_with(rows, Halver(), max_depth=3, max_leaf_size=60)
+    assert both.depth[both.leaves].tolist() == [2] * 4
+    all_three = grow_with(rows, Halver(), max_depth=3, max_leaf_size=60, n_leaves=3)
+    assert all_three.n_leaves == 3
+    assert grow_with(rows, Halver(), max_leaf_size=240, n_leaves=9).n_leaves == 1
+    assert grow_with(rows, Halver(), max_leaf_size=239, n_leaves=9).n_leaves == 2
+
+
+def test_each_leaf_is_tried_once(rows):
+    splitter = Halver()
+    tree = grow_with(rows, splitter, n_leaves=12)
+    assert len(set(splitter.paths)) == len(splitter.paths)
+    # All but the children of the last split, which were never candidates.
+    assert len(splitter.paths) == tree.n_nodes - 2
+    assert splitter.paths[0] == ()
+
+
+def test_tasks_carry_where_they_are(rows):
+    splitter = Halver()
+    tree = grow_with(rows, splitter, branching=3, n_leaves=13, seed=5)
+    by_path = {task.path: task for task in splitter.tasks}
+    ids = {(): 0}
+    for node in range(1, tree.n_nodes):
+        parent = int(tree.parents[node])
+        siblings = np.flatnonzero(tree.parents == parent)
+        path = next(path for path, n in ids.items() if n == parent)
+        ids[(*path, int(np.flatnonzero(siblings == node)[0]))] = node
+    for path, task in by_path.items():
+        assert (task.n_children, task.seed) == (3, 5)
+        assert task.rows.n_rows == tree.n_rows[ids[path]]
+        lineage = [tree.rules[ids[path[:depth]]] for depth in range(len(path))]
+        assert [id(rule) for rule in task.lineage] == [id(rule) for rule in lineage]
+
+
+def test_children_have_the_rows_they_were_given():
+    """Whatever the order of rows in the data and in a parent."""
+    X = np.random.default_rng(0).permutation(np.arange(60.0))[:, None]
+
+    class Parity:
+        def split(self, task):
+            values = (task.rows.scores(np.ones((1, 1)))[:, 0] + task.rows.center[0]).round()
+            labels = (values // 2 ** len(task.path) % 2).astype(np.intp)
+            rule = LinearRule(np.array([[1.0], [-1.0]]), np.zeros(1))
+            return Split(labels, rule, float(-len(task.path)), 0.0, INFO)
+
+    tree = grow_with(as_rows(X), Parity(), n_leaves=4)
+    for leaf in tree.leaves:
+        values = X[tree.order[tree.start[leaf] : tree.stop[leaf]], 0]
+        assert len(set(values % 4)) == 1
+
+
+def test_refusals_are_noted(rows):
+    tree = grow_with(rows, Halver(least=100), n_leaves=10)
+    assert tree.n_leaves == 4
+    assert [tree.notes[leaf] for leaf in tree.leaves] == ["60 rows are enough"] * 4
+    assert np.isnan(tree.score[tree.leaves]).all()
+    assert all(tree.notes[node] == "" for node in range(tree.n_nodes) if tree.rules[node])
+    nothing = grow_with(rows, Halver(least=1000), n_leaves=10)
+    assert (nothing.n_leaves, nothing.notes) == (1, ("240 rows are enough",))
+
+
+def test_candidates_are_recorded(rows):
+    tree = grow_with(rows, Halver(), n_leaves=6)
+    tried = ~np.isnan(tree.score)
+    assert np.count_nonzero(tried) == tree.n_nodes - 2
+    np.testing.assert_array_equal(tree.objective[tried], -tree.score[tried])
+    assert all((tree.info[node] is INFO) == tried[node] for node in range(tree.n_nodes))
+
+
+def test_feature_names_are_kept(rows):
+    tree = grow(
+        rows,
+        Halver(),
+        branching=2,
+        stop=StoppingRule(n_leaves=2),
+        seed=0,
+        feature_names=["height"],
+    )
+    assert tree.feature_names == ("height",)
+
+
+# ---- observers -----------------------------------------------------------------------------------
+
+
+def test_observers_see_growth(rows):
+    events = []
+    tree = grow_with(rows, Halver(), n_leaves=6, observer=lambda event: bool(events.append(event)))
+    leaves = [event.n_leaves for event in events]
+    tried = [event.n_tried for event in events]
+    assert leaves == sorted(leaves)
+    assert tried == sorted(tried)
+    assert (leaves[0], leaves[-1]) == (1, tree.n_leaves)
+    assert tried[0] == 1
+    assert {event.max_leaves for event in events} == {6}
+
+
+def test_an_unlimited_tree_has_no_most(rows):
+    events = []
+    grow_with(rows, Halver(), max_depth=2, observer=lambda event: bool(events.append(event)))
+    assert {event.max_leaves for event in events} == {0}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 5])
+def test_an_observer_can_stop(rows, at):
+    seen = []
+
+    def observer(event):
+        seen.append(event)
+        return event.n_leaves >= at
+
+    tree = grow_with(rows, Halver(), n_leaves=20, observer=observer)
+    assert tree.n_leaves == at
+    assert [event.n_leaves for event in seen].count(at) == 1
+
+
+# ---- interrupts ----------------------------------------------------------------------------------
+
+
+def test_an_interrupted_splitter_keeps_the_tree(rows):
+    with pytest.warns(InterruptedFitWarning, match="of 3 leaves"):
+        tree = grow_with(rows, Interrupted(), n_leaves=10)
+    assert same(tree, grow_with(rows, Halver(), n_leaves=3))
+
+
+def test_ctrl_c_keeps_the_tree(rows):
+    def observer(event):
+        if event.n_leaves == 4:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.warns(InterruptedFitWarning, match="of 4 leaves"):
+        tree = grow_with(rows, Halver(), n_leaves=10, observer=observer)
+    assert tree.n_leaves == 4
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_waits_for_a_split_to_be_complete(rows, monkeypatch):
+    """Raised while the tree changes, it is heard once the change is done."""
+    add_split = HierarchyBuilder.add_split
+
+    def interrupted(self, *arguments):
+        if self.n_leaves == 3:
+            signal.raise_signal(signal.SIGINT)
+        return add_split(self, *arguments)
+
+    monkeypatch.setattr(HierarchyBuilder, "add_split", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.warns(InterruptedFitWarning, match="of 4 leaves"):
+        tree = grow_with(rows, Halver(), n_leaves=10)
+    assert tree.n_leaves == 4
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_growth_works_outside_the_main_thread(rows):
+    """Where no signal handler may be set."""
+    with ThreadPoolExecutor(1) as pool:
+        tree = pool.submit(grow_with, rows, Halver(), n_leaves=10).result()
+    assert same(tree, grow_with(rows, Halver(), n_leaves=10))
+
+
+def test_other_errors_are_not_swallowed(rows):
+    class Broken:
+        def split(self, task):
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        grow_with(rows, Broken(), n_leaves=3)
+
+
+# ---- the same tree, however it is run --------------------------------------------------------------
+
+
+def backwards(function, items):
+    return [function(item) for item in reversed(list(items))][::-1]
+
+
+def real_splitter():
+    regularizer = Regularizer("group+exclusive", 0.02, 0.02, relative=True)
+    return MaxMarginSplitter(regularizer, (0.3, 1.7), n_init=2)
+
+
+@pytest.mark.parametrize("make", [Halver, real_splitter], ids=["fake", "real"])
+@pytest.mark.parametrize("branching", [2, 3])
+def test_the_tree_does_not_depend_on_how_splits_are_run(make, branching):
+    X = np.random.default_rng(0).normal(size=(300, 1 if make is Halver else 4))
+    rows = as_rows(X)
+    plain = grow_with(rows, make(), branching=branching, n_leaves=9)
+    with ThreadPoolExecutor(3) as pool:
+        pooled = grow_with(rows, make(), branching=branching, n_leaves=9, run_all=pool.map)
+    reverse = grow_with(rows, make(), branching=branching, n_leaves=9, run_all=backwards)
+    assert plain.n_leaves == 9
+    assert same(plain, pooled)
+    assert same(plain, reverse)
+
+
+def numbers(tasks):
+    return {task.path: task.rng().random(3).tobytes() for task in tasks}
+
+
+def test_random_numbers_depend_on_the_path_alone(rows):
+    """Another order of growth, another size: each path draws what it drew before."""
+    small, large = Halver(), Halver(score=lambda task: -len(task.path))
+    grow_with(rows, small, n_leaves=8, seed=3)
+    grow_with(rows, large, n_leaves=30, seed=3)
+    one, two = numbers(small.tasks), numbers(large.tasks)
+    shared = one.keys() & two.keys()
+    assert len(shared) > 3
+    assert all(one[path] == two[path] for path in shared)
+    assert len(set(two.values())) == len(two)
+    other = Halver()
+    grow_with(rows, other, n_leaves=8, seed=4)
+    assert not set(numbers(other.tasks).values()) & set(one.values())
