@@ -89,7 +89,9 @@ def same(a, b):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_candidate_is_applied(rows, branching, seed):
     tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
-    born = {int(tree.birth[child]): int(tree.parents[child]) for child in range(1, tree.n_nodes)}
+    born = {
+        int(tree.birth[child]): int(tree.parents[child]) for child in range(1, tree.n_nodes)
+    }
     assert sorted(born) == list(range(1, len(born) + 1))
     split_at = {node: step for step, node in born.items()}
     for step, node in born.items():
@@ -229,7 +231,9 @@ def test_feature_names_are_kept(rows):
 
 def test_observers_see_growth(rows):
     events = []
-    tree = grow_with(rows, Halver(), n_leaves=6, observer=lambda event: bool(events.append(event)))
+    tree = grow_with(
+        rows, Halver(), n_leaves=6, observer=lambda event: bool(events.append(event))
+    )
     leaves = [event.n_leaves for event in events]
     tried = [event.n_tried for event in events]
     assert leaves == sorted(leaves)

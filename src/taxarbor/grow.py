@@ -137,7 +137,8 @@ class _Growth:
                 return
             with _deferred_interrupt():
                 new = self._apply_best()
-        self._report(observer)
+            if self._report(observer):
+                return
 
     def _is_spared(self, node: int) -> bool:
         return self._stop.spares(self._builder.n_rows(node), len(self._ancestry[node][0]))

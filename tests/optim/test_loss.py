@@ -30,7 +30,9 @@ def test_value_is_the_papers(problem, form, paper_loss, dtype, seed):
     given = problem(*form, dtype=dtype, seed=seed)
     point = given.loss.evaluate(draw_weights(given.models, 7), given.labels)
     expected = paper_loss(given.Z, children(point.W), given.labels)
-    np.testing.assert_allclose(point.value, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
+    np.testing.assert_allclose(
+        point.value, expected, rtol=1e-5 if dtype == "float32" else 1e-12
+    )
     assert point.scores.dtype == dtype
     np.testing.assert_array_equal(point.W, point.W.astype(dtype))
 

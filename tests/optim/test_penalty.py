@@ -17,9 +17,7 @@ TINY = 1e-150  # squares below its own vanish
 def weights(n_models=None, size=10.0):
     models = st.integers(1, 4) if n_models is None else st.just(n_models)
     numbers = st.floats(-size, size) | st.just(0.0)
-    return models.flatmap(
-        lambda m: hnp.arrays(np.float64, (m, N_FEATURES), elements=numbers)
-    )
+    return models.flatmap(lambda m: hnp.arrays(np.float64, (m, N_FEATURES), elements=numbers))
 
 
 def steps():
@@ -83,7 +81,9 @@ def test_prox_against_numerical_minimisation(make_penalty):
         np.testing.assert_allclose(V[:, p], found.x, atol=1e-5)
 
 
-@given(W=weights(), step=steps(), l1=hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5)))
+@given(
+    W=weights(), step=steps(), l1=hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
+)
 def test_without_group_weight_it_is_the_lasso(W, step, l1):
     V = SparseGroupPenalty(0.0, l1).prox(W, step)
     expected = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
@@ -233,6 +233,4 @@ def test_just_below_the_critical_weight_something_is(n_children):
         gain = penalty.optimality(zero.W, gradient)
         np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
         moved = penalty.prox(-gradient, 1.0)
-        np.testing.assert_array_equal(
-            moved.any(axis=0), np.arange(6) == rows.spread().argmax()
-        )
+        np.testing.assert_array_equal(moved.any(axis=0), np.arange(6) == rows.spread().argmax())

@@ -214,7 +214,7 @@ def test_equal_rows_hardly_spread(kind, dtype, n_rows):
     X = draw(2 * n_rows, 3, dtype)
     X[::2] = np.array([0.1, 0.0, -1e6 / 3])
     rows = rows_of(X, kind).take(np.arange(n_rows) * 2).take(np.arange(n_rows))
-    noise = 4 * np.finfo(dtype).eps * np.abs(X[0])
+    noise = 4 * np.finfo(dtype).eps * np.abs(X).max(axis=0)
     assert (np.abs(rows.center - X[0]) <= noise).all()
     assert (rows.spread() <= noise).all()
 
@@ -252,7 +252,13 @@ def everything(rows):
     pair = rows.solve_pair(problem)
     arrays = [rows.center, rows.scores(W), rows.adjoint(R), rows.norms(), rows.spread()]
     arrays += [rows.gram(np.flatnonzero(R[:, 0] > 0), np.arange(p)), *rows.lloyd(W, 2)]
-    arrays += [rows.principal(W[0], 2), pair.weights, pair.labels, pair.scores, np.array(pair.trace)]
+    arrays += [
+        rows.principal(W[0], 2),
+        pair.weights,
+        pair.labels,
+        pair.scores,
+        np.array(pair.trace),
+    ]
     return [array.tobytes() for array in arrays]
 
 

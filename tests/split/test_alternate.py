@@ -112,9 +112,7 @@ def test_labels_and_weights_fit_each_other(draw, rows_of, K):
     problem = problem_of(rows, "group", form, K)
     found = problem.from_centers(rows, start_of(rows, K))
     bounds = size_bounds(rows.n_rows, K, *BALANCE)
-    np.testing.assert_array_equal(
-        form.assign(found.scores, bounds, found.labels), found.labels
-    )
+    np.testing.assert_array_equal(form.assign(found.scores, bounds, found.labels), found.labels)
     loss, penalty = form.loss(rows), form.penalty(problem.penalty)
     point = loss.evaluate(found.W, found.labels)
     np.testing.assert_allclose(point.scores, found.scores, rtol=1e-12)

@@ -99,6 +99,22 @@ def test_more_rows_than_the_sample(draw, rows_of, task_of, hinge, penalty_term):
         np.testing.assert_allclose(found.objective, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("alpha", [0.003, 0.03])
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_the_default_tolerance_comes_close_to_the_optimum(
+    draw, rows_of, task_of, K, alpha, seed
+):
+    """Also where rows are far apart and the penalty is weak: it decides which features count."""
+    rows = rows_of(draw(K, distance=6.0, n_features=20, seed=seed))
+    loose, tight = (
+        splitter_of(strengths=(alpha, 0.0), **options).split(task_of(rows, K))
+        for options in ({}, {"tol": 1e-8})
+    )
+    assert loose.objective <= 1.1 * tight.objective
+    assert loose.rule.n_features_used <= tight.rule.n_features_used + 3
+
+
 def test_more_starts_are_never_worse(draw, rows_of, task_of):
     rows = rows_of(draw(3, distance=0.7))
     for K in (2, 3):
@@ -111,9 +127,7 @@ def test_more_starts_are_never_worse(draw, rows_of, task_of):
 @pytest.mark.parametrize("K", [2, 3])
 def test_scale_does_not_matter_in_relative_units(draw, rows_of, task_of, K):
     X = draw(K)
-    one, two = (
-        splitter_of().split(task_of(rows_of(X * scale), K)) for scale in (1.0, 1024.0)
-    )
+    one, two = (splitter_of().split(task_of(rows_of(X * scale), K)) for scale in (1.0, 1024.0))
     np.testing.assert_array_equal(one.labels, two.labels)
     np.testing.assert_allclose(one.objective, two.objective, rtol=1e-9)
     np.testing.assert_allclose(one.rule.weights, 1024.0 * two.rule.weights, rtol=1e-6)
@@ -198,11 +212,11 @@ def test_equal_rows(rows_of, task_of, storage, dtype, value):
 
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("value", [0.1, 1e6 / 3])
-def test_equal_rows_among_others(rows_of, task_of, storage, dtype, value):
+@pytest.mark.parametrize("row", [(0.1, 0.1), (1e6 / 3, 0.1), (0.1, 0.0), (0.0, 0.0)])
+def test_equal_rows_among_others(rows_of, task_of, storage, dtype, row):
     """A child of duplicates, below a node that has other rows too."""
-    X = np.random.default_rng(0).normal(size=(140, 4)).astype(dtype)
-    X[:99] = value
+    X = np.random.default_rng(0).normal(size=(140, 2)).astype(dtype)
+    X[:99] = row
     rows = rows_of(X, storage).take(np.arange(99))
     refused = splitter_of().split(task_of(rows, 2))
     assert isinstance(refused, Refusal)
@@ -238,11 +252,12 @@ def test_a_constant_feature_is_never_used(draw, rows_of, task_of, K, storage, dt
     X = draw(K, dtype=dtype, n_rows=3000)
     X[:, 1] = 7.1
     X[::2, 2] = 7.1
+    X[::2, 3] = 0.0
     rows = rows_of(X, storage)
     whole = splitter_of(kind).split(task_of(rows, K))
     assert 1 not in whole.rule.features
     part = splitter_of(kind).split(task_of(rows.take(np.arange(0, 3000, 2)), K))
-    assert not {1, 2} & set(part.rule.features.tolist())
+    assert not {1, 2, 3} & set(part.rule.features.tolist())
 
 
 @pytest.mark.parametrize("K", [2, 3])

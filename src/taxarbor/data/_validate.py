@@ -14,8 +14,8 @@ from sklearn.utils.validation import validate_data
 
 from taxarbor.rows import Rows, as_rows
 
-RANGE = {"float32": (1e-15, 1e15), "float64": (1e-140, 1e140)}
-"""Within which the data may vary: their squares must be representable."""
+RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
+"""Within which the data may vary: fourth powers, or squares in float32, must fit."""
 
 
 @final
@@ -113,15 +113,16 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
     """Return the least and greatest size of a child, as multiples of an equal share."""
     if value is None:
         return 0.0, float(n_children)
-    if isinstance(value, tuple | list) and len(value) == 2:
-        low, high = (check_strength("balance", part) for part in value)
-    else:
-        low = check_strength("balance", value)
-        high = 2.0 - low
-    if not low <= 1.0 <= high:
+    try:
+        low, high = value if isinstance(value, tuple | list) else (value, 2.0 - value)
+        low, high = check_strength("low", low), check_strength("high", high)
+        fits = low <= 1.0 <= high
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise ValueError(
-            "balance must be a number between 0 and 1, or a pair (low, high) with "
-            f"low <= 1 <= high, as multiples of an equal share; got {value!r}"
+            "balance must be None, a number between 0 and 1, or a pair (low, high) of "
+            f"numbers with low <= 1 <= high, as multiples of an equal share; got {value!r}"
         )
     return low, high
 
@@ -149,11 +150,14 @@ def _canonical(X: Any) -> Any:
 
 
 def _check_range(rows: Rows) -> None:
-    spread = float(rows.spread().max(initial=0.0))
+    with np.errstate(all="ignore"):
+        spread = float(rows.spread().max(initial=0.0))
     low, high = RANGE[rows.dtype.name]
-    if spread != 0.0 and not low <= spread <= high:
-        factor = 10.0 ** -math.floor(math.log10(min(spread, 1e300)))
-        raise ValueError(
-            f"X varies by about {spread:.1e}, and squares of such numbers do not fit in "
-            f"{rows.dtype.name}; multiply X by {factor:.0e} first"
-        )
+    if spread == 0.0 or low <= spread <= high:
+        return
+    verb = "multiply" if spread < low else "divide"
+    told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+    raise ValueError(
+        f"X varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
+        f"{high:.0e}, so that sums of powers fit; {verb} X by a constant first"
+    )

@@ -85,7 +85,7 @@ class ProgressBar:
 def call_back(estimator: Any, max_leaves: int | None) -> tuple[Observer | None, Any]:
     """Return an observer that runs an estimator's scikit-learn callbacks, and their context.
 
-    Each split is a task of its own; a callback that answers True stops the growth.
+    Each leaf is a task of its own; a callback that answers True stops the growth.
     """
     if not getattr(estimator, "_skl_callbacks", None):
         return None, None

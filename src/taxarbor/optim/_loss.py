@@ -13,6 +13,7 @@ that crossed the margin are touched.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Protocol, final
 
@@ -66,6 +67,11 @@ class HingeLoss(Protocol):
 
     @property
     def n_passes(self) -> float: ...
+
+    @property
+    def curvature(self) -> float:
+        """A bound on the largest eigenvalue of the Hessian, wherever it is taken."""
+        ...
 
     def evaluate(self, W: Array, labels: Labels) -> Point:
         """Sweep the rows once for new weights."""
@@ -152,6 +158,12 @@ class PairHinge:
         self.n_passes += float(np.count_nonzero(point.active)) / self.rows.n_rows
         return self.rows.adjoint(point.residual) / -self.rows.n_rows
 
+    @cached_property
+    def curvature(self) -> float:
+        """The mean squared length of a row."""
+        self.n_passes += 1.0
+        return float(self.rows.norms().mean())
+
     def hessian(self, point: Point, features: IndexArray) -> Array:
         """Return the Hessian on some features, of shape (1, n_used, n_used)."""
         gram, touched = self._gram.of(point.active, features)
@@ -192,6 +204,12 @@ class MultiHinge:
         """Return the gradient, of shape (n_children, n_features)."""
         self.n_passes += float(np.count_nonzero(point.active.any(axis=1))) / self.rows.n_rows
         return self.rows.adjoint(point.residual) * -self._factor
+
+    @cached_property
+    def curvature(self) -> float:
+        """Twice the mean squared length of a row: the pairs of one row add up to K times it."""
+        self.n_passes += 1.0
+        return 2.0 * float(self.rows.norms().mean())
 
     def hessian(self, point: Point, features: IndexArray) -> Array:
         """Return the blocks of the Hessian, of shape (n_children ** 2, n_used, n_used).

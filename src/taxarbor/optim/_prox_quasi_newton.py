@@ -43,7 +43,7 @@ class ProximalQuasiNewton:
     ) -> Solution:
         """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``."""
         gradient = loss.gradient(point)
-        metric = Metric(_first_scale(point, gradient))
+        metric = Metric(_first_scale(loss, point, gradient))
         for n_iter in range(max_iter):
             worst = penalty.optimality(point.W, gradient)
             if worst <= tol:
@@ -51,9 +51,9 @@ class ProximalQuasiNewton:
             candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
             moved = search_line(loss, penalty, point, gradient, candidate)
             if moved is None:
-                if metric.is_fresh:
+                if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
-                metric = Metric(metric.scale)  # a stale metric: begin again from its scale
+                metric = Metric(loss.curvature)  # too bold: begin again with short steps
                 continue
             before, gradient = gradient, loss.gradient(moved)
             metric.remember(moved.W - point.W, gradient - before)
@@ -61,9 +61,13 @@ class ProximalQuasiNewton:
         return Solution(point, Status.ITERATION_LIMIT, max_iter)
 
 
-def _first_scale(point: Point, gradient: Array) -> float:
-    """Curvature at which a gradient step would bring the loss, at best, to zero."""
-    return inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
+def _first_scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
+    """Return the curvature at which a gradient step would bring the loss, at best, to zero.
+
+    Few rows inside the margin say little of the others, so it is kept near the bound.
+    """
+    steep = inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
+    return float(np.clip(steep, 1e-3 * loss.curvature, loss.curvature))
 
 
 class Metric:

@@ -45,7 +45,7 @@ class DenseRows:
     @classmethod
     def of(cls, X: Array, n_threads: int = 1) -> Self:
         """Return all rows of ``X`` about their mean."""
-        return cls(X, None, X[0].astype(np.float64), n_threads)._about_mean()
+        return cls(X, None, X[0], n_threads)._about_mean()
 
     @property
     def n_rows(self) -> int:
@@ -99,13 +99,13 @@ class DenseRows:
         index = positions if self.index is None else self.index[positions]
         if center is not None:
             return type(self)(self.X, index, center, self.n_threads)
-        return type(self)(self.X, index, self.center, self.n_threads)._about_mean()
+        return type(self)(self.X, index, self.X[index[0]], self.n_threads)._about_mean()
 
     def _about_mean(self) -> Self:
         """Return the same rows about their mean, as the data's type would hold it.
 
-        The mean is taken about a centre that is near already, so large offsets cost no
-        digits; rounded, so that a saved rule routes as the fitted one did.
+        The mean is taken about one of the rows, so offsets cost no digits and the centre of
+        a constant feature is exact; rounded, so that a saved rule routes as the fitted one.
         """
         mean = self.center + dense_moment(*self._native, False)
         rounded = mean.astype(self.dtype).astype(np.float64)

@@ -104,7 +104,7 @@ class SparseRows:
         index = positions if self.index is None else self.index[positions]
         if center is not None:
             return self._with(index, center)
-        return self._with(index, self.center)._about_mean()
+        return self._with(index, np.zeros(self.n_features))._about_mean()._about_mean()
 
     def _with(self, index: IndexArray | None, center: Array) -> Self:
         center = center.astype(np.float64, copy=False)
@@ -113,8 +113,8 @@ class SparseRows:
     def _about_mean(self) -> Self:
         """Return the same rows about their mean, as the data's type would hold it.
 
-        The mean is taken about a centre that is near already, so large offsets cost no
-        digits; rounded, so that a saved rule routes as the fitted one did.
+        Taken twice, the second time about the first, it is exact for constant features;
+        rounded, so that a saved rule routes as the fitted one.
         """
         mean = self.center + csr_moment(*self._native, False)
         return self._with(self.index, mean.astype(self.dtype))

@@ -108,7 +108,7 @@ class Problem:
         penalty = self.form.penalty(self.penalty)
         if labels is None:
             scores = rows.scores(W)
-            labels = self.form.start(self.form.weights(scores.T).T, self._bounds(rows))
+            labels = self.form.assign(scores, self._bounds(rows), None)
             point = loss.at(W, labels, scores)
         else:
             point = first_point(loss, penalty, labels)

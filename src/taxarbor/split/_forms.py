@@ -36,8 +36,8 @@ class Form(Protocol):
         """Return balanced labels from a start's scores, of shape (n_rows, n_children)."""
         ...
 
-    def assign(self, scores: Array, bounds: Bounds, labels: Labels) -> Labels:
-        """Return the labels that cost least for the models' scores; never more than now."""
+    def assign(self, scores: Array, bounds: Bounds, labels: Labels | None) -> Labels:
+        """Return the labels that cost least for the models' scores; those known, if they do."""
         ...
 
     def weights(self, W: Array) -> Array:
@@ -68,7 +68,7 @@ class PairForm:
         """Return the balanced threshold on the difference of the scores."""
         return assign_two(scores[:, 0] - scores[:, 1], *bounds)
 
-    def assign(self, scores: Array, bounds: Bounds, labels: Labels) -> Labels:
+    def assign(self, scores: Array, bounds: Bounds, labels: Labels | None) -> Labels:
         """Return the balanced threshold on d's scores."""
         return assign_two(scores.reshape(-1), *bounds)
 
@@ -101,8 +101,15 @@ class MultiForm:
         """Return the balanced labels of the highest total score."""
         return assign_balanced(-scores, *bounds)
 
-    def assign(self, scores: Array, bounds: Bounds, labels: Labels) -> Labels:
-        """Return the balanced labels of the least total cost."""
+    def assign(self, scores: Array, bounds: Bounds, labels: Labels | None) -> Labels:
+        """Return the balanced labels of the least total cost.
+
+        A row costs least where its score is highest; no flow is needed if that is balanced.
+        """
+        highest: Labels = scores.argmax(axis=1).astype(np.int32)
+        counts = np.bincount(highest, minlength=self.n_models)
+        if counts.min() >= bounds[0] and counts.max() <= bounds[1]:
+            return highest
         return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
     def weights(self, W: Array) -> Array:

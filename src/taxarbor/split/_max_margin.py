@@ -83,6 +83,11 @@ class MaxMarginSplitter:
         best = min(tried, key=lambda found: found.trace[-1])
         return best if positions is None else problem.from_weights(rows, best.W)
 
+    def _score(self, own: float, weights: Array, usage: Array) -> float:
+        """Return the paper's Eq. 4; infinite for a split that its penalty says is free."""
+        complexity = self.regularizer.complexity(weights, usage)
+        return own / complexity if complexity > 0.0 else float("inf")
+
     def _conclude(
         self, problem: Problem, rows: Rows, usage: Array, found: Alternation
     ) -> Split:
@@ -91,7 +96,7 @@ class MaxMarginSplitter:
         return Split(
             labels=found.labels,
             rule=LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype)),
-            score=own / self.regularizer.complexity(weights, usage),
+            score=self._score(own, weights, usage),
             objective=found.trace[-1],
             info=SolveInfo(
                 found.status, len(found.trace) - 1, found.n_passes, tuple(found.trace)
@@ -103,11 +108,13 @@ def _steady(rows: Rows) -> tuple[Rows, Array]:
     """Return rows and the mean absolute deviation of each feature, free of rounding.
 
     Where all of them are small beside the centre, the centre is taken once more, about
-    itself; what is then left within its last digits is no variation.
+    itself; what is then left within its last digits, or those of the largest deviation, is
+    no variation.
     """
     eps = float(np.finfo(rows.dtype).eps)
     spread = rows.spread()
     if spread.max(initial=0.0) <= np.sqrt(eps) * np.abs(rows.center).max(initial=0.0):
         rows = rows.take(np.arange(rows.n_rows))
         spread = rows.spread()
-    return rows, np.where(spread > 4.0 * eps * np.abs(rows.center), spread, 0.0)
+    noise = eps * (4.0 * np.abs(rows.center) + 16.0 * spread.max(initial=0.0))
+    return rows, np.where(spread > noise, spread, 0.0)

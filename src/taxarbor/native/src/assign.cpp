@@ -1,6 +1,5 @@
 // Balanced assignment: n rows to K clusters at least total cost, every cluster's count within
 // [lower, upper]. Derivation, proof of optimality and what rounding may do: assign/README.md.
-
 #include "common.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -15,54 +14,6 @@
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity(), kEps = 0x1p-52;
-
-// The largest absolute value. Infinities and NaN are refused: neither has a place in an order.
-template <typename T>
-double largest(const T* values, int64_t size) {
-  constexpr int kLanes = 8;  // independent, so that the loop vectorises without reassociation
-  T most[kLanes] = {}, nothing[kLanes] = {};
-  const auto look = [&](T value, int j) {
-    const T x = std::abs(value);
-    most[j] = x > most[j] ? x : most[j];
-    nothing[j] += x - x;  // zero, unless x is not finite
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) look(values[i + j], j);
-  for (; i < size; ++i) look(values[i], 0);
-  if (std::any_of(nothing, nothing + kLanes, [](T x) { return x != 0; }))
-    throw std::invalid_argument("costs and margins must be finite; got NaN or infinity");
-  return static_cast<double>(*std::max_element(most, most + kLanes));
-}
-
-// Child 0 takes the m rows of largest f, m = #{f >= 0} clipped to the bounds.
-template <typename T>
-void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* label) {
-  largest(f, n);  // refuses what is not finite
-  int64_t positive = 0;
-  for (int64_t i = 0; i < n; ++i) positive += f[i] >= 0;
-  for (int64_t i = 0; i < n; ++i) label[i] = f[i] < 0;
-  const int64_t m = std::clamp(positive, lower, upper);
-  if (m == positive) return;
-  // Only one side of zero changes: of its rows, the `keep` largest end in child 0.
-  const bool below = m > positive;
-  int64_t keep = below ? m - positive : m, size = 0;
-  std::vector<T> values(n);
-  for (int64_t i = 0; i < n; ++i) {  // no branch: it would be mispredicted at every other row
-    values[size] = f[i];
-    size += (f[i] < 0) == below;
-  }
-  T threshold = std::numeric_limits<T>::infinity();  // keep == 0: nothing passes
-  if (keep > 0) {
-    const auto at = values.begin() + (keep - 1);
-    std::nth_element(values.begin(), at, values.begin() + size, std::greater<T>());
-    threshold = *at;
-    keep -= std::count_if(values.begin(), at, [&](T x) { return x > threshold; });
-  }
-  for (int64_t i = 0; i < n; ++i) label[i] = !(f[i] > threshold);
-  for (int64_t i = 0; keep > 0; ++i)  // this many pass at the threshold itself
-    if (f[i] == threshold) label[i] = 0, --keep;
-}
 
 struct Entry { double key; int64_t row; };
 
@@ -353,19 +304,6 @@ std::vector<int32_t> solve_levels(const T* costs, int64_t n, int K, int64_t lowe
 }
 
 template <typename T>
-nb::ndarray<nb::numpy, int8_t> assign_pair(Vec<const T> f, int64_t lower, int64_t upper) {
-  const int64_t n = f.shape(0);
-  if (lower < 0 || lower > upper || upper > n)
-    throw std::invalid_argument("assign_pair needs 0 <= lower <= upper <= len(f)");
-  const Owned<int8_t> out(n);
-  {
-    nb::gil_scoped_release release;
-    split_pair(f.data(), n, lower, upper, out.data);
-  }
-  return out.shaped({f.shape(0)});
-}
-
-template <typename T>
 nb::ndarray<nb::numpy, int32_t> assign_flow(Mat<const T> C, int64_t lower, int64_t upper,
                                             std::optional<Vec<const int32_t>> warm) {
   const int64_t n = C.shape(0), K = C.shape(1);
@@ -385,8 +323,6 @@ nb::ndarray<nb::numpy, int32_t> assign_flow(Mat<const T> C, int64_t lower, int64
 
 template <typename T>
 void bind(nb::module_& m) {
-  m.def("assign_pair", &assign_pair<T>, nb::arg("f").noconvert(), nb::arg("lower"),
-        nb::arg("upper"), "Labels 0 and 1 from margins f, lower <= #{0} <= upper.");
   m.def("assign_flow", &assign_flow<T>, nb::arg("C").noconvert(), nb::arg("lower"),
         nb::arg("upper"), nb::arg("warm").none() = nb::none(),
         "Labels of least total cost C (n, K), every count within [lower, upper].");
@@ -397,12 +333,4 @@ void bind(nb::module_& m) {
 void bind_assign(nb::module_& m) {
   bind<float>(m);
   bind<double>(m);
-}
-
-void split_pair(const float* f, int64_t n, int64_t lower, int64_t upper, int8_t* label) {
-  split_pair<float>(f, n, lower, upper, label);
-}
-
-void split_pair(const double* f, int64_t n, int64_t lower, int64_t upper, int8_t* label) {
-  split_pair<double>(f, n, lower, upper, label);
 }

@@ -8,9 +8,11 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #ifdef _OPENMP
@@ -91,6 +93,25 @@ template <class T> struct Owned {
   }
 };
 
+// The largest absolute value. Infinities and NaN are refused: neither has a place in an order.
+template <class T>
+double largest(const T* values, int64_t size) {
+  constexpr int kLanes = 8;  // independent, so that the loop vectorises without reassociation
+  T most[kLanes] = {}, nothing[kLanes] = {};
+  const auto look = [&](T value, int j) {
+    const T x = std::abs(value);
+    most[j] = x > most[j] ? x : most[j];
+    nothing[j] += x - x;  // zero, unless x is not finite
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes)
+    for (int j = 0; j < kLanes; ++j) look(values[i + j], j);
+  for (; i < size; ++i) look(values[i], 0);
+  if (std::any_of(nothing, nothing + kLanes, [](T x) { return x != 0; }))
+    throw std::invalid_argument("costs and margins must be finite; got NaN or infinity");
+  return static_cast<double>(*std::max_element(most, most + kLanes));
+}
+
 // Where one solver needs another's inner part.
 
 // Sum of [1 - s f]_+^2 over rows, s = +1 for label 0 and -1 for label 1; residual s [1 - s f]_+,
@@ -98,7 +119,7 @@ template <class T> struct Owned {
 double pair_rows(const float* f, const std::int8_t* labels, std::int64_t n, float* residual, std::uint8_t* active);
 double pair_rows(const double* f, const std::int8_t* labels, std::int64_t n, double* residual, std::uint8_t* active);
 
-// Label 0 for the rows of largest f: those >= 0, or as many as the bounds allow (assign.cpp).
+// Label 0 for the rows of largest f: those >= 0, or as many as the bounds allow (threshold.cpp).
 void split_pair(const float* f, std::int64_t n, std::int64_t lower, std::int64_t upper, std::int8_t* labels);
 void split_pair(const double* f, std::int64_t n, std::int64_t lower, std::int64_t upper, std::int8_t* labels);
 
@@ -117,3 +138,4 @@ void bind_csr(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_assign(nb::module_& m);
+void bind_threshold(nb::module_& m);

@@ -44,6 +44,21 @@ double update(const QuadraticModel& q, double L, std::int64_t p, double* V, doub
   return moved;
 }
 
+// How far the feature is from optimal: as SparseGroupPenalty.violations.
+double violation(const QuadraticModel& q, std::int64_t p, const double* V, const double* gradient) {
+  const std::int64_t M = q.n_models, F = q.n_features;
+  double norm2 = 0.0, distance2 = 0.0;
+  for (std::int64_t m = 0; m < M; ++m) norm2 += V[m * F + p] * V[m * F + p];
+  const double norm = std::sqrt(norm2);
+  for (std::int64_t m = 0; m < M; ++m) {
+    const double v = V[m * F + p];
+    const double pull = gradient[m * F + p] + 2.0 * q.ridge * v + (norm > 0.0 ? q.group * v / norm : 0.0);
+    const double rest = v == 0.0 ? std::max(0.0, std::abs(pull) - q.l1[p]) : pull + std::copysign(q.l1[p], v);
+    distance2 += rest * rest;
+  }
+  return norm > 0.0 ? std::sqrt(distance2) : std::max(0.0, std::sqrt(distance2) - q.group);
+}
+
 // With a ridge alone the model is smooth: one linear system, solved by Cholesky. Says whether it
 // could be; large systems are left to the descent.
 bool solve_smooth(const QuadraticModel& q, double* V, const double* gradient) {
@@ -107,12 +122,15 @@ std::int64_t descend(const QuadraticModel& q, double* V, double* gradient, doubl
       if (in_use) used.push_back(p);
     }
     ++sweeps;
-    if (moved <= tol) break;
+    double worst = 0.0;
+    for (std::int64_t p = 0; p < F && worst <= tol; ++p)
+      if (curvature[p] > 0.0) worst = std::max(worst, violation(q, p, V, gradient));
+    if (worst <= tol || moved == 0.0) break;
     while (sweeps < max_sweeps) {
       moved = 0.0;
       for (const std::int64_t p : used) moved = std::max(moved, update(q, curvature[p], p, V, gradient));
       ++sweeps;
-      if (moved <= tol) break;
+      if (moved <= 0.5 * tol) break;
     }
   }
   return sweeps;

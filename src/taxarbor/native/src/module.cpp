@@ -7,4 +7,5 @@ NB_MODULE(_kernels, m) {
   bind_hinge(m);
   bind_descent(m);
   bind_assign(m);
+  bind_threshold(m);
 }
