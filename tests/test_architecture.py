@@ -14,9 +14,10 @@ SOURCE = Path(taxarbor.__file__).parent
 SOURCES = sorted(
     path for pattern in ("*.py", "*.pyi", "*.cpp", "*.hpp") for path in SOURCE.rglob(pattern)
 )
-MODULES = ["taxarbor"] + sorted(
-    found.name for found in pkgutil.walk_packages([str(SOURCE)], "taxarbor.")
-)
+MODULES = [
+    "taxarbor",
+    *sorted(found.name for found in pkgutil.walk_packages([str(SOURCE)], "taxarbor.")),
+]
 PACKAGES = [name for name in MODULES if (SOURCE.parent / name.replace(".", "/")).is_dir()]
 HEAVY = ["dask", "matplotlib", "networkx", "pandas", "polars", "sklearn.cluster", "torch"]
 
@@ -41,8 +42,8 @@ def test_a_list_names_what_exists(name):
 def test_importing_loads_nothing_heavy():
     """Beyond what scikit-learn loads on its own, which is pandas where there is one."""
     code = (
-        "import sys, joblib, sklearn, scipy.sparse; before = set(sys.modules); import taxarbor; "
-        "print(*set(sys.modules) - before)"
+        "import sys, joblib, sklearn, scipy.sparse; before = set(sys.modules); "
+        "import taxarbor; print(*set(sys.modules) - before)"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

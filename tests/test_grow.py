@@ -12,7 +12,7 @@ from taxarbor._types import SolveInfo, Status
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.rows import as_rows
-from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
+from taxarbor.split import KINDS, MaxMarginSplitter, Refusal, Regularizer, Split
 
 INFO = SolveInfo(Status.CONVERGED, 1, 1.0, (1.0,))
 
@@ -82,7 +82,7 @@ def same(a, b):
     return True
 
 
-# ---- best first ----------------------------------------------------------------------------------
+# ---- best first ----
 
 
 @pytest.mark.parametrize("branching", [2, 3, 4])
@@ -120,7 +120,7 @@ def test_infinite_scores(rows):
     assert tree.n_leaves == 5
 
 
-# ---- limits --------------------------------------------------------------------------------------
+# ---- limits ----
 
 
 @pytest.mark.parametrize("branching", [2, 3, 4, 7])
@@ -226,7 +226,7 @@ def test_feature_names_are_kept(rows):
     assert tree.feature_names == ("height",)
 
 
-# ---- observers -----------------------------------------------------------------------------------
+# ---- observers ----
 
 
 def test_observers_see_growth(rows):
@@ -262,7 +262,7 @@ def test_an_observer_can_stop(rows, at):
     assert [event.n_leaves for event in seen].count(at) == 1
 
 
-# ---- interrupts ----------------------------------------------------------------------------------
+# ---- interrupts ----
 
 
 def test_an_interrupted_splitter_keeps_the_tree(rows):
@@ -317,7 +317,7 @@ def test_other_errors_are_not_swallowed(rows):
         grow_with(rows, Broken(), n_leaves=3)
 
 
-# ---- the same tree, however it is run --------------------------------------------------------------
+# ---- the same tree, however it is run ----
 
 
 def backwards(function, items):
@@ -341,6 +341,18 @@ def test_the_tree_does_not_depend_on_how_splits_are_run(make, branching):
     assert plain.n_leaves == 9
     assert same(plain, pooled)
     assert same(plain, reverse)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("branching", "solver"), [(2, "newton"), (3, "newton"), (2, "pqn")])
+def test_the_objective_never_rises_at_any_node(kind, branching, solver):
+    X = np.random.default_rng(1).normal(size=(400, 5))
+    regularizer = Regularizer(kind, 0.02, 0.02, relative=True)
+    splitter = MaxMarginSplitter(regularizer, (0.3, 1.7), solver=solver, tol=1e-4)
+    tree = grow_with(as_rows(X), splitter, branching=branching, n_leaves=15)
+    assert tree.n_leaves == 15
+    traces = [np.array(info.trace) for info in tree.info if info is not None]
+    assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
 
 
 def numbers(tasks):

@@ -113,7 +113,7 @@ def test_hmmc_finds_the_planted_tree(shape, kind, seed):
     for node, rule in enumerate(tree.rules):
         if rule is not None:
             allowed = set(planted.features[tree.depth[node]].tolist())
-            assert 0 < rule.n_features_used
+            assert rule.n_features_used > 0
             assert set(rule.features.tolist()) <= allowed
 
 

@@ -93,21 +93,19 @@ def test_too_few_sparse_rows(bad):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "scale", "factor"),
+    ("dtype", "scale", "told"),
     [
-        ("float64", 1e300, "1e-299"),
-        ("float64", 1e150, "1e-149"),
-        ("float64", 1e-300, r"1e\+301"),
-        ("float64", 1e-150, r"1e\+151"),
-        ("float64", 1e-308, ""),
-        ("float64", 1e-312, ""),
-        ("float32", 1e30, "1e-29"),
-        ("float32", 1e-30, r"1e\+31"),
+        ("float64", 1e300, r"by about .e\+... in float64, .* divide X"),
+        ("float64", 1e75, r"by about .e\+7. in float64, .* divide X"),
+        ("float64", 1e-300, "by about .e-30. in float64, .* multiply X"),
+        ("float64", 1e-75, "by about .e-7. in float64, .* multiply X"),
+        ("float64", 1e-312, "in float64, .* multiply X"),
+        ("float32", 1e30, r"in float32, where it should vary by 1e-15 to 1e\+15, .* divide X"),
+        ("float32", 1e-30, "in float32, .* multiply X"),
     ],
 )
-def test_out_of_range(X, layout, dtype, scale, factor):
-    told = f"X varies by about .* do not fit in {dtype}; multiply X by {factor}"
-    with pytest.raises(ValueError, match=told):
+def test_out_of_range(X, layout, dtype, scale, told):
+    with pytest.raises(ValueError, match=f"X varies .*{told} by a constant first"):
         check(layout((X * scale).astype(dtype)))
 
 
@@ -115,20 +113,16 @@ def test_out_of_range(X, layout, dtype, scale, factor):
 @pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_at_the_end_of_the_range(X, layout, dtype):
-    largest = np.finfo(dtype).max
-    with pytest.raises(
-        ValueError, match=rf"do not fit in {dtype}; multiply X by 1e-\d+"
-    ) as told:
-        check(layout((np.sign(X) * float(largest)).astype(dtype)))
-    factor = float(str(told.value).split("multiply X by ")[1].split()[0])
-    assert check(layout(np.sign(X).astype(dtype) * float(largest) * factor)).n_rows == 60
+    largest = float(np.finfo(dtype).max)
+    with pytest.raises(ValueError, match=f"in {dtype}, .* divide X by a constant first"):
+        check(layout((np.sign(X) * largest).astype(dtype)))
 
 
 @pytest.mark.parametrize(
     ("dtype", "scale"),
     [
-        ("float64", 2.0**430),
-        ("float64", 2.0**-430),
+        ("float64", 2.0**220),
+        ("float64", 2.0**-220),
         ("float32", 2.0**43),
         ("float32", 2.0**-43),
     ],

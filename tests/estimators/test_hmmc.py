@@ -198,10 +198,9 @@ def test_binding_sizes_move_rows(data):
     assert divergences(fit(X, 8, balance=1.0), X)
 
 
-@pytest.mark.parametrize("branching", [2, 3])
-def test_rows_at_the_mean_are_predicted_as_labelled(branching):
+def test_rows_at_the_mean_are_predicted_as_labelled():
     X = np.repeat([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]], 5, axis=0)
-    model = fit(X, branching, branching=branching, balance=(0.3, 1.7))
+    model = fit(X, 2, balance=(0.3, 1.7))
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 

@@ -78,7 +78,7 @@ def as_pair():
 
 @pytest.fixture(scope="session")
 def paper_loss():
-    """Return the last term of the paper's Eq. 1, in plain NumPy, for weights of shape (K, P)."""
+    """Return the last term of the paper's Eq. 1, in plain NumPy, for weights (K, P)."""
 
     def value(Z, W, labels):
         n, K = len(Z), len(W)

@@ -1,5 +1,7 @@
 """Both minimisers against a slow one, and what they promise about their steps."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given as given_any
@@ -104,6 +106,22 @@ def test_wide_data_agree(problem, make_penalty, as_pair):
     np.testing.assert_allclose(newton, pqn, rtol=1e-6)
 
 
+def test_a_hessian_of_some_features_at_a_time(
+    problem, form, make_penalty, as_pair, monkeypatch
+):
+    """Where not all features that are in use fit in one step, they take turns."""
+    given = problem(*form)
+    penalty = penalty_of(given, make_penalty, as_pair)
+    point = first_point(given.loss, penalty, given.labels)
+    least = ProximalNewton().minimise(given.loss, penalty, point, tol=1e-9, max_iter=200)
+    monkeypatch.setattr("taxarbor.optim._prox_newton.MAX_WORKING", 3 * given.models)
+    found = ProximalNewton().minimise(given.loss, penalty, point, tol=1e-6, max_iter=1000)
+    assert found.status is Status.CONVERGED
+    np.testing.assert_allclose(
+        objective(found.point, penalty), objective(least.point, penalty), rtol=1e-6
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_objective_never_rises(problem, form, make_penalty, as_pair, solver, dtype):
     given = problem(*form, dtype=dtype, seed=1)
@@ -117,7 +135,7 @@ def test_the_objective_never_rises(problem, form, make_penalty, as_pair, solver,
         if found.status is not Status.ITERATION_LIMIT:
             break
         assert found.n_iter == 1
-    assert all(after <= before for before, after in zip(trace[:-1], trace[1:], strict=True))
+    assert all(after <= before for before, after in pairwise(trace))
     assert trace[-1] < trace[0]
 
 
@@ -189,9 +207,9 @@ def test_a_line_search_never_ends_higher(problem, make_penalty, seed, size, dtyp
     for towards in (-gradient, gradient, rng.normal(size=gradient.shape)):
         found = search_line(given.loss, penalty, point, gradient, point.W + size * towards)
         if found is not None:
-            assert objective(found, penalty) <= objective(point, penalty)
-            value, _ = loss_and_gradient(given.Z, found.W, given.labels)
-            np.testing.assert_allclose(found.value, value, rtol=1e-5)
+            assert objective(found.point, penalty) <= objective(point, penalty)
+            value, _ = loss_and_gradient(given.Z, found.point.W, given.labels)
+            np.testing.assert_allclose(found.point.value, value, rtol=1e-4, atol=1e-7)
 
 
 def test_a_line_search_finds_a_way_down(problem, form, make_penalty, as_pair):
@@ -202,22 +220,22 @@ def test_a_line_search_finds_a_way_down(problem, form, make_penalty, as_pair):
     far = penalty.prox(-1e3 * gradient, 1e3)
     near = search_line(given.loss, penalty, point, gradient, far)
     assert near is not None
-    assert objective(near, penalty) < objective(point, penalty)
+    assert objective(near.point, penalty) < objective(point, penalty)
     assert search_line(given.loss, penalty, point, gradient, 1e3 * gradient) is None
 
 
 @pytest.mark.parametrize("n_children", [2, 3])
 def test_rows_that_can_be_told_apart_perfectly(problem, make_penalty, solver, n_children):
-    """From a start where the loss is zero, and with it its gradient: the penalty still pulls."""
-    given = problem(n_children, n_rows=30, n_features=120)
-    penalty = make_penalty(120, 0.003)
+    """From a start where the loss and its gradient are zero: the penalty still pulls."""
+    given = problem(n_children, n_rows=20, n_features=60)
+    penalty = make_penalty(60, 0.003)
     point = first_point(given.loss, penalty, given.labels)
     while point.value > 0.0:
         point = given.loss.evaluate(2.0 * point.W, given.labels)
     assert not given.loss.gradient(point).any()
-    found = solver().minimise(given.loss, penalty, point, tol=1e-8, max_iter=2000)
-    _, slow = fista(given.Z, given.labels, penalty, n_children)
-    assert objective(found.point, penalty) <= slow * (1.0 + 1e-6)
+    found = solver().minimise(given.loss, penalty, point, tol=1e-6, max_iter=800)
+    _, slow = fista(given.Z, given.labels, penalty, n_children, n_iter=1000)
+    assert objective(found.point, penalty) <= slow * (1.0 + 1e-3)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -246,4 +264,4 @@ def test_descent_comes_close_to_the_minimum_of_the_model(make_penalty, n_models)
         )
         slope = gradient + (H @ (V - W).ravel()).reshape(W.shape)
         assert n_sweeps < 100_000
-        assert penalty.optimality(V, slope) <= 10.0 * tol
+        assert penalty.optimality(V, slope) <= tol

@@ -185,7 +185,7 @@ def test_no_violation_at_a_numerical_minimum(make_penalty):
     assert penalty.optimality(W + 1e-2, (W + 1e-2 - A) @ Q) > 1e-3
 
 
-# ---- the critical weight: sqrt(2) of the largest spread in groups, the spread itself in l1 ----
+# ---- the critical weight: the largest spread, times sqrt(2) for groups ----
 
 
 def adversarial(Z):

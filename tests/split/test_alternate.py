@@ -7,7 +7,7 @@ from taxarbor._types import Status
 from taxarbor.assign import size_bounds
 from taxarbor.optim import ProximalNewton, ProximalQuasiNewton, first_point
 from taxarbor.split import KINDS, Regularizer
-from taxarbor.split._alternate import Problem
+from taxarbor.split._alternate import Problem, Rounds
 from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._starts import principal_start
 
@@ -52,7 +52,7 @@ def test_compiled_and_general_rounds_agree(draw, rows_of, kind, storage, seed):
     loss = pair.form.loss(rows)
     penalty = pair.form.penalty(pair.penalty)
     point = first_point(loss, penalty, labels_of(pair, rows, centers))
-    general = pair._run(loss, penalty, ProximalNewton(), 1, point)
+    general = pair._run(Rounds(loss, penalty, ProximalNewton(), 1, 1), point)
 
     multi = problem_of(rows, kind, MultiForm(2), 2).from_centers(rows, centers)
 
@@ -132,6 +132,20 @@ def test_going_on_from_weights_begins_no_higher(draw, rows_of, K, solver):
     assert again.trace[0] <= done.trace[-1] * (1.0 + 1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hessian_of_some_features_at_a_time(draw, rows_of, monkeypatch, kind):
+    """Inside the compiled rounds too, features take turns where not all of them fit."""
+    rows = rows_of(draw(2, distance=6.0, seed=3))
+    problem = problem_of(rows, kind, PairForm(), 2, tol=1e-12)
+    centers = start_of(rows, 2)
+    whole = problem.from_centers(rows, centers)
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_WORKING", 2)
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", 1000)
+    parts = problem.from_centers(rows, centers)
+    np.testing.assert_array_equal(parts.labels, whole.labels)
+    np.testing.assert_allclose(parts.trace[-1], whole.trace[-1], rtol=1e-6)
+
+
 def test_rounds_are_limited(draw, rows_of, monkeypatch):
     monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", 2)
     rows = rows_of(draw(3, distance=0.5))
@@ -152,7 +166,7 @@ def test_sweeps_are_counted(draw, rows_of):
     assert 1.0 <= loose.n_passes <= tight.n_passes
 
 
-# ---- which solver "auto" picks ----------------------------------------------------------------
+# ---- which solver "auto" picks ----
 
 
 class Spy:
@@ -181,7 +195,9 @@ def made(monkeypatch):
     [
         (2100, 2, "l2", 0.01, "pqn"),  # all features in use, too many for a Hessian
         (2100, 2, "l1", 0.5, "newton"),  # few in use
-        (2000, 2, "l2", 0.01, "newton"),  # fits: one model
+        (600, 2, "l2", 0.01, "pqn"),  # too many for a linear system
+        (500, 2, "l2", 0.01, "newton"),  # fits: one model
+        (2000, 2, "l1", 0.01, "newton"),
         (700, 3, "l2", 0.01, "pqn"),  # 2,100 weights in three models
         (700, 3, "group", 0.7, "newton"),
         (40, 3, "l2", 0.01, "newton"),

@@ -105,7 +105,7 @@ def test_more_rows_than_the_sample(draw, rows_of, task_of, hinge, penalty_term):
 def test_the_default_tolerance_comes_close_to_the_optimum(
     draw, rows_of, task_of, K, alpha, seed
 ):
-    """Also where rows are far apart and the penalty is weak: it decides which features count."""
+    """Also where rows are far apart and a weak penalty decides which features count."""
     rows = rows_of(draw(K, distance=6.0, n_features=20, seed=seed))
     loose, tight = (
         splitter_of(strengths=(alpha, 0.0), **options).split(task_of(rows, K))
@@ -190,7 +190,7 @@ def test_no_feature_shared_with_an_ancestor():
     assert found.score > 0.0  # infinite is fine, NaN is not
 
 
-# ---- refusals: reasons, never exceptions ---------------------------------------------------------
+# ---- refusals: reasons, never exceptions ----
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])

@@ -82,10 +82,14 @@ def make_planted_tree(
 
 
 def _directions(n_children: int, n_features: int) -> Array:
-    """Return unit vectors that are far from each other."""
+    """Return unit vectors that are far from each other: the corners of a regular polygon."""
+    if n_children > 2 and n_features < 2:
+        raise ValueError(
+            f"{n_children} children cannot be told apart by one feature without an offset; "
+            "n_features_per_level must be at least 2"
+        )
     if n_children == 2:
-        signs = np.array([[1.0] * n_features, [-1.0] * n_features])
-        return np.asarray(signs / np.sqrt(n_features))
-    angles = 2.0 * np.pi * np.outer(np.arange(n_children) / n_children, np.ones(n_features))
-    phase = np.pi * (np.arange(n_features) % 2) / 2.0
-    return np.asarray(np.cos(angles - phase) / np.sqrt(n_features / 2.0))
+        return np.outer([1.0, -1.0], np.full(n_features, n_features**-0.5))
+    angles = 2.0 * np.pi * np.arange(n_children) / n_children
+    phases = np.pi * np.arange(n_features) / n_features
+    return np.asarray(np.cos(angles[:, None] - phases) * np.sqrt(2.0 / n_features))

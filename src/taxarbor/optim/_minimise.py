@@ -20,11 +20,21 @@ SHORTEST = 1e-6
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Where a minimiser stopped, and why."""
+    """Where a minimiser stopped, and why; and whether its last step was a full one."""
 
     point: Point
     status: Status
     n_iter: int
+    is_full: bool = True
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Where a step led, and whether it went all the way."""
+
+    point: Point
+    is_full: bool
 
 
 class Minimiser(Protocol):
@@ -45,7 +55,7 @@ class Minimiser(Protocol):
 
 def search_line(
     loss: HingeLoss, penalty: SparseGroupPenalty, point: Point, gradient: Array, V: Array
-) -> Point | None:
+) -> Step | None:
     """Return the first point on the way from ``point`` to V that lowers the objective enough.
 
     Scores are linear in the weights, so shorter steps are tried without another sweep; the
@@ -56,7 +66,7 @@ def search_line(
     full = penalty.value(reached.W)
     slope = inner(gradient, reached.W - point.W) + full - (start - point.value)
     if reached.value + full <= start + SUFFICIENT * min(slope, 0.0) and slope < 0.0:
-        return reached
+        return Step(reached, is_full=True)
     step = 0.5
     while step >= SHORTEST:
         W = point.W + step * (V - point.W)
@@ -64,7 +74,8 @@ def search_line(
         value = loss.at(W, point.labels, scores).value + penalty.value(W)
         if value < start and value <= start + SUFFICIENT * step * slope:
             exact = loss.evaluate(W, point.labels)
-            return exact if exact.value + penalty.value(exact.W) < start else None
+            lower = exact.value + penalty.value(exact.W) < start
+            return Step(exact, is_full=False) if lower else None
         step *= 0.5
     return None
 
@@ -78,9 +89,10 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
     point = loss.zero(labels)
     gradient = loss.gradient(point)
     step = point.value / max(inner(gradient, gradient), np.finfo(np.float64).tiny)
-    moved = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
-    if moved is None:
+    first = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
+    if first is None:
         return point
+    moved = first.point
     while True:
         twice = loss.at(2.0 * moved.W, labels, 2 * moved.scores)
         if not twice.value + penalty.value(twice.W) < moved.value + penalty.value(moved.W):

@@ -37,6 +37,11 @@ class SparseGroupPenalty:
     l1: Array
     ridge: float = 0.0
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether only the ridge counts, up to features that are held at zero."""
+        return self.group == 0.0 and self.ridge > 0.0
+
     def value(self, W: Array) -> float:
         """Return the penalty of W, of shape (n_models, n_features)."""
         sizes = self.group * column_norms(W) + self.l1 * np.abs(W).sum(axis=0)

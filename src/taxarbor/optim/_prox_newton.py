@@ -19,6 +19,10 @@ from taxarbor.optim._penalty import SparseGroupPenalty
 MAX_WORKING = 2048
 """Rows of the largest Hessian that is formed: 32 MB."""
 
+MAX_SMOOTH = 512
+"""Weights up to which a model without any l1 or group norm is solved as a linear system (in
+``native/src/descent.cpp``); beyond it, coordinate descent on a dense model is slow."""
+
 MAX_SWEEPS = 200
 """Sweeps of coordinate descent on one quadratic model."""
 
@@ -47,6 +51,7 @@ class ProximalNewton:
         max_iter: int,
     ) -> Solution:
         """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``."""
+        is_full = True
         for n_iter in range(max_iter):
             gradient = loss.gradient(point)
             violations = penalty.violations(point.W, gradient)
@@ -57,16 +62,18 @@ class ProximalNewton:
             candidate = self._model_minimum(
                 loss, penalty.restrict(self.features), point, gradient, 0.01 * worst
             )
-            moved = search_line(loss, penalty, point, gradient, candidate)
-            if moved is None:
+            step = search_line(loss, penalty, point, gradient, candidate)
+            if step is None:
                 return Solution(point, Status.STALLED, n_iter)
-            point = moved
-        return Solution(point, Status.ITERATION_LIMIT, max_iter)
+            point, is_full = step.point, step.is_full
+        return Solution(point, Status.ITERATION_LIMIT, max_iter, is_full)
 
     def _working_set(self, W: Array, violations: Array, n_models: int) -> IndexArray:
-        """Features in use or violated, and those of the last step: a set that only grows."""
-        used = W.any(axis=0)
-        wanted = used | (violations > 0.0)
+        """Features in use or violated, and those of the last step: a set that only grows.
+
+        Where that is too much for one Hessian, those that are furthest from optimal.
+        """
+        wanted = W.any(axis=0) | (violations > 0.0)
         if self.features is not None:
             kept = np.zeros(len(wanted), dtype=bool)
             kept[self.features] = True
@@ -76,8 +83,7 @@ class ProximalNewton:
         most = max(1, MAX_WORKING // n_models)
         if np.count_nonzero(wanted) <= most:
             return np.flatnonzero(wanted)
-        gain = np.where(used, np.inf, violations)
-        return np.sort(np.argsort(-gain, kind="stable")[:most])
+        return np.sort(np.argsort(-violations, kind="stable")[:most])
 
     def _model_minimum(
         self,

@@ -49,15 +49,15 @@ class ProximalQuasiNewton:
             if worst <= tol:
                 return Solution(point, Status.CONVERGED, n_iter)
             candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
-            moved = search_line(loss, penalty, point, gradient, candidate)
-            if moved is None:
+            step = search_line(loss, penalty, point, gradient, candidate)
+            if step is None:
                 if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(loss.curvature)  # too bold: begin again with short steps
                 continue
-            before, gradient = gradient, loss.gradient(moved)
-            metric.remember(moved.W - point.W, gradient - before)
-            point = moved
+            before, gradient = gradient, loss.gradient(step.point)
+            metric = metric.after(step.point.W - point.W, gradient - before)
+            point = step.point
         return Solution(point, Status.ITERATION_LIMIT, max_iter)
 
 
@@ -87,12 +87,19 @@ class Metric:
         """Say whether there is nothing to forget."""
         return self._S is None
 
-    def remember(self, step: Array, change: Array) -> None:
-        """Learn from a step and the change of the gradient along it."""
+    def after(self, step: Array, change: Array) -> "Metric":
+        """Return what is known after a step and the change of the gradient along it.
+
+        Where the loss is flat there is nothing to learn but that steps may be longer.
+        """
         s, y = step.reshape(1, -1), change.reshape(1, -1)
         curvature = inner(s, y)
-        if curvature <= 1e-10 * np.sqrt(inner(s, s) * inner(y, y)):
-            return
+        if curvature <= 1e-8 * self.scale * inner(s, s):
+            return Metric(0.1 * self.scale)
+        self._learn(s, y, curvature)
+        return self
+
+    def _learn(self, s: Array, y: Array, curvature: float) -> None:
         S = s if self._S is None else np.concatenate([self._S, s])[-MEMORY:]
         Y = y if self._Y is None else np.concatenate([self._Y, y])[-MEMORY:]
         self.scale = inner(y, y) / curvature

@@ -12,6 +12,7 @@ import numpy as np
 from taxarbor._types import Array, Status
 from taxarbor.assign import size_bounds
 from taxarbor.optim import (
+    MAX_SMOOTH,
     MAX_WORKING,
     HingeLoss,
     Labels,
@@ -61,6 +62,28 @@ class Alternation:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Rounds:
+    """How an alternation goes about it.
+
+    Attributes
+    ----------
+    loss, penalty, minimiser
+        What is lowered, and by what.
+    steps : int
+        Minimiser steps between two assignments.
+    least : int
+        Rounds before a small gain may end it.
+    """
+
+    loss: HingeLoss
+    penalty: SparseGroupPenalty
+    minimiser: Minimiser
+    steps: int
+    least: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """The optimisation problem of one node, on all of its rows or a sample of them.
 
@@ -106,29 +129,26 @@ class Problem:
             return self._solve_pair(rows, W, labels)
         loss = self.form.loss(rows)
         penalty = self.form.penalty(self.penalty)
+        least_rounds = 1
         if labels is None:
             scores = rows.scores(W)
             labels = self.form.assign(scores, self._bounds(rows), None)
             point = loss.at(W, labels, scores)
         else:
             point = first_point(loss, penalty, labels)
+            least_rounds = 2  # a first step from nowhere says little
         minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
-        return self._run(loss, penalty, minimiser, STEPS[solver], point)
+        rounds = Rounds(loss, penalty, minimiser, STEPS[solver], least_rounds)
+        return self._run(rounds, point)
 
-    def _run(
-        self,
-        loss: HingeLoss,
-        penalty: SparseGroupPenalty,
-        minimiser: Minimiser,
-        steps: int,
-        point: Point,
-    ) -> Alternation:
+    def _run(self, rounds: Rounds, point: Point) -> Alternation:
+        loss, penalty = rounds.loss, rounds.penalty
         bounds = self._bounds(loss.rows)
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
-            solution = minimiser.minimise(
-                loss, penalty, point, tol=self.violation, max_iter=steps
+            solution = rounds.minimiser.minimise(
+                loss, penalty, point, tol=self.violation, max_iter=rounds.steps
             )
             point = solution.point
             labels = self.form.assign(point.scores, bounds, point.labels)
@@ -137,7 +157,8 @@ class Problem:
                 point = loss.at(point.W, labels, point.scores)
             trace.append(point.value + penalty.value(point.W))
             settled = not moved and solution.status is not Status.ITERATION_LIMIT
-            if settled or trace[-2] - trace[-1] <= self.tol * trace[-1]:
+            slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
+            if settled or (slow and len(trace) > rounds.least):
                 status = Status.CONVERGED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
 
@@ -165,15 +186,15 @@ class Problem:
 
     def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
         """Newton, unless its Hessian would have to be cut down to a part."""
-        if self.solver != "auto" or rows.n_features * self.form.n_models <= MAX_WORKING:
-            return "newton" if self.solver == "auto" else self.solver
         penalty = self.form.penalty(self.penalty)
+        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // self.form.n_models
+        if self.solver != "auto" or rows.n_features <= most:
+            return "newton" if self.solver == "auto" else self.solver
         wanted = W.any(axis=0)
         if labels is not None:
             loss = self.form.loss(rows)
             wanted = wanted | (penalty.violations(W, loss.gradient(loss.zero(labels))) > 0.0)
-        fits = np.count_nonzero(wanted) * self.form.n_models <= MAX_WORKING
-        return "newton" if fits else "pqn"
+        return "newton" if np.count_nonzero(wanted) <= most else "pqn"
 
     def _bounds(self, rows: Rows) -> tuple[int, int]:
         return size_bounds(rows.n_rows, self.n_children, *self.balance)

@@ -17,6 +17,10 @@ from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._regularizer import Regularizer
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out
 
+VIOLATION = 1e-3
+"""What counts as optimal weights, as a share of ``tol`` and of the critical value: less than
+a weak penalty, which alone moves the weights of rows that are far apart."""
+
 SAMPLE = 2000
 """Rows on which starts are tried, or 200 per child if that is more."""
 
@@ -64,7 +68,7 @@ class MaxMarginSplitter:
             self.balance,
             K,
             self.tol,
-            self.tol * critical,
+            VIOLATION * self.tol * critical,
             self.solver,
         )
         found = self._solve(problem, rows, task.rng())

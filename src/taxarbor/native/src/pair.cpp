@@ -34,6 +34,7 @@ template <class T> class PairSolver {
       sweep(d_, f_), assign();
     value_ = measure(f_);
     trace_.push_back(value_ + penalty(d_));
+    const std::int64_t first = a_.labels ? 1 : 0;  // a first step from nowhere says little
     for (std::int64_t round = 0; round < a_.max_alternations; ++round) {
       listen();
       const bool optimal = !step();
@@ -41,7 +42,8 @@ template <class T> class PairSolver {
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(d_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
-      if ((optimal && !moved) || gain <= a_.tol * trace_.back()) return true;
+      const bool slow = is_full_ && gain <= a_.tol * trace_.back();
+      if ((optimal && !moved) || (slow && round >= first)) return true;
     }
     return false;
   }
@@ -103,10 +105,7 @@ template <class T> class PairSolver {
     for (std::int64_t j = 0; j < p_; ++j)
       if (is_working_[j]) wanted.push_back(j);
     if (static_cast<std::int64_t>(wanted.size()) > a_.max_working) {
-      std::stable_sort(wanted.begin(), wanted.end(), [&](std::int64_t a, std::int64_t b) {
-        const bool used_a = d_[a] != 0.0, used_b = d_[b] != 0.0;
-        return used_a != used_b ? used_a : violation_[a] > violation_[b];
-      });
+      std::stable_sort(wanted.begin(), wanted.end(), [&](std::int64_t a, std::int64_t b) { return violation_[a] > violation_[b]; });
       wanted.resize(a_.max_working);
       std::sort(wanted.begin(), wanted.end());
       std::fill(is_working_.begin(), is_working_.end(), 0);
@@ -186,6 +185,7 @@ template <class T> class PairSolver {
 
   // Go to the target, or part of the way: as optim/_minimise.py's search_line.
   bool search(std::vector<double>& target) {
+    is_full_ = true;
     const double before = penalty(d_), start = value_ + before;
     sweep(target, tried_);
     const double value = measure(tried_), full = penalty(target);
@@ -201,6 +201,7 @@ template <class T> class PairSolver {
       if (objective < start && objective <= start + Sufficient * step * slope) {
         sweep(W, tried_);
         const double exact = measure(tried_);
+        is_full_ = false;
         if (exact + penalty(W) < start) return accept(W, exact);
         break;
       }
@@ -258,6 +259,7 @@ template <class T> class PairSolver {
   std::vector<std::int64_t> working_;
   std::vector<double> gram_, part_, trace_;
   double value_ = 0.0, passes_ = 0.0;
+  bool is_full_ = true;  // whether the last step went all the way
 };
 
 }  // namespace

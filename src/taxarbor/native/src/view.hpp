@@ -94,6 +94,7 @@ template <class T> struct Sweeps {
   // Steps of k-means; a centre that no row is nearest to stays where it is.
   static auto lloyd(const View<T>& v, const Mat<const double>& start, std::int64_t n_steps) {
     const std::size_t n = v.n_rows(), K = start.shape(0), p = v.n_features();
+    if (n_steps < 1) throw std::invalid_argument("lloyd needs at least one step");
     Owned<std::int32_t> labels(n);
     Owned<double> centers(K * p);
     std::copy(start.data(), start.data() + K * p, centers.data);
