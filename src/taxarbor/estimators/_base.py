@@ -1,5 +1,6 @@
 """What the estimators share: fitting one tree, and reading it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +82,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         Nothing of an earlier fit is touched before the new tree is there.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows, seen = check_training_rows(self, X, check_jobs(self.n_jobs))
+        n_threads = check_jobs(self.n_jobs)
+        rows, seen = check_training_rows(self, X, n_threads)
         if stop.n_leaves is not None and stop.n_leaves > rows.n_rows:
             raise ValueError(
                 f"n_clusters={stop.n_leaves} leaves cannot be made from "
@@ -89,19 +91,22 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
             )
         bar = ProgressBar(type(self).__name__) if self.verbose else None
         callbacks, context = call_back(self, stop.n_leaves)
-        try:
-            tree = grow(
-                rows,
-                splitter,
-                branching=branching,
-                stop=stop,
-                seed=seed,
-                feature_names=seen.names,
-                observer=observe_all(bar, callbacks),
-            )
-        finally:
-            if bar is not None:
-                bar.close()
+        # Large nodes are swept by several threads, small ones are tried side by side.
+        with ThreadPoolExecutor(n_threads) as pool:
+            try:
+                tree = grow(
+                    rows,
+                    splitter,
+                    branching=branching,
+                    stop=stop,
+                    seed=seed,
+                    feature_names=seen.names,
+                    observer=observe_all(bar, callbacks),
+                    run_all=pool.map if n_threads > 1 else map,
+                )
+            finally:
+                if bar is not None:
+                    bar.close()
         seen.note_on(self)
         self.hierarchy_ = tree
         self.labels_ = tree.labels.copy()

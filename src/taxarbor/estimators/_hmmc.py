@@ -53,7 +53,7 @@ class HMMC(HierarchyEstimator):
     solver : {"auto", "newton", "pqn"}, default="auto"
         Proximal Newton, the paper's proximal quasi-Newton, or whichever fits the number of
         features.
-    tol : float, default=0.01
+    tol : float, default=0.02
         A split is settled when a round of labels and weights lowers its objective by less
         than this share.
     random_state : int, RandomState instance or None, default=None
@@ -115,7 +115,7 @@ class HMMC(HierarchyEstimator):
         max_depth: int | None = None,
         n_init: int = 1,
         solver: SolverName = "auto",
-        tol: float = 0.01,
+        tol: float = 0.02,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -36,7 +36,7 @@ class MMC(HierarchyEstimator):
         Starts; the one with the lowest objective is kept.
     solver : {"auto", "newton", "pqn"}, default="auto"
         How the weights are found.
-    tol : float, default=0.01
+    tol : float, default=0.02
         Settled when a round lowers the objective by less than this share.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample and the starts.
@@ -74,7 +74,7 @@ class MMC(HierarchyEstimator):
         balance: float | tuple[float, float] | None = 0.3,
         n_init: int = 1,
         solver: SolverName = "auto",
-        tol: float = 0.01,
+        tol: float = 0.02,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

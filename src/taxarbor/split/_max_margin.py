@@ -50,7 +50,7 @@ class MaxMarginSplitter:
     balance: tuple[float, float]
     n_init: int = 1
     solver: SolverName = "auto"
-    tol: float = 1e-2
+    tol: float = 2e-2
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""

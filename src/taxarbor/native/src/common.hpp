@@ -8,6 +8,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -68,12 +69,25 @@ inline int part_count(std::int64_t n, std::int64_t rows_per_part, std::int64_t b
   return static_cast<int>(std::clamp<std::int64_t>((n + rows_per_part - 1) / rows_per_part, 1, std::min<std::int64_t>(16, most)));
 }
 
+// Rows from which several threads are worth waking for one sweep.
+constexpr std::int64_t Several = 16384;
+
+// Sweeps that run at this moment, in any thread: they share the threads that each may use.
+inline std::atomic<int> sweeps_under_way{0};
+
+struct UnderWay {
+  const int count = ++sweeps_under_way;
+  ~UnderWay() { --sweeps_under_way; }
+};
+
 // Call body(part, first, last) for each part, side by side on up to `threads` threads.
 template <class Body>
 void for_parts(std::int64_t n, int parts, int threads, const Body& body) {
   const auto edge = [&](int part) { return n * part / parts; };
+  const UnderWay sweeps;
+  threads /= sweeps.count;
 #ifdef _OPENMP
-  if (threads > 1 && parts > 1) {
+  if (threads > 1 && parts > 1 && n >= Several) {
 #pragma omp parallel for schedule(static) num_threads(std::min(threads, parts))
     for (int part = 0; part < parts; ++part) body(part, edge(part), edge(part + 1));
     return;

@@ -8,6 +8,7 @@
 // in one place: there a round costs a hundred array operations, here none.
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -242,8 +243,11 @@ template <class T> class PairSolver {
     return sum;
   }
 
-  // Ctrl-C must be heard while a large node is solved.
-  static void listen() {
+  // Ctrl-C must be heard while a large node is solved; small ones must not wait for the GIL.
+  void listen() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - heard_ < std::chrono::milliseconds(50)) return;
+    heard_ = now;
     nb::gil_scoped_acquire hold;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
@@ -259,6 +263,7 @@ template <class T> class PairSolver {
   std::vector<std::int64_t> working_;
   std::vector<double> gram_, part_, trace_;
   double value_ = 0.0, passes_ = 0.0;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
   bool is_full_ = true;  // whether the last step went all the way
 };
 
