@@ -42,8 +42,7 @@ class MaxMarginSplitter:
         Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size.
     tol : float
         Stop when a round of labels and weights lowers the objective by less than this
-        share, or when no row moves and the weights are optimal to this share of the
-        critical value.
+        share, or when no row moves and the weights are optimal.
     """
 
     regularizer: Regularizer
@@ -57,7 +56,7 @@ class MaxMarginSplitter:
         rows, K = task.rows, task.n_children
         if rows.n_rows < 2 * K:
             return Refusal(f"{rows.n_rows} rows are too few for {K} children")
-        rows, spread = _steady(rows)
+        spread = _spread(rows)
         critical = float(spread.max(initial=0.0))
         if critical == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal")
@@ -108,17 +107,12 @@ class MaxMarginSplitter:
         )
 
 
-def _steady(rows: Rows) -> tuple[Rows, Array]:
-    """Return rows and the mean absolute deviation of each feature, free of rounding.
+def _spread(rows: Rows) -> Array:
+    """Return the mean absolute deviation of each feature, zero where it is only rounding.
 
-    Where all of them are small beside the centre, the centre is taken once more, about
-    itself; what is then left within its last digits, or those of the largest deviation, is
-    no variation.
+    That is, within the last digits of the centre or of the largest deviation.
     """
-    eps = float(np.finfo(rows.dtype).eps)
     spread = rows.spread()
-    if spread.max(initial=0.0) <= np.sqrt(eps) * np.abs(rows.center).max(initial=0.0):
-        rows = rows.take(np.arange(rows.n_rows))
-        spread = rows.spread()
+    eps = float(np.finfo(rows.dtype).eps)
     noise = eps * (4.0 * np.abs(rows.center) + 16.0 * spread.max(initial=0.0))
-    return rows, np.where(spread > noise, spread, 0.0)
+    return np.where(spread > noise, spread, 0.0)
