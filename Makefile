@@ -10,13 +10,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/native/src/*) \
   $(shell find src/taxarbor -type d -not -name __pycache__)
 
-.PHONY: demo test check check-long bench docs-tables clean help
+.PHONY: demo test check check-long coverage bench clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        fit the bundled data, print the tree, write demo.html"
 	@echo "make test        format, lint, types, layers and the whole test suite"
 	@echo "make check-long  the checks that take minutes"
+	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make bench       the speed table, docs/speed.md"
 	@echo "make clean       remove .venv and build products"
 
@@ -53,6 +54,9 @@ test: check
 
 check-long: check
 	$(BIN)/python -m pytest -m "long or not long" -n 2
+
+coverage: $(VENV)/.tested
+	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term-missing:skip-covered
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/speed.py --write docs/speed.md

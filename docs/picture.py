@@ -11,6 +11,9 @@ import numpy as np
 
 from taxarbor import HMMC, Hierarchy, load_animals
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+from demo import reasons
+
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
@@ -23,18 +26,7 @@ def place(tree: Hierarchy) -> dict[int, tuple[float, float]]:
     for node in range(tree.n_nodes - 1, -1, -1):
         if not tree.is_leaf(node):
             heights[node] = float(np.mean([heights[child] for child in tree.children(node)]))
-    return {node: (1.35 * float(tree.depth[node]), y) for node, y in heights.items()}
-
-
-def reasons(tree: Hierarchy, node: int, names: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Return the three features that lead most strongly into a node, and whether by having."""
-    parent = tree.parent(node)
-    assert parent is not None
-    rule = tree.rules[parent]
-    assert rule is not None
-    own = rule.weights[tree.children(parent).index(node)]
-    top = np.argsort(-np.abs(own))[:3]
-    return [(names[j].replace("_", " "), bool(own[j] > 0)) for j in top if own[j] != 0]
+    return {node: (1.5 * float(tree.depth[node]), y) for node, y in heights.items()}
 
 
 def main(path: Path) -> None:
@@ -48,13 +40,13 @@ def main(path: Path) -> None:
         if parent is not None:
             px, py = at[parent]
             axes.plot([px + 0.06, px + 0.12, x - 0.1], [py, y, y], color=BRANCH, lw=2, zorder=0)
-            found = reasons(tree, node, animals.feature_names)
-            for n, (name, has) in enumerate(found):
+            found = reasons(tree, node, animals, n_top=3).split(", ")
+            for n, name in enumerate(found):
                 axes.text(
-                    x - 1.17,
+                    x - 1.32,
                     y + 0.1 + 0.21 * (len(found) - 1 - n),
-                    name if has else f"not {name}",
-                    color=YES if has else NO,
+                    name,
+                    color=NO if name.startswith(("not ", "lower ")) else YES,
                     fontsize=8,
                 )
         axes.text(
@@ -68,7 +60,7 @@ def main(path: Path) -> None:
                 x + 0.14, y, ", ".join(told[n] for n in spread) + ", ...", va="center",
                 fontsize=9, color=INK,
             )  # fmt: skip
-    axes.set_xlim(-0.15, max(x for x, _ in at.values()) + 1.35)
+    axes.set_xlim(-0.15, max(x for x, _ in at.values()) + 1.5)
     axes.set_ylim(min(y for _, y in at.values()) - 0.4, 0.75)
     figure.savefig(path, bbox_inches="tight", facecolor="white")
 

@@ -16,6 +16,8 @@ class Status(StrEnum):
 
     CONVERGED = "converged"
     """The optimality condition holds to the tolerance asked for."""
+    SETTLED = "settled"
+    """A round of labels and weights lowered the objective by less than the tolerance."""
     ITERATION_LIMIT = "iteration_limit"
     """The iteration limit came first."""
     STALLED = "stalled"
@@ -31,11 +33,11 @@ class SolveInfo:
     status : Status
         How the solver stopped.
     n_iter : int
-        Alternations between labels and weights on all rows of the node.
+        Rounds of labels and weights on all rows of the node.
     n_passes : float
-        Sweeps over the node's rows, those over a part of them counted in part.
+        Sweeps over the node's rows in those rounds, ones over a part of them counted in part.
     trace : tuple of float
-        The objective after each alternation; it never rises.
+        The objective where the rounds began and after each; it never rises.
     """
 
     status: Status

@@ -14,7 +14,7 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, Split, SplitTask, Splitter
 
-__all__ = ["Map", "StoppingRule", "grow"]
+__all__ = ["Map", "StoppingRule", "deferred_interrupt", "grow"]
 
 Map = Callable[[Callable[[int], Split | Refusal], Iterable[int]], Iterable[Split | Refusal]]
 
@@ -129,13 +129,15 @@ class _Growth:
         new: Sequence[int] = (0,)
         while not self._stop.is_full(self._builder.n_leaves, self._branching):
             open_nodes = [node for node in new if not self._is_spared(node)]
-            for node, found in zip(open_nodes, run_all(self._split, open_nodes), strict=True):
+            # A node on its own, as the root is, stays in this thread, where Ctrl-C is heard.
+            run = run_all if len(open_nodes) > 1 else map
+            for node, found in zip(open_nodes, run(self._split, open_nodes), strict=True):
                 self._keep(node, found)
                 if self._report(observer):
                     return
             if not self._heap:
                 return
-            with _deferred_interrupt():
+            with deferred_interrupt():
                 new = self._apply_best()
             if self._report(observer):
                 return
@@ -172,8 +174,8 @@ class _Growth:
 
 
 @contextmanager
-def _deferred_interrupt() -> Iterator[None]:
-    """Let a change of the tree finish before Ctrl-C is heard."""
+def deferred_interrupt() -> Iterator[None]:
+    """Let what is done here finish before Ctrl-C is heard."""
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
         yield

@@ -1,6 +1,7 @@
 import io
 import signal
 import threading
+import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -54,13 +55,24 @@ def test_bar_is_patient():
 def test_bar_spares_the_terminal(monkeypatch):
     ticks = iter([0.0, 1.0, 1.05, 1.2])
     monkeypatch.setattr("time.monotonic", lambda: next(ticks))
+    monkeypatch.setattr(ProgressBar, "_tick", lambda self: None)
     text = draw(*[GrowthEvent(n, 8, n) for n in (2, 3, 4)], patience=0.5)
     assert text.count("\r") == 2
     assert "3 of 8" not in text
 
 
 def test_bar_without_events_stays_silent():
-    assert draw(patience=0) == ""
+    assert draw() == ""
+
+
+def test_bar_goes_on_while_one_node_is_solved():
+    stream = io.StringIO()
+    bar = ProgressBar("HMMC", stream, patience=0)
+    deadline = time.monotonic() + 20.0
+    while stream.getvalue().count("\r") < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    bar.close()
+    assert stream.getvalue().count("HMMC: 1 leaves") >= 2
 
 
 def test_observers_all_hear_and_any_stops():

@@ -161,7 +161,7 @@ def test_labels_follow_the_rule_where_sizes_are_free(draw, rows_of, task_of, K):
     found = splitter_of(balance=(0.0, float(K))).split(task_of(rows_of(X), K))
     S = (X - found.rule.center) @ found.rule.weights.T
     np.testing.assert_array_equal(S.argmax(axis=1), found.labels)
-    assert found.info.status is Status.CONVERGED
+    assert found.info.status is Status.SETTLED
 
 
 def test_a_split_avoids_the_features_of_its_ancestors():

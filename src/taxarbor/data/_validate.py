@@ -46,14 +46,15 @@ def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, S
     The estimator is left as it is.
     """
     probe = copy(estimator)
-    checked = validate_data(
-        probe,
-        X,
-        accept_sparse="csr",
-        dtype=_float_types(X),
-        order="C",
-        ensure_min_samples=2,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        checked = validate_data(
+            probe,
+            X,
+            accept_sparse="csr",
+            dtype=_float_types(X),
+            order="C",
+            ensure_min_samples=2,
+        )
     rows = as_rows(_canonical(checked), n_threads=n_threads)
     _check_range(rows)
     return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))

@@ -6,10 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, warn_caller
+from taxarbor._types import Status
 from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
@@ -17,7 +19,7 @@ from taxarbor.estimators._progress import (
     call_back,
     observe_all,
 )
-from taxarbor.grow import StoppingRule, grow
+from taxarbor.grow import StoppingRule, deferred_interrupt, grow
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.split import Splitter
 
@@ -38,7 +40,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         """Send rows down the tree and return their leaves, numbered as in ``labels_``.
 
         On the training rows this agrees with ``labels_`` except where the balance of a
-        split moved a row to the other side of its boundary.
+        split, or that no child may be empty, moved a row to the other side of its boundary.
 
         Parameters
         ----------
@@ -92,40 +94,58 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         bar = ProgressBar(type(self).__name__) if self.verbose else None
         callbacks, context = call_back(self, stop.n_leaves)
         # Large nodes are swept by several threads, small ones are tried side by side.
-        with ThreadPoolExecutor(n_threads) as pool:
-            try:
-                tree = grow(
-                    rows,
-                    splitter,
-                    branching=branching,
-                    stop=stop,
-                    seed=seed,
-                    feature_names=seen.names,
-                    observer=observe_all(bar, callbacks),
-                    run_all=pool.map if n_threads > 1 else map,
-                )
-            finally:
-                if bar is not None:
-                    bar.close()
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            tree = grow(
+                rows,
+                splitter,
+                branching=branching,
+                stop=stop,
+                seed=seed,
+                feature_names=seen.names,
+                observer=observe_all(bar, callbacks),
+                run_all=pool.map if n_threads > 1 else map,
+            )
+        finally:
+            with deferred_interrupt():
+                pool.shutdown(cancel_futures=True)
+            if bar is not None:
+                bar.close()
         seen.note_on(self)
         self.hierarchy_ = tree
         self.labels_ = tree.labels.copy()
         if context is not None:
             context.call_on_fit_task_end(estimator=self)
-        if stop.n_leaves is not None:
-            _warn_if_short(tree, stop.n_leaves, branching)
+        _warn_if_short(tree, stop, branching)
+        _warn_if_unsettled(tree)
         return self
 
 
-def _warn_if_short(tree: Hierarchy, asked: int, branching: int) -> None:
-    """Warn when fewer leaves than asked for could be grown, and say why."""
+def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
+    """Warn when the tree could not be grown as far as asked for, and say why."""
     reasons = _describe_refusals(tree)
-    if not reasons and tree.n_leaves + branching - 1 > asked:
-        reasons = f"a split into {branching} adds {branching - 1} leaves at once"
-    if reasons and tree.n_leaves < asked:
+    asked = stop.n_leaves
+    if asked is not None and tree.n_leaves < asked:
+        if not reasons and tree.n_leaves + branching - 1 > asked:
+            reasons = f"a split into {branching} adds {branching - 1} leaves at once"
+        told = f"the tree has {tree.n_leaves} leaves where {asked} were asked for"
+    elif asked is None and stop.max_leaf_size is not None:
+        told = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
+    else:
+        return
+    if reasons:
+        warn_caller(f"{told}: {reasons}", GrowthWarning)
+
+
+def _warn_if_unsettled(tree: Hierarchy) -> None:
+    """Warn, once, of splits whose solver ran out of rounds."""
+    splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
+    open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
+    if open_ends:
         warn_caller(
-            f"the tree has {tree.n_leaves} leaves where {asked} were asked for: {reasons}",
-            GrowthWarning,
+            f"{open_ends} of {len(splits)} splits did not settle within the rounds they may "
+            "take; scale the columns, raise tol, or try solver='pqn'",
+            ConvergenceWarning,
         )
 
 

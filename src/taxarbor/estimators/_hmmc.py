@@ -48,8 +48,8 @@ class HMMC(HierarchyEstimator):
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     n_init : int, default=1
-        Starts per split, on a sample of 2,000 rows of the node; the one with the lowest
-        objective is kept.
+        Starts per split, on a sample of the node's rows; the one with the lowest objective
+        is kept.
     solver : {"auto", "newton", "pqn"}, default="auto"
         Proximal Newton, the paper's proximal quasi-Newton, or whichever fits the number of
         features.

@@ -1,6 +1,7 @@
 """Showing a growing tree: a bar on standard error, and scikit-learn's callbacks."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TextIO, TypeVar, cast, final
@@ -54,19 +55,36 @@ class ProgressBar:
         self._begun = time.monotonic()
         self._next = self._begun + patience
         self._drawn = False
+        self._last = GrowthEvent(n_leaves=1, max_leaves=0, n_tried=0)
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        # One large node may take long: the clock goes on while nothing else is to be told.
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+        self._ticker.start()
 
     def __call__(self, event: GrowthEvent, /) -> bool:
         """Draw the state of the tree, ten times a second at most."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + self.EVERY
-            self._drawn = True
-            self._stream.write("\r" + self._line(event, now - self._begun))
-            self._stream.flush()
+        self._last = event
+        self._draw()
         return False
+
+    def _tick(self) -> None:
+        while not self._closed.wait(max(self.EVERY, self._next - time.monotonic())):
+            self._draw()
+
+    def _draw(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now >= self._next and not self._closed.is_set():
+                self._next = now + self.EVERY
+                self._drawn = True
+                self._stream.write("\r" + self._line(self._last, now - self._begun))
+                self._stream.flush()
 
     def close(self) -> None:
         """End the line, if one was drawn."""
+        self._closed.set()
+        self._ticker.join()
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()

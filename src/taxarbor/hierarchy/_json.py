@@ -75,7 +75,9 @@ def from_json(source: str | os.PathLike[str]) -> "Hierarchy":
     except KeyError as error:
         raise FileFormatError(f"the hierarchy in JSON lacks {error}") from error
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
-        raise FileFormatError(f"not a hierarchy in JSON, or damaged: {error}") from error
+        is_name = isinstance(source, str) and not source.lstrip().startswith("{")
+        hint = "; to read a file, pass pathlib.Path" if is_name else ""
+        raise FileFormatError(f"not a hierarchy in JSON, or damaged: {error}{hint}") from error
 
 
 def parse_strict(text: str | bytes) -> Any:

@@ -53,6 +53,7 @@ def route(hierarchy: Hierarchy, rows: "Rows") -> IndexArray:
 def predict(hierarchy: Hierarchy, X: ArrayLike) -> IndexArray:
     """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
     rule = hierarchy.rules[hierarchy.root]
+    _check_names(X, hierarchy.feature_names)
     data = _checked(X, rule)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
@@ -81,6 +82,24 @@ def _leaf_positions(hierarchy: Hierarchy) -> IndexArray:
     positions = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
     positions[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
     return positions
+
+
+def _check_names(X: Any, names: tuple[str, ...] | None) -> None:
+    """Raise ValueError if a frame's columns are not the features the tree was grown on."""
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None:
+        return
+    given = [str(column) for column in columns]
+    if sorted(given) == sorted(names) and given != list(names):
+        raise ValueError(
+            "the columns of X are in another order than the hierarchy was grown on; "
+            "use X[list(hierarchy.feature_names)]"
+        )
+    if given != list(names):
+        missing = [name for name in names if name not in set(given)][:3]
+        raise ValueError(
+            f"the columns of X are not those the hierarchy was grown on; missing: {missing}"
+        )
 
 
 def _checked(X: ArrayLike, rule: LinearRule | None) -> Any:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 
-PairResult: TypeAlias = tuple[Array, NDArray[int8], Array, list[float], bool, float]
+PairResult: TypeAlias = tuple[Array, NDArray[int8], Array, list[float], str, float]
 
 def dense_scores(
     X: Array, index: IndexArray | None, center: Array, threads: int, W: Array

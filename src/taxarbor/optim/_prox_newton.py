@@ -27,8 +27,8 @@ MAX_SWEEPS = 200
 """Sweeps of coordinate descent on one quadratic model."""
 
 DAMPING = 1e-6
-"""Added to the Hessian's diagonal, as a share of its mean: directions in which no row is
-inside the margin stay bounded."""
+"""Added to each entry of the Hessian's diagonal, as a share of it, so that no feature suffers
+from the scale of another; and again, of its mean, where no row inside the margin has any."""
 
 
 @final
@@ -98,7 +98,9 @@ class ProximalNewton:
         H = loss.hessian(point, features)
         n_models, size = loss.n_models, len(features)
         diagonal = H[:: n_models + 1].reshape(n_models, -1)[:, :: size + 1]
-        diagonal += DAMPING * max(float(diagonal.mean()), np.finfo(np.float64).tiny)
+        mean = float(diagonal.mean()) or loss.curvature / size
+        diagonal *= 1.0 + DAMPING
+        diagonal[diagonal < DAMPING * DAMPING * mean] = DAMPING * mean
         solved, _ = descend_blocks(
             H,
             np.ascontiguousarray(gradient[:, features]),

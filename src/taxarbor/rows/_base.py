@@ -60,7 +60,7 @@ class PairSolution:
     labels: NDArray[np.int8]
     scores: Array
     trace: list[float]
-    settled: bool
+    status: str
     n_passes: float
 
 

@@ -156,10 +156,11 @@ class Problem:
             if moved:
                 point = loss.at(point.W, labels, point.scores)
             trace.append(point.value + penalty.value(point.W))
-            settled = not moved and solution.status is not Status.ITERATION_LIMIT
             slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
-            if settled or (slow and len(trace) > rounds.least):
-                status = Status.CONVERGED
+            if not moved and solution.status is not Status.ITERATION_LIMIT:
+                status = solution.status
+            elif slow and len(trace) > rounds.least:
+                status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
 
     def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
@@ -179,9 +180,13 @@ class Problem:
                 max_working=MAX_WORKING,
             )
         )
-        status = Status.CONVERGED if found.settled else Status.ITERATION_LIMIT
         return Alternation(
-            found.weights[None], found.labels, found.scores, status, found.trace, found.n_passes
+            found.weights[None],
+            found.labels,
+            found.scores,
+            Status(found.status),
+            found.trace,
+            found.n_passes,
         )
 
     def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:

@@ -55,7 +55,9 @@ class MaxMarginSplitter:
         """Return the best division found, or why there is none."""
         rows, K = task.rows, task.n_children
         if rows.n_rows < 2 * K:
-            return Refusal(f"{rows.n_rows} rows are too few for {K} children")
+            return Refusal(
+                f"{rows.n_rows} rows are too few for {K} children (it takes {2 * K})"
+            )
         spread = _spread(rows)
         critical = float(spread.max(initial=0.0))
         if critical == 0.0:

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -88,8 +89,17 @@ void for_parts(std::int64_t n, int parts, int threads, const Body& body) {
   threads /= sweeps.count;
 #ifdef _OPENMP
   if (threads > 1 && parts > 1 && n >= Several) {
+    std::exception_ptr failure;  // an exception must not leave the region: out of memory, say
 #pragma omp parallel for schedule(static) num_threads(std::min(threads, parts))
-    for (int part = 0; part < parts; ++part) body(part, edge(part), edge(part + 1));
+    for (int part = 0; part < parts; ++part) {
+      try {
+        body(part, edge(part), edge(part + 1));
+      } catch (...) {
+#pragma omp critical(taxarbor_failure)
+        failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
     return;
   }
 #endif

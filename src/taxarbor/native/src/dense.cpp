@@ -309,16 +309,16 @@ template <class T> void bind_for(nb::module_& m) {
   using Center = Vec<const T>;
   using S = Sweeps<T>;
   const auto none = nb::arg("index").none();
-  m.def("dense_scores", [](X x, Index i, Center c, int t, Mat<const double> W) { return S::scores(DenseView<T>(x, i, c, t), W); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("W"));
-  m.def("dense_adjoint", [](X x, Index i, Center c, int t, Mat<const T> R) { return S::adjoint(DenseView<T>(x, i, c, t), R); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("R"));
-  m.def("dense_gram", [](X x, Index i, Center c, int t, Positions p, Positions f) { return S::gram(DenseView<T>(x, i, c, t), p, f); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("positions"), nb::arg("features"));
-  m.def("dense_moment", [](X x, Index i, Center c, int t, bool absolute) { return S::moment(DenseView<T>(x, i, c, t), absolute); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("absolute"));
-  m.def("dense_norms", [](X x, Index i, Center c, int t) { return S::norms(DenseView<T>(x, i, c, t)); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"));
-  m.def("dense_lloyd", [](X x, Index i, Center c, int t, Mat<const double> C, std::int64_t steps) { return S::lloyd(DenseView<T>(x, i, c, t), C, steps); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("centers"), nb::arg("n_steps"));
-  m.def("dense_principal", [](X x, Index i, Center c, int t, Vec<const double> d, std::int64_t steps) { return S::principal(DenseView<T>(x, i, c, t), d, steps); }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("start"), nb::arg("n_steps"));
+  m.def("dense_scores", [](X x, Index i, Center c, int t, Mat<const double> W) { return S::scores(DenseView<T>(x, i, c, t), W); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("W"));
+  m.def("dense_adjoint", [](X x, Index i, Center c, int t, Mat<const T> R) { return S::adjoint(DenseView<T>(x, i, c, t), R); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("R").noconvert());
+  m.def("dense_gram", [](X x, Index i, Center c, int t, Positions p, Positions f) { return S::gram(DenseView<T>(x, i, c, t), p, f); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("positions"), nb::arg("features"));
+  m.def("dense_moment", [](X x, Index i, Center c, int t, bool absolute) { return S::moment(DenseView<T>(x, i, c, t), absolute); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("absolute"));
+  m.def("dense_norms", [](X x, Index i, Center c, int t) { return S::norms(DenseView<T>(x, i, c, t)); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"));
+  m.def("dense_lloyd", [](X x, Index i, Center c, int t, Mat<const double> C, std::int64_t steps) { return S::lloyd(DenseView<T>(x, i, c, t), C, steps); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("centers"), nb::arg("n_steps"));
+  m.def("dense_principal", [](X x, Index i, Center c, int t, Vec<const double> d, std::int64_t steps) { return S::principal(DenseView<T>(x, i, c, t), d, steps); }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("start"), nb::arg("n_steps"));
   m.def("dense_pair", [](X x, Index i, Center c, int t, Vec<const double> start, std::optional<Vec<const std::int8_t>> labels, std::pair<std::int64_t, std::int64_t> bounds, Vec<const double> l1, double ridge, double tol, double violation, std::int64_t max_alternations, std::int64_t max_working) {
     return S::pair(DenseView<T>(x, i, c, t), start, labels, bounds, l1, ridge, tol, violation, max_alternations, max_working);
-  }, nb::arg("X"), none, nb::arg("center"), nb::arg("threads"), nb::arg("start"), nb::arg("labels").none(), nb::arg("bounds"), nb::arg("l1"), nb::arg("ridge"), nb::arg("tol"), nb::arg("violation"), nb::arg("max_alternations"), nb::arg("max_working"));
+  }, nb::arg("X").noconvert(), none, nb::arg("center").noconvert(), nb::arg("threads"), nb::arg("start"), nb::arg("labels").none(), nb::arg("bounds"), nb::arg("l1"), nb::arg("ridge"), nb::arg("tol"), nb::arg("violation"), nb::arg("max_alternations"), nb::arg("max_working"));
 }
 
 }  // namespace

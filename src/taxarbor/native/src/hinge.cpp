@@ -125,9 +125,9 @@ auto mask_changes(Vec<const std::uint8_t> before, Vec<const std::uint8_t> after)
 }
 
 template <class T> void bind_for(nb::module_& m) {
-  m.def("hinge_pair", &hinge_pair<T>, nb::arg("f"), nb::arg("labels"));
-  m.def("hinge_multi", &hinge_multi<T>, nb::arg("S"), nb::arg("labels"));
-  m.def("hinge_costs", &hinge_costs<T>, nb::arg("S"));
+  m.def("hinge_pair", &hinge_pair<T>, nb::arg("f").noconvert(), nb::arg("labels").noconvert());
+  m.def("hinge_multi", &hinge_multi<T>, nb::arg("S").noconvert(), nb::arg("labels").noconvert());
+  m.def("hinge_costs", &hinge_costs<T>, nb::arg("S").noconvert());
 }
 
 }  // namespace

@@ -27,56 +27,60 @@ template <class T> class PairSolver {
       : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), d_(a.start, a.start + p_), gradient_(p_),
         f_(n_), tried_(n_), residual_(n_), labels_(n_), inside_(n_), counted_(n_), is_working_(p_) {}
 
-  // Returns whether it settled before the limit.
-  bool run() {
+  // Returns how it ended: a value of taxarbor._types.Status.
+  const char* run() {
     if (a_.labels)
       std::copy(a_.labels, a_.labels + n_, labels_.data());  // the weights are zero, and so is f
     else
       sweep(d_, f_), assign();
     value_ = measure(f_);
     trace_.push_back(value_ + penalty(d_));
+    for (const double w : d_) scale_ = std::max(scale_, w * w);
+    if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / d^2
     const std::int64_t first = a_.labels ? 1 : 0;  // a first step from nowhere says little
     for (std::int64_t round = 0; round < a_.max_alternations; ++round) {
       listen();
-      const bool optimal = !step();
+      const char* end = step();
       const bool moved = assign();
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(d_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
       const bool slow = is_full_ && gain <= a_.tol * trace_.back();
-      if ((optimal && !moved) || (slow && round >= first)) return true;
+      if (end && !moved) return end;
+      if (slow && round >= first) return "settled";
     }
-    return false;
+    return "iteration_limit";
   }
 
-  nb::tuple result(bool settled) {
+  nb::tuple result(const char* status) {
     Owned<double> d(p_);
     std::copy(d_.begin(), d_.end(), d.data);
     Owned<std::int8_t> labels(n_);
     std::copy(labels_.begin(), labels_.end(), labels.data);
     Owned<T> f(n_);
     std::copy(f_.begin(), f_.end(), f.data);
-    return nb::make_tuple(d.shaped({std::size_t(p_)}), labels.shaped({std::size_t(n_)}), f.shaped({std::size_t(n_), 1}), trace_, settled, passes_);
+    return nb::make_tuple(d.shaped({std::size_t(p_)}), labels.shaped({std::size_t(n_)}), f.shaped({std::size_t(n_), 1}), trace_, status, passes_);
   }
 
  private:
-  // One proximal step towards the minimum for these labels; false if there is none to take.
-  bool step() {
+  // One proximal step towards the minimum for these labels; if there is none to take, why.
+  const char* step() {
+    is_full_ = true;
     gradient();
     const double worst = violations();
     const bool begun = std::any_of(d_.begin(), d_.end(), [](double w) { return w != 0.0; });
-    if (worst <= (begun ? a_.violation : 0.0)) return false;  // zero is left unless it is optimal
+    if (worst <= (begun ? a_.violation : 0.0)) return "converged";  // zero is left unless it is optimal
     std::vector<double> target = d_;
     if (begun) {
       choose_working();
       update_gram();
       newton_target(0.01 * worst, target);
-      return search(target);
+      return search(target) ? nullptr : "stalled";
     }
     gradient_target(target);
-    if (!search(target)) return false;
+    if (!search(target)) return "stalled";
     stretch();
-    return true;
+    return nullptr;
   }
 
   void gradient() {
@@ -149,11 +153,13 @@ template <class T> class PairSolver {
   void newton_target(double tol, std::vector<double>& target) {
     const std::int64_t F = working_.size();
     std::vector<double> H(gram_.size()), g(F), V(F), l1(F);
-    double trace = 0.0;
+    double mean = 0.0;
     for (std::size_t e = 0; e < H.size(); ++e) H[e] = gram_[e] / n_;
-    for (std::int64_t j = 0; j < F; ++j) trace += H[j * F + j];
+    for (std::int64_t j = 0; j < F; ++j) mean += H[j * F + j] / F;
+    if (mean > 0.0) scale_ = mean;  // else as before: no row is inside the margin now
     for (std::int64_t j = 0; j < F; ++j) {
-      H[j * F + j] += std::max(Damping * trace / F, 1e-300);
+      H[j * F + j] *= 1.0 + Damping;
+      if (H[j * F + j] < Damping * Damping * scale_) H[j * F + j] = Damping * scale_;
       g[j] = gradient_[working_[j]], V[j] = d_[working_[j]], l1[j] = a_.l1[working_[j]];
     }
     descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
@@ -164,6 +170,7 @@ template <class T> class PairSolver {
   void gradient_target(std::vector<double>& target) {
     const double square = std::inner_product(gradient_.begin(), gradient_.end(), gradient_.begin(), 0.0);
     const double step = value_ / std::max(square, 1e-300);
+    scale_ = 1.0 / step;
     for (std::int64_t j = 0; j < p_; ++j) {
       const double move = std::max(0.0, std::abs(gradient_[j]) - a_.l1[j]);
       target[j] = -std::copysign(step * move, gradient_[j]) / (1.0 + 2.0 * step * a_.ridge);
@@ -186,7 +193,6 @@ template <class T> class PairSolver {
 
   // Go to the target, or part of the way: as optim/_minimise.py's search_line.
   bool search(std::vector<double>& target) {
-    is_full_ = true;
     const double before = penalty(d_), start = value_ + before;
     sweep(target, tried_);
     const double value = measure(tried_), full = penalty(target);
@@ -264,6 +270,7 @@ template <class T> class PairSolver {
   std::vector<double> gram_, part_, trace_;
   double value_ = 0.0, passes_ = 0.0;
   std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+  double scale_ = 0.0;   // mean diagonal of the last Hessian that had one, or a guess at it
   bool is_full_ = true;  // whether the last step went all the way
 };
 
@@ -271,12 +278,12 @@ template <class T> class PairSolver {
 
 template <class T> nb::tuple solve_pair(const View<T>& rows, const PairArguments<T>& a) {
   PairSolver<T> solver(rows, a);
-  bool settled;
+  const char* status;
   {
     nb::gil_scoped_release free;
-    settled = solver.run();
+    status = solver.run();
   }
-  return solver.result(settled);
+  return solver.result(status);
 }
 template nb::tuple solve_pair<float>(const View<float>&, const PairArguments<float>&);
 template nb::tuple solve_pair<double>(const View<double>&, const PairArguments<double>&);

@@ -1,0 +1,67 @@
+"""What the README and the demo say, done."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxarbor import Hierarchy
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_eight_lines(elsewhere, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    assert len(code.splitlines()) == 8
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert "gives_milk" in capsys.readouterr().out
+    assert len(set(names["coarse"])) == 4
+    assert Hierarchy.load(elsewhere / "animals.taxarbor").n_leaves == 12
+
+
+def test_demo(elsewhere, capsys):
+    runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    assert "206 animals" in told
+    assert "gives milk" in told
+    page = (elsewhere / "demo.html").read_text("utf-8")
+    assert page.count("<details") == page.count("</details>") == 23
+    assert "aardvark" in page
+    assert "http" not in page
+
+
+def test_picture(elsewhere):
+    call = [sys.executable, str(ROOT / "docs" / "picture.py"), "tree.png"]
+    subprocess.run(call, check=True, cwd=elsewhere)
+    assert (elsewhere / "tree.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("PYTHON=no-such-python", "needs Python 3.11 or newer; 'no-such-python' was not found"),
+        ("CXX=no-such-compiler", "needs a C++17 compiler; 'no-such-compiler' was not found"),
+    ],
+)
+def test_what_is_missing_is_said(elsewhere, setting, told):
+    shutil.copy(ROOT / "Makefile", elsewhere)
+    for name in ("CMakeLists.txt", "pyproject.toml", "constraints.txt"):
+        (elsewhere / name).touch()
+    (elsewhere / "src" / "taxarbor").mkdir(parents=True)
+    done = subprocess.run(
+        ["make", "demo", setting], capture_output=True, text=True, cwd=elsewhere, check=False
+    )
+    assert done.returncode != 0
+    assert told in done.stdout + done.stderr
