@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from taxarbor._types import Status
 from taxarbor.native import descend_blocks
-from taxarbor.optim import ProximalNewton, ProximalQuasiNewton, first_point
+from taxarbor.optim import (
+    PairHinge,
+    ProximalNewton,
+    ProximalQuasiNewton,
+    SparseGroupPenalty,
+    first_point,
+)
 from taxarbor.optim._minimise import search_line
+from taxarbor.rows import as_rows
 
 SOLVERS = {"newton": ProximalNewton, "pqn": ProximalQuasiNewton}
 STRENGTH = 0.05
@@ -265,3 +272,23 @@ def test_descent_comes_close_to_the_minimum_of_the_model(make_penalty, n_models)
         slope = gradient + (H @ (V - W).ravel()).reshape(W.shape)
         assert n_sweeps < 100_000
         assert penalty.optimality(V, slope) <= tol
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e5])
+def test_one_large_column_does_not_hold_newton_up(scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 10))
+    labels = (X[:, :3].sum(axis=1) + 0.5 * rng.standard_normal(400) > 0.0).astype(np.int8)
+    penalty = SparseGroupPenalty(0.0, np.full(10, 0.01))
+    ends = []
+    for factor in (1.0, scale):
+        Z = X.copy()
+        Z[:, 0] *= factor
+        loss = PairHinge(as_rows(Z))
+        found = ProximalNewton().minimise(
+            loss, penalty, first_point(loss, penalty, labels), tol=1e-8, max_iter=30
+        )
+        assert found.status is not Status.ITERATION_LIMIT
+        ends.append(objective(found.point, penalty))
+    # Weights on the large column are small, so the penalty hardly counts there.
+    assert ends[1] < ends[0]
