@@ -2,13 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# No __pycache__ beside the sources: making one would look like a change to them.
-export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# An editable install knows the files there were: it is renewed when native code changes or a
-# Python file comes or goes (its folder's time changes), which takes seconds.
-SOURCES := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/native/src/*) \
-  $(shell find src/taxarbor -type d -not -name __pycache__)
+NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/native/src/*)
+# An editable install knows the files there were: it is renewed, in seconds, when native code
+# changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
+BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test check check-long coverage bench clean help
 .DEFAULT_GOAL := help
@@ -31,16 +29,16 @@ $(VENV)/.python:
 	$(PIP) install -c constraints.txt pip
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.python $(SOURCES)
+$(BUILT): $(VENV)/.python $(NATIVE)
 	$(PIP) install -c constraints.txt --group build
 	$(PIP) install -c constraints.txt --no-build-isolation -e ".[all]"
 	@touch $@
 
-$(VENV)/.tested: $(VENV)/.built pyproject.toml constraints.txt
+$(VENV)/.tested: $(BUILT) pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt --group test
 	@touch $@
 
-demo: $(VENV)/.built
+demo: $(BUILT)
 	$(BIN)/python examples/demo.py
 
 check: $(VENV)/.tested

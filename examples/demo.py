@@ -62,7 +62,7 @@ def reasons(tree: Hierarchy, node: int, animals: Bundle, n_top: int = 4) -> str:
     mean = animals.X[tree.rows(node)].mean(axis=0)
     rest = animals.X[np.setdiff1d(tree.rows(parent), tree.rows(node))].mean(axis=0)
     part = own * (mean - rest)
-    top = [j for j in np.argsort(-part)[:n_top] if part[j] > 0.05 * part.max()]
+    top = [j for j in np.argsort(-part)[:n_top] if part[j] > 0.2 * part.max()]
     return ", ".join(phrase(animals, j, mean[j] > rest[j]) for j in top)
 
 
