@@ -150,7 +150,9 @@ def foreign_npz():
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"PK", b"a,b\n1,2\n", foreign_zip(), foreign_npz()], ids=str
+    "content",
+    [b"", b"PK", b"a,b\n1,2\n", foreign_zip(), foreign_npz()],
+    ids=["empty", "two bytes", "csv", "zip", "npz"],
 )
 def test_files_of_others_are_refused(path, content):
     path.write_bytes(content)
