@@ -12,7 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, warn_caller
 from taxarbor._types import Status
-from taxarbor.data import check_jobs, check_new_rows, check_training_rows
+from taxarbor.data import (
+    check_balance,
+    check_choice,
+    check_count,
+    check_jobs,
+    check_new_rows,
+    check_strength,
+    check_training_rows,
+)
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     ProgressBar,
@@ -21,7 +29,7 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, deferred_interrupt, grow
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.split import Splitter
+from taxarbor.split import Kind, MaxMarginSplitter, Regularizer, SolverName, Splitter
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")
@@ -30,6 +38,13 @@ SOLVERS = ("auto", "newton", "pqn")
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
+    penalty: Kind
+    alpha: float
+    units: str
+    balance: float | tuple[float, float] | None
+    n_init: int
+    solver: SolverName
+    tol: float
     random_state: Any
     n_jobs: int | None
     verbose: int
@@ -77,6 +92,22 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _splitter(
+        self, kinds: tuple[Kind, ...], beta: float, n_children: int
+    ) -> MaxMarginSplitter:
+        """Check the parameters that all estimators have, and make their splitter."""
+        check_choice("penalty", self.penalty, kinds)
+        check_choice("units", self.units, UNITS)
+        check_choice("solver", self.solver, SOLVERS)
+        alpha = check_strength("alpha", self.alpha)
+        return MaxMarginSplitter(
+            Regularizer(self.penalty, alpha, beta, self.units == "relative"),
+            check_balance(self.balance, n_children),
+            check_count("n_init", self.n_init, least=1),
+            self.solver,
+            check_strength("tol", self.tol),
+        )
 
     def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
         """Check the data, grow the tree with progress shown as asked, and keep it.

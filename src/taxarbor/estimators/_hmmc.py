@@ -2,16 +2,11 @@
 
 from typing import Any, Literal, Self
 
-from taxarbor.data import (
-    check_balance,
-    check_choice,
-    check_count,
-    check_strength,
-)
-from taxarbor.estimators._base import SOLVERS, UNITS, HierarchyEstimator
+from taxarbor.data import check_count, check_strength
+from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import StoppingRule
-from taxarbor.split import KINDS, Kind, MaxMarginSplitter, Regularizer, SolverName
+from taxarbor.split import KINDS, Kind, MaxMarginSplitter, SolverName
 
 
 class HMMC(HierarchyEstimator):
@@ -178,20 +173,6 @@ class HMMC(HierarchyEstimator):
                 "give n_clusters, max_leaf_size or max_depth: nothing ends the growth"
             )
         branching = check_count("branching", self.branching, least=2)
-        check_choice("penalty", self.penalty, KINDS)
-        check_choice("units", self.units, UNITS)
-        check_choice("solver", self.solver, SOLVERS)
-        splitter = MaxMarginSplitter(
-            Regularizer(
-                self.penalty,
-                check_strength("alpha", self.alpha),
-                check_strength("beta", self.beta),
-                self.units == "relative",
-            ),
-            check_balance(self.balance, branching),
-            check_count("n_init", self.n_init, least=1),
-            self.solver,
-            check_strength("tol", self.tol),
-        )
+        splitter = self._splitter(KINDS, check_strength("beta", self.beta), branching)
         stop = StoppingRule(limits["n_clusters"], limits["max_leaf_size"], limits["max_depth"])
         return branching, stop, splitter

@@ -2,19 +2,14 @@
 
 from typing import Any, Literal, Self
 
-from taxarbor.data import (
-    check_balance,
-    check_choice,
-    check_count,
-    check_strength,
-)
-from taxarbor.estimators._base import SOLVERS, UNITS, HierarchyEstimator
+from taxarbor.data import check_count
+from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import StoppingRule
-from taxarbor.split import MaxMarginSplitter, Regularizer, SolverName
+from taxarbor.split import Kind, SolverName
 
 FlatPenalty = Literal["group", "l1", "l2"]
-PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")
+PENALTIES: tuple[Kind, ...] = ("group", "l1", "l2")
 
 
 class MMC(HierarchyEstimator):
@@ -117,16 +112,6 @@ class MMC(HierarchyEstimator):
             If the rows cannot be divided, with the reason.
         """
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_choice("units", self.units, UNITS)
-        check_choice("solver", self.solver, SOLVERS)
-        alpha = check_strength("alpha", self.alpha)
         branching = max(n_clusters, 2)
-        splitter = MaxMarginSplitter(
-            Regularizer(self.penalty, alpha, 0.0, self.units == "relative"),
-            check_balance(self.balance, branching),
-            check_count("n_init", self.n_init, least=1),
-            self.solver,
-            check_strength("tol", self.tol),
-        )
+        splitter = self._splitter(PENALTIES, 0.0, branching)
         return self._grow(X, splitter, branching, StoppingRule(n_clusters))
