@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from taxarbor import Hierarchy
+from taxarbor import HMMC, Hierarchy, load_animals
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -65,3 +66,10 @@ def test_what_is_missing_is_said(elsewhere, setting, told):
     )
     assert done.returncode != 0
     assert told in done.stdout + done.stderr
+
+
+def test_a_larger_alpha_leaves_a_handful_of_features():
+    animals = load_animals()
+    X = animals.X / animals.X.max(axis=0)
+    used = HMMC(12, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features
+    assert np.median(used[used > 0]) <= 5

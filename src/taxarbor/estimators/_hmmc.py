@@ -14,7 +14,7 @@ class HMMC(HierarchyEstimator):
 
     Grows a tree from the root down. Each split separates the rows of a node by the widest
     margin it can find, using few features, and rather ones that the splits above it do not
-    use. Drops in for :class:`sklearn.cluster.BisectingKMeans`.
+    use. Fitted and read like :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------

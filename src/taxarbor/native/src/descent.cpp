@@ -97,11 +97,13 @@ TAXARBOR_CLONES double dot(const double* a, const double* b, std::int64_t n) {
   return sum;
 }
 
+constexpr std::int64_t MaxSmooth = 512;  // MAX_SMOOTH of optim/_prox_newton.py, which says why
+
 // With a ridge alone the model is smooth: one linear system, solved by Cholesky. Says whether it
 // could be; large systems are left to the descent.
 bool solve_smooth(const QuadraticModel& q, double* V, const double* gradient) {
   const std::int64_t M = q.n_models, F = q.n_features, N = M * F;
-  if (!(q.ridge > 0.0) || q.group != 0.0 || N > 512) return false;
+  if (!(q.ridge > 0.0) || q.group != 0.0 || N > MaxSmooth) return false;
   if (std::any_of(q.l1, q.l1 + F, [](double w) { return w != 0.0; })) return false;
   std::vector<double> L(N * N), step(N);
   for (std::int64_t i = 0; i < N; ++i) {
