@@ -31,7 +31,7 @@ def assert_same(a, b):
     for x, y in zip(a.rules, b.rules, strict=True):
         assert (x is None) == (y is None)
         if x is not None:
-            for name in ("weights", "center"):
+            for name in ("weights", "center", "offsets"):
                 v, w = getattr(x, name), getattr(y, name)
                 assert v.dtype == w.dtype
                 assert v.tobytes() == w.tobytes()
@@ -57,16 +57,18 @@ def rules(draw, n_children, n_features, dtype):
     # Sums of a few of them must fit: how they overflow is no part of a rule.
     values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
     weights = draw(hnp.arrays(dtype, (n_children, n_features), elements=values))
-    return LinearRule(weights, draw(hnp.arrays(dtype, n_features, elements=values)))
+    center = draw(hnp.arrays(dtype, n_features, elements=values))
+    offsets = st.none() | hnp.arrays(dtype, n_children, elements=values)
+    return LinearRule(weights, center, draw(offsets))
 
 
 @st.composite
-def random_trees(draw):
+def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
     builder = HierarchyBuilder(n_rows, draw(st.none() | names))
-    leaves = [0]
+    leaves, has_rules = [0], draw(has_rules)
     for _ in range(draw(st.integers(0, 5))):
         node = draw(st.sampled_from(leaves))
         size = len(builder.rows(node))
@@ -75,7 +77,8 @@ def random_trees(draw):
         K = draw(st.integers(2, min(4, size)))
         labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
         leaves.remove(node)
-        leaves += builder.add_split(node, labels, draw(rules(K, n_features, dtype)))
+        rule = draw(rules(K, n_features, dtype)) if has_rules else None
+        leaves += builder.add_split(node, labels, rule)
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))
@@ -86,8 +89,14 @@ def random_trees(draw):
 
 @pytest.fixture(scope="session")
 def trees():
-    """Hypothesis strategy of random hierarchies."""
+    """Hypothesis strategy of random hierarchies, with rules and without."""
     return random_trees()
+
+
+@pytest.fixture(scope="session")
+def ruled_trees():
+    """Hypothesis strategy of random hierarchies that can predict."""
+    return random_trees(st.just(True))
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +123,12 @@ def builder():
 def known(builder):
     """The known tree."""
     return builder.freeze()
+
+
+@pytest.fixture
+def bare(known):
+    """The known tree without its rules."""
+    return dataclasses.replace(known, rules=(None,) * known.n_nodes)
 
 
 @pytest.fixture(scope="session")

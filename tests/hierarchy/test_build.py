@@ -81,6 +81,58 @@ def test_bad_rules_and_nodes_are_refused():
         HierarchyBuilder(0)
 
 
+@settings(deadline=None)
+@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
+def test_labels_alone_make_a_split(labels):
+    builder = HierarchyBuilder(7, ["a"])
+    assert builder.add_split(0, labels) == (1, 2, 3)
+    assert builder.add_split(1, [1, 0, 1]) == (4, 5)
+    tree = builder.freeze()
+    assert tree.rules == (None,) * 6
+    assert tree.cut(3).tolist() == labels
+    for node in (0, 1):
+        with pytest.raises(ValueError, match="split before"):
+            builder.add_split(node, [0] * 7)
+        with pytest.raises(ValueError, match="split before"):
+            builder.refuse(node, "why not")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 0, 0], "child 1 would be empty"),
+        ([1, 1, 1], "child 0 would be empty"),
+        ([0, 2, 2], "child 1 would be empty"),
+        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
+        ([0, 1, 10**12], "0 to 1000000000000"),
+        ([-1, 0, 1], "-1 to 1"),
+        ([0, 1], "3 integers"),
+    ],
+)
+def test_bad_labels_alone_change_nothing(labels, message):
+    builder = HierarchyBuilder(3)
+    with pytest.raises(ValueError, match=message):
+        builder.add_split(0, labels)
+    assert builder.freeze().n_leaves == 1
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_a_row_cannot_be_split(label):
+    with pytest.raises(ValueError, match=r"would be empty|labels must be 0 to 1"):
+        HierarchyBuilder(1).add_split(0, [label])
+
+
+def test_rules_are_for_all_splits_or_none():
+    for first, then, message in ((None, TWO, "had none, now"), (TWO, None, "had one, now")):
+        builder = HierarchyBuilder(3)
+        builder.add_split(0, [0, 1, 1], first)
+        with pytest.raises(ValueError, match=f"all splits have a rule or none.*{message}"):
+            builder.add_split(2, [0, 1], then)
+        assert builder.n_leaves == 2
+        builder.add_split(2, [0, 1], first)
+        assert builder.freeze().n_leaves == 3
+
+
 def test_what_is_recorded_is_frozen():
     builder = HierarchyBuilder(3)
     builder.record(0, score=1.5, objective=2.5, info=INFO)

@@ -76,6 +76,27 @@ def test_text_without_names_and_of_equal_weights():
     ]
 
 
+def test_a_tree_without_rules_in_all_forms(known, bare, same, tmp_path):
+    assert bare.to_text().splitlines()[:3] == [
+        "node 0: 10 rows",
+        "  node 1: 3 rows [c0]",
+        "  node 2: 5 rows",
+    ]
+    named = {"n_features", "top_features"}
+    frame, whole = bare.to_frame(), known.to_frame()
+    assert set(frame["top_features"]) == {""}
+    assert set(frame["n_features"]) == {0}
+    assert frame.drop(columns=named).equals(whole.drop(columns=named))
+    assert bare.to_newick() == known.to_newick()
+    assert r'  1 [label="c0\n3 rows"];' in bare.to_dot().splitlines()
+    assert nx.utils.edges_equal(bare.to_networkx().edges, known.to_networkx().edges)
+    np.testing.assert_array_equal(bare.to_linkage(), known.to_linkage())
+    document = strict(bare.to_json(tmp_path / "tree.json"))
+    assert document["dtype"] is None
+    assert {node["rule"] for node in document["nodes"]} == {None}
+    same(bare, Hierarchy.from_json(tmp_path / "tree.json"))
+
+
 def test_text_has_a_line_per_node(hostile, chain):
     text = hostile.to_text()
     assert len(text.splitlines()) == hostile.n_nodes
@@ -250,6 +271,7 @@ def test_json_is_strict_and_says_what_there_is(known):
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
+    assert root["rule"]["offsets"] == [0, 0, 0]
     assert root["children"] == [1, 2, 3]
     assert root["info"]["status"] == "converged"
     assert leaf["score"] is None
@@ -308,6 +330,10 @@ def changed(document, *keys, value):
         (["nodes", 0, "rule", "weights", 0], [1.0], "damaged"),
         (["nodes", 0, "rule", "weights"], [1.0, 2.0], "one weight per child"),
         (["nodes", 0, "rule", "center"], 1.0, "damaged"),
+        (["nodes", 0, "rule", "offsets"], KeyError, "lacks 'offsets'"),
+        (["nodes", 0, "rule", "offsets"], [0.0, 0.0], "offsets must have shape"),
+        (["nodes", 0, "rule", "offsets", 0], "a", "damaged"),
+        (["nodes", 0, "rule", "offsets", 0], None, "finite"),
         (["nodes", 0, "info", "status"], "odd", "odd"),
         (["nodes", 0, "info", "trace"], KeyError, "lacks 'trace'"),
         (["nodes", 1, "note"], None, "strings"),

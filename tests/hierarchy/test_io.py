@@ -40,6 +40,13 @@ def test_a_root_alone_and_a_deep_tree(chain, same, path):
         same(tree, Hierarchy.load(path))
 
 
+def test_a_tree_without_rules(bare, same, path):
+    bare.save(path)
+    same(bare, Hierarchy.load(path))
+    with np.load(path) as arrays:
+        assert not any(arrays[name].size for name in ("weights", "centers", "offsets"))
+
+
 def test_one_file_of_exactly_this_name(known, same, tmp_path):
     for name in ("tree", "tree.npz", "tree.tree", "ünï cödé", "x" * 255):
         known.save(str(tmp_path / name))
@@ -60,6 +67,7 @@ def test_numpy_reads_the_file_without_pickles(known, path):
         np.testing.assert_array_equal(arrays["order"], known.order)
         assert arrays["weights"].shape == (5, 2)
         assert arrays["centers"].shape == (2, 2)
+        assert arrays["offsets"].shape == (5,)
         assert json.loads(str(arrays["meta"]))["version"] == 1
 
 
@@ -241,6 +249,15 @@ def without(arrays, *names):
         (lambda t: pack(t) | {"weights": np.zeros((4, 2))}, "do not fit the tree"),
         (lambda t: pack(t) | {"centers": np.zeros((3, 2))}, "do not fit the tree"),
         (lambda t: pack(t) | {"weights": np.full((5, 2), np.nan)}, "finite"),
+        (lambda t: pack(t) | {"weights": np.zeros((0, 2))}, "do not fit the tree"),
+        (lambda t: pack(t) | {"centers": np.zeros((0, 2))}, "do not fit the tree"),
+        (lambda t: without(pack(t), "offsets"), r"missing: \['offsets'\]"),
+        (lambda t: pack(t) | {"offsets": np.zeros(0)}, "do not fit the tree"),
+        (lambda t: pack(t) | {"offsets": np.zeros(4)}, "do not fit the tree"),
+        (lambda t: pack(t) | {"offsets": np.zeros((5, 1))}, "shape"),
+        (lambda t: pack(t) | {"offsets": np.zeros(5, int)}, "offsets must hold floats"),
+        (lambda t: pack(t) | {"offsets": np.zeros(5, "float32")}, "must be float64"),
+        (lambda t: pack(t) | {"offsets": np.full(5, np.inf)}, "finite"),
         (lambda t: pack(t) | {"weights": np.zeros((5, 2), "float16")}, "float32"),
     ],
 )

@@ -33,8 +33,8 @@ def walk(tree, x):
     node = tree.root
     while not tree.is_leaf(node):
         rule = tree.rules[node]
-        choice = NumpyRows(x[None], rule.center).scores(rule.weights)[0].argmax()
-        node = tree.children(node)[choice]
+        scores = NumpyRows(x[None], rule.center).scores(rule.weights)[0]
+        node = tree.children(node)[(scores + rule.offsets).argmax()]
     return tree.leaves.tolist().index(node)
 
 
@@ -47,7 +47,9 @@ def tree(request):
     for K in (2, 3, 2, 4):
         node = max(leaves, key=lambda leaf: len(builder.rows(leaf)))
         W = rng.integers(-3, 4, (K, 3)).astype(request.param)
-        rule = LinearRule(W, rng.integers(-2, 3, 3).astype(request.param))
+        center = rng.integers(-2, 3, 3).astype(request.param)
+        offsets = rng.integers(-4, 5, K).astype(request.param) if K > 2 else None
+        rule = LinearRule(W, center, offsets)
         leaves.remove(node)
         leaves += builder.add_split(node, np.arange(len(builder.rows(node))) % K, rule)
     return builder.freeze()
@@ -69,8 +71,8 @@ def test_rows_go_where_one_by_one_they_would(tree, X):
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_any_tree_routes(trees, data):
-    tree = data.draw(trees)
+def test_any_tree_routes(ruled_trees, data):
+    tree = data.draw(ruled_trees)
     widths = {len(rule.center) for rule in tree.rules if rule is not None}
     X = np.random.default_rng(0).normal(size=(7, *(widths or {1})))
     with np.errstate(all="ignore"):
@@ -82,6 +84,31 @@ def test_ties_go_to_the_first_child():
     builder = HierarchyBuilder(3)
     builder.add_split(0, [0, 1, 2], LinearRule(np.zeros((3, 2)), np.zeros(2)))
     assert builder.freeze().predict(np.ones((2, 2))).tolist() == [0, 0]
+
+
+def test_offsets_move_the_boundary():
+    W = np.array([[-1.0], [1.0]])
+    for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
+        builder = HierarchyBuilder(2)
+        builder.add_split(0, [0, 1], LinearRule(W, np.zeros(1), offsets))
+        assert builder.freeze().predict([[-1.0], [1.0], [3.0]]).tolist() == expected
+
+
+def test_many_children_route():
+    centers = np.random.default_rng(0).normal(size=(300, 2))
+    builder = HierarchyBuilder(300)
+    builder.add_split(0, np.arange(300), LinearRule.nearest(centers))
+    assert builder.freeze().predict(centers).tolist() == list(range(300))
+
+
+def test_without_rules_new_rows_have_no_place(bare):
+    for X in (np.zeros((3, 2)), np.zeros((0, 2)), "no data"):
+        for method in (bare.predict, bare.decision_path):
+            with pytest.raises(ValueError, match=r"made from labels or merges alone.*HMMC"):
+                method(X)
+    with pytest.raises(ValueError, match="has no rules"):
+        route(bare, NumpyRows(np.zeros((3, 2))))
+    assert bare.prune(1).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
 
 
 def test_a_deep_tree_routes(chain):

@@ -1,7 +1,6 @@
 import copy
 import dataclasses
 import io
-import itertools
 import pickle
 
 import joblib
@@ -51,31 +50,6 @@ def test_moving_in_the_known_tree(known):
                 method(node)
 
 
-def test_cuts_of_the_known_tree(known):
-    assert known.cut(1).tolist() == [0] * 10
-    assert known.cut(2).tolist() == [0] * 10
-    assert known.cut(3).tolist() == [2, 0, 1, 1, 0, 1, 2, 0, 1, 1]
-    assert known.cut(np.int64(4)).tolist() == known.labels.tolist()
-    assert known.cut(depth=0).tolist() == [0] * 10
-    assert known.cut(depth=1).tolist() == known.cut(3).tolist()
-    for depth in (2, 99):
-        assert known.cut(depth=depth).tolist() == known.labels.tolist()
-
-
-def test_cuts_that_cannot_be(known):
-    for n_clusters in (0, -1, 5):
-        with pytest.raises(ValueError, match=f"number of leaves, 4, got {n_clusters}"):
-            known.cut(n_clusters)
-    with pytest.raises(ValueError, match="0 or more"):
-        known.cut(depth=-1)
-    with pytest.raises(ValueError, match="either"):
-        known.cut()
-    with pytest.raises(ValueError, match="either"):
-        known.cut(2, depth=1)
-    with pytest.raises(TypeError):
-        known.cut(2.5)
-
-
 def test_a_root_alone():
     tree = HierarchyBuilder(3).freeze()
     assert repr(tree) == "Hierarchy(n_rows=3, n_leaves=1, height=0)"
@@ -83,31 +57,6 @@ def test_a_root_alone():
     assert tree.children(0) == ()
     assert tree.path(0) == (0,)
     assert tree.labels.tolist() == tree.cut(1).tolist() == tree.cut(depth=3).tolist() == [0] * 3
-
-
-def assert_nested(coarse, fine):
-    """Assert that each cluster of the fine labels lies within one of the coarse."""
-    pairs = np.unique(np.stack([coarse, fine]), axis=1)
-    assert len(np.unique(pairs[1])) == pairs.shape[1]
-
-
-@settings(deadline=None)
-@given(data=st.data())
-def test_cuts_nest(trees, data):
-    tree = data.draw(trees)
-    cuts = [tree.cut(n) for n in range(1, tree.n_leaves + 1)]
-    sizes = [len(np.unique(cut)) for cut in cuts]
-    assert all(size <= n for n, size in enumerate(sizes, start=1))
-    assert sizes[0] == 1
-    assert sizes[-1] == tree.n_leaves
-    for by in (cuts, [tree.cut(depth=d) for d in range(tree.height + 1)]):
-        for coarse, fine in itertools.pairwise(by):
-            assert_nested(coarse, fine)
-        np.testing.assert_array_equal(by[-1], tree.labels)
-        for labels in by:
-            first_seen = labels[tree.order]
-            assert (np.diff(first_seen) >= 0).all()  # numbered from left to right
-            assert set(labels) == set(range(labels.max() + 1))
 
 
 @settings(deadline=None)
@@ -172,8 +121,18 @@ def by_joblib(tree):
     ],
     ids=["copy", "deepcopy", "pickle2", "pickle", "joblib", "skops"],
 )
-def test_copies_are_the_same(known, same, again):
+def test_copies_are_the_same(known, bare, same, again):
     same(known, again(known))
+    same(bare, again(bare))
+
+
+def test_without_rules_all_else_is_the_same(known, bare):
+    assert [bare.is_leaf(i) for i in range(6)] == [known.is_leaf(i) for i in range(6)]
+    assert bare.n_features.tolist() == [0] * 6
+    assert bare.notes == known.notes
+    np.testing.assert_array_equal(bare.labels, known.labels)
+    with pytest.raises(ValueError, match="only leaves may have a note"):
+        with_changes(bare, notes=("split", *bare.notes[1:]))
 
 
 @settings(deadline=None)
@@ -244,6 +203,8 @@ FAULTS = {
         lambda t: {"rules": (None, *t.rules[1:])},
         lambda t: {"rules": (t.rules[2], *t.rules[1:])},
         lambda t: {"rules": (*t.rules[:-1], t.rules[2])},
+        lambda t: {"rules": (t.rules[0], *[None] * 5)},
+        lambda t: {"rules": (*[None] * 5, t.rules[0])},
     ],
     "same dtype": [
         lambda t: {

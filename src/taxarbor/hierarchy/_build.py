@@ -20,6 +20,7 @@ class _Node:
     parent: int
     birth: int
     depth: int
+    is_split: bool = False
     score: float = nan
     objective: float = nan
     rule: LinearRule | None = None
@@ -31,7 +32,8 @@ class _Node:
 class HierarchyBuilder:
     """Grows a tree from its root by splitting leaves.
 
-    A split costs time in proportion to the rows of the node.
+    A split costs time in proportion to the rows of the node. Either all splits have a
+    rule or none has.
 
     Parameters
     ----------
@@ -78,7 +80,9 @@ class HierarchyBuilder:
         owner = self._node(node)
         return self._order[owner.start : owner.stop].copy()
 
-    def add_split(self, node: int, labels: ArrayLike, rule: LinearRule) -> tuple[int, ...]:
+    def add_split(
+        self, node: int, labels: ArrayLike, rule: LinearRule | None = None
+    ) -> tuple[int, ...]:
         """Split a leaf.
 
         Parameters
@@ -88,8 +92,8 @@ class HierarchyBuilder:
         labels : int array
             The child, from 0 on, of each row of the node, in the order of ``rows(node)``.
             Rows keep their order within a child.
-        rule : LinearRule
-            How new rows are sent to the children.
+        rule : LinearRule, optional
+            How new rows are sent to the children. A tree without rules cannot predict.
 
         Returns
         -------
@@ -99,12 +103,13 @@ class HierarchyBuilder:
         Raises
         ------
         ValueError
-            If the node was split before, the labels do not fit the node or the rule, or a
-            child would be empty.
+            If the node was split before, the labels do not fit the node or the rule, a
+            child would be empty, or only some splits would have a rule.
         """
         leaf = self._leaf(node)
         self._check_rule(rule)
-        children = _checked_labels(labels, leaf.stop - leaf.start, rule.n_children)
+        n_children = None if rule is None else rule.n_children
+        children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
         own[:] = own[np.argsort(children, kind="stable")]
         stops = leaf.start + np.cumsum(np.bincount(children))
@@ -114,8 +119,8 @@ class HierarchyBuilder:
             child = _Node(start, stop, int(node), birth=self._n_splits, depth=leaf.depth + 1)
             self._nodes.append(child)
             start = stop
-        leaf.rule, leaf.note = rule, ""
-        return tuple(range(self.n_nodes - rule.n_children, self.n_nodes))
+        leaf.is_split, leaf.rule, leaf.note = True, rule, ""
+        return tuple(range(self.n_nodes - len(stops), self.n_nodes))
 
     def record(
         self, node: int, *, score: float, objective: float, info: SolveInfo | None
@@ -152,31 +157,50 @@ class HierarchyBuilder:
 
     def _leaf(self, node: int) -> _Node:
         leaf = self._node(node)
-        if leaf.rule is not None:
+        if leaf.is_split:
             raise ValueError(f"node {node} has been split before")
         return leaf
 
-    def _check_rule(self, rule: LinearRule) -> None:
+    def _check_rule(self, rule: LinearRule | None) -> None:
         """Compare with the names and with the root's rule, the first there was."""
-        n_features, first = len(rule.center), self._nodes[0].rule
+        first = self._nodes[0].rule
+        if self._n_splits and (first is None) != (rule is None):
+            had, comes = ("none", "one") if first is None else ("one", "none")
+            raise ValueError(
+                "either all splits have a rule or none has: the first split had "
+                f"{had}, now there is {comes}"
+            )
+        if rule is None:
+            return
+        n_features = len(rule.center)
         if self._names is not None and len(self._names) != n_features:
             raise ValueError(f"{len(self._names)} feature names, but a rule over {n_features}")
         if first is not None and (first.dtype, len(first.center)) != (rule.dtype, n_features):
             raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
 
 
-def _checked_labels(labels: ArrayLike, n_rows: int, n_children: int) -> NDArray[np.integer]:
-    """Return the labels in the smallest type, which NumPy sorts in linear time."""
+def _checked_labels(
+    labels: ArrayLike, n_rows: int, n_children: int | None
+) -> NDArray[np.integer]:
+    """Return the labels in the smallest type, which NumPy sorts in linear time.
+
+    Where no rule says how many children there are, the largest label does.
+    """
     array = np.asarray(labels)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(
             f"labels must be {n_rows} integers, one per row of the node, "
             f"got {array.dtype} of shape {array.shape}"
         )
-    if array.min() < 0 or array.max() >= n_children:
+    least, most = int(array.min()), int(array.max())
+    if n_children is None:
+        # No more than rows, as counting the empty ones could take all the memory.
+        n_children, why = max(2, min(most + 1, n_rows)), f"the node has {n_rows} rows"
+    else:
+        why = f"the rule has {n_children} children"
+    if least < 0 or most >= n_children:
         raise ValueError(
-            f"labels must be 0 to {n_children - 1}, as the rule has {n_children} children, "
-            f"got {array.min()} to {array.max()}"
+            f"labels must be 0 to {n_children - 1}, as {why}, got {least} to {most}"
         )
     children = array.astype(np.min_scalar_type(n_children))
     counts = np.bincount(children, minlength=n_children)

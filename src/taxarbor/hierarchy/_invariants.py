@@ -87,8 +87,9 @@ def _check_rules(h: "Hierarchy") -> None:
     n_children = np.bincount(h.parents[1:], minlength=len(h.parents))
     given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
     _require(
-        (given == n_children).all(),
-        "an inner node must have a rule with one row of weights per child, a leaf none",
+        not given.any() or (given == n_children).all(),
+        "an inner node must have a rule with one row of weights per child, a leaf none; "
+        "or no node has a rule",
     )
     kinds = {(rule.dtype, len(rule.center)) for rule in h.rules if rule is not None}
     _require(len(kinds) <= 1, "all rules must have the same dtype and number of features")
@@ -97,8 +98,7 @@ def _check_rules(h: "Hierarchy") -> None:
 def _check_names(h: "Hierarchy") -> None:
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
-    inner = np.array([rule is not None for rule in h.rules])
-    _require(not (noted & inner).any(), "only leaves may have a note")
+    _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
     if h.feature_names is None:
         return
     _require(all(isinstance(n, str) for n in h.feature_names), "feature names must be strings")

@@ -1,8 +1,8 @@
 """One file per hierarchy: a zip of NumPy arrays, as ``numpy.load`` reads, without pickles.
 
 The array ``meta`` is a JSON text with the format's name and version, the notes, infos
-and feature names. The arrays ``weights`` and ``centers`` hold the rules of the inner
-nodes, one below the other.
+and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the rules of
+the inner nodes, one below the other, and are empty where there are none.
 """
 
 import io
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 _INDICES = ("order", "start", "stop", "parents", "birth")
-_FLOATS = ("score", "objective", "weights", "centers")
+_FLOATS = ("score", "objective", "weights", "offsets", "centers")
 _NAMES = frozenset((*_INDICES, *_FLOATS, "meta"))
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
@@ -113,13 +113,14 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
     }
-    nothing = np.zeros((0, 0))
+    flat, nothing = np.zeros(0), np.zeros((0, 0))
     return {
         "meta": np.array(json.dumps(meta, allow_nan=False)),
         **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
         "score": hierarchy.score,
         "objective": hierarchy.objective,
         "weights": np.concatenate([rule.weights for rule in rules]) if rules else nothing,
+        "offsets": np.concatenate([rule.offsets for rule in rules]) if rules else flat,
         "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
     }
 
@@ -145,7 +146,9 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     names = meta["feature_names"]
     return {
         **{name: arrays[name] for name in (*_INDICES, "score", "objective")},
-        "rules": _unstack(arrays["parents"], arrays["weights"], arrays["centers"]),
+        "rules": _unstack(
+            *(arrays[name] for name in ("parents", "weights", "offsets", "centers"))
+        ),
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": None if names is None else tuple(names),
@@ -153,18 +156,20 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def _unstack(
-    parents: NDArray[Any], weights: NDArray[Any], centers: NDArray[Any]
+    parents: NDArray[Any], weights: NDArray[Any], offsets: NDArray[Any], centers: NDArray[Any]
 ) -> tuple[LinearRule | None, ...]:
     """Give each inner node its centre and as many rows of weights as it has children."""
+    rules: list[LinearRule | None] = [None] * len(parents)
+    if not (len(weights) or len(offsets) or len(centers)):
+        return tuple(rules)
     n_children = np.bincount(parents[1:], minlength=len(parents))
     inner = np.flatnonzero(n_children)
-    if len(weights) != len(parents) - 1 or len(centers) != len(inner):
-        raise FileFormatError("weights and centers do not fit the tree")
-    rules: list[LinearRule | None] = [None] * len(parents)
+    if (len(weights), len(offsets), len(centers)) != (*[len(parents) - 1] * 2, len(inner)):
+        raise FileFormatError("weights, offsets and centers do not fit the tree")
     stops = np.cumsum(n_children)
     for node, center in zip(inner.tolist(), centers, strict=True):
-        own = weights[stops[node] - n_children[node] : stops[node]]
-        rules[node] = LinearRule(own, center)
+        own = slice(stops[node] - n_children[node], stops[node])
+        rules[node] = LinearRule(weights[own], center, offsets[own])
     return tuple(rules)
 
 

@@ -6,12 +6,14 @@
      "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "note": "",
-                "rule": {"center": [...], "features": [...], "weights": [[...], [...]]},
+                "rule": {"center": [...], "offsets": [...], "features": [...],
+                         "weights": [[...], [...]]},
                 "info": {"status": "converged", "n_iter": 3, "n_passes": 7.5,
                          "trace": [...]}}, ...]}
 
 Weights are given for the features that the rule uses, one row per child. NaN is null,
 infinities are "inf" and "-inf"; other floats are written so that they read back exactly.
+A leaf's rule is null; in a tree without rules all are, and so is the dtype.
 """
 
 import json
@@ -181,6 +183,7 @@ def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:
     features = rule.features
     return {
         "center": rule.center.tolist(),
+        "offsets": rule.offsets.tolist(),
         "features": features.tolist(),
         "weights": rule.weights[:, features].tolist(),
     }
@@ -190,6 +193,7 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
     if values is None:
         return None
     center = np.array(values["center"], dtype=dtype)
+    offsets = np.array(values["offsets"], dtype=dtype)
     used = np.array(values["weights"], dtype=dtype)
     features: IndexArray = np.array(values["features"], dtype=np.intp)
     if used.ndim != 2 or used.shape[1:] != features.shape:
@@ -198,4 +202,4 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
         raise ValueError("the features of a rule must be different column numbers")
     weights = np.zeros((len(used), len(center)), dtype=dtype)
     weights[:, features] = used
-    return LinearRule(weights, center)
+    return LinearRule(weights, center, offsets)

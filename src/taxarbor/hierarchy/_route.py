@@ -8,13 +8,13 @@ from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.hierarchy._tree import Hierarchy
 
 if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
     from taxarbor.rows import Rows
 
 
-def route(hierarchy: Hierarchy, rows: "Rows") -> IndexArray:
+def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
     """Send rows down the tree.
 
     Nodes are visited by id, parents first, so each rule is applied once, to all the rows
@@ -31,7 +31,13 @@ def route(hierarchy: Hierarchy, rows: "Rows") -> IndexArray:
     -------
     int array of shape (n_rows,)
         Position of each row's leaf in ``hierarchy.leaves``.
+
+    Raises
+    ------
+    ValueError
+        If the tree has no rules.
     """
+    _check_rules(hierarchy)
     leaf_of = np.zeros(rows.n_rows, dtype=np.intp)
     waiting = {hierarchy.root: np.arange(rows.n_rows)}
     for node, rule in enumerate(hierarchy.rules):
@@ -41,17 +47,22 @@ def route(hierarchy: Hierarchy, rows: "Rows") -> IndexArray:
         if rule is None:
             leaf_of[positions] = node
             continue
-        scores = rows.take(positions, center=rule.center).scores(rule.weights)
-        choice = np.asarray(scores).argmax(axis=1)
-        for k, child in enumerate(hierarchy.children(node)):
-            chosen = positions[choice == k]
+        scores = np.asarray(rows.take(positions, center=rule.center).scores(rule.weights))
+        # Mostly there are none, and nothing is gained by adding zeros.
+        choice = (scores + rule.offsets if rule.offsets.any() else scores).argmax(axis=1)
+        # In the smallest type NumPy sorts in linear time, whatever the number of children.
+        choice = choice.astype(np.min_scalar_type(rule.n_children))
+        stops = np.cumsum(np.bincount(choice, minlength=rule.n_children))
+        parts = np.split(positions[np.argsort(choice, kind="stable")], stops[:-1])
+        for child, chosen in zip(hierarchy.children(node), parts, strict=True):
             if len(chosen):
                 waiting[child] = chosen
     return _leaf_positions(hierarchy)[leaf_of]
 
 
-def predict(hierarchy: Hierarchy, X: ArrayLike) -> IndexArray:
+def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
     """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
+    _check_rules(hierarchy)
     rule = hierarchy.rules[hierarchy.root]
     _check_names(X, hierarchy.feature_names)
     data = _checked(X, rule)
@@ -62,7 +73,7 @@ def predict(hierarchy: Hierarchy, X: ArrayLike) -> IndexArray:
     return route(hierarchy, as_rows(data))
 
 
-def decision_path(hierarchy: Hierarchy, X: ArrayLike) -> sparse.csr_array:
+def decision_path(hierarchy: "Hierarchy", X: ArrayLike) -> sparse.csr_array:
     """Return the nodes that each row visits; see :meth:`Hierarchy.decision_path`."""
     leaf = predict(hierarchy, X)
     paths = [hierarchy.path(node) for node in hierarchy.leaves]
@@ -77,7 +88,16 @@ def decision_path(hierarchy: Hierarchy, X: ArrayLike) -> sparse.csr_array:
     return sparse.csr_array((ones, indices, indptr), shape=(len(leaf), hierarchy.n_nodes))
 
 
-def _leaf_positions(hierarchy: Hierarchy) -> IndexArray:
+def _check_rules(hierarchy: "Hierarchy") -> None:
+    """Raise ValueError if nothing says which way new rows go."""
+    if hierarchy.n_leaves > 1 and hierarchy.rules[hierarchy.root] is None:
+        raise ValueError(
+            "this hierarchy was made from labels or merges alone and has no rules to place "
+            "new rows by; use an estimator with predict, such as taxarbor.HMMC"
+        )
+
+
+def _leaf_positions(hierarchy: "Hierarchy") -> IndexArray:
     """Return for each node its position among the leaves, -1 for inner nodes."""
     positions = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
     positions[hierarchy.leaves] = np.arange(hierarchy.n_leaves)

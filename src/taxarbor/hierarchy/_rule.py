@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from taxarbor._types import Array, IndexArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
-    """A row ``x`` goes to child ``argmax(W (x - center))``, the first of ties.
+    """A row ``x`` goes to child ``argmax(W (x - center) + offsets)``, the first of ties.
 
-    Both arrays are copied and cannot be written to.
+    The arrays are copied and cannot be written to.
 
     Parameters
     ----------
@@ -19,6 +20,8 @@ class LinearRule:
         The ``W`` above; float32 or float64, as the data.
     center : array of shape (n_features,)
         What is subtracted from a row first; of the same dtype.
+    offsets : array of shape (n_children,), optional
+        What is added for each child; of the same dtype, zeros by default.
 
     Raises
     ------
@@ -35,15 +38,58 @@ class LinearRule:
 
     weights: Array
     center: Array
+    offsets: Array = None  # type: ignore[assignment]  # always an array once made
 
     def __post_init__(self) -> None:
         weights, center = np.asarray(self.weights), np.asarray(self.center)
-        _check(weights, center)
-        for name, given in (("weights", weights), ("center", center)):
+        # Of what is no rule, weights may lack a length: that is found out below.
+        no_offsets = np.zeros(weights.shape[:1], dtype=center.dtype)
+        offsets = no_offsets if self.offsets is None else np.asarray(self.offsets)
+        _check(weights, center, offsets)
+        for name, given in (("weights", weights), ("center", center), ("offsets", offsets)):
             # A copy, with -0.0 made 0.0, so that every file format gives back each bit.
             array = given + 0.0
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+
+    @classmethod
+    def nearest(cls, centers: ArrayLike) -> "LinearRule":
+        """Return the rule that sends a row to the nearest of some points.
+
+        As ``|x - c|^2 / 2 = |x|^2 / 2 - c.x + |c|^2 / 2``, the nearest point is where
+        ``c.x - |c|^2 / 2`` is largest. Both are taken from the mean of the points, which
+        changes nothing but the rounding.
+
+        Parameters
+        ----------
+        centers : array of shape (n_children, n_features)
+            The points; float32 or float64, which the rule keeps.
+
+        Raises
+        ------
+        ValueError
+            If the points are not such an array, or not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rule = LinearRule.nearest(np.array([[0.0, 0.0], [4.0, 2.0]]))
+        >>> rule.center, rule.offsets
+        (array([2., 1.]), array([-2.5, -2.5]))
+        """
+        points = np.asarray(centers)
+        if points.ndim != 2 or not len(points) or points.dtype not in (np.float32, np.float64):
+            raise ValueError(
+                "centers must be float32 or float64 of shape (n_children, n_features), "
+                f"got {points.dtype} of shape {points.shape}"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):  # not finite, refused for it
+            exact = points.astype(np.float64)
+            center = exact.mean(axis=0)
+            weights = exact - center
+            offsets = -(weights**2).sum(axis=1) / 2
+            parts = [part.astype(points.dtype) for part in (weights, center, offsets)]
+        return cls(*parts)
 
     def __repr__(self) -> str:
         K, P = self.weights.shape
@@ -51,7 +97,7 @@ class LinearRule:
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
     def __getstate__(self) -> dict[str, Array]:
-        return {"weights": self.weights, "center": self.center}
+        return {"weights": self.weights, "center": self.center, "offsets": self.offsets}
 
     def __setstate__(self, state: dict[str, Array]) -> None:
         LinearRule.__init__(self, **state)
@@ -63,7 +109,7 @@ class LinearRule:
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
-        """Dtype of both arrays."""
+        """Dtype of the arrays."""
         return self.weights.dtype
 
     @property
@@ -77,12 +123,17 @@ class LinearRule:
         return int(np.count_nonzero(self.weights.any(axis=0)))
 
 
-def _check(weights: Array, center: Array) -> None:
+def _check(weights: Array, center: Array, offsets: Array) -> None:
     """Raise ValueError unless these arrays make a rule."""
     if weights.ndim != 2 or center.shape != weights.shape[1:]:
         raise ValueError(
             "weights must have shape (n_children, n_features) and center (n_features,), "
             f"got {weights.shape} and {center.shape}"
+        )
+    if offsets.shape != weights.shape[:1]:
+        raise ValueError(
+            f"offsets must have shape (n_children,), ({len(weights)},) for these weights, "
+            f"got {offsets.shape}"
         )
     if weights.shape[0] < 2 or weights.shape[1] < 1:
         raise ValueError(
@@ -93,5 +144,7 @@ def _check(weights: Array, center: Array) -> None:
             "weights and center must both be float32 or both float64, "
             f"got {weights.dtype} and {center.dtype}"
         )
-    if not (np.isfinite(weights).all() and np.isfinite(center).all()):
-        raise ValueError("weights and center must be finite, got NaN or infinity")
+    if offsets.dtype != weights.dtype:
+        raise ValueError(f"offsets must be {weights.dtype}, as weights, got {offsets.dtype}")
+    if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
+        raise ValueError("weights, center and offsets must be finite, got NaN or infinity")

@@ -41,13 +41,13 @@ def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
 
     Only differences between children matter to the rule, so weights are compared with
     their mean over the children. ``+name`` says that larger values lead here, ``-name``
-    that smaller ones do; the largest weight comes first. Empty for the root.
+    that smaller ones do; the largest weight comes first. Empty for the root, and where
+    there are no rules.
     """
     parent = hierarchy.parent(node)
-    if parent is None:
+    rule = None if parent is None else hierarchy.rules[parent]
+    if parent is None or rule is None:
         return ""
-    rule = hierarchy.rules[parent]
-    assert rule is not None  # for the type checker; the invariants say so
     weights = rule.weights.astype(np.float64)
     contrast = weights[node - hierarchy.children(parent)[0]] - (weights / len(weights)).sum(
         axis=0

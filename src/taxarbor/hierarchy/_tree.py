@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _invariants
+from taxarbor.hierarchy import (
+    _adapters,
+    _cut,
+    _export,
+    _invariants,
+    _io,
+    _json,
+    _route,
+    _sklearn,
+    _text,
+)
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -43,7 +53,8 @@ class Hierarchy:
         What the split of the node was ranked by and what its solver reached. A leaf that
         was tried has those of the candidate; NaN where no split was found.
     rules : tuple of LinearRule or None
-        How each node sends rows to its children; None for leaves.
+        How each node sends rows to its children; None for leaves. A tree made from labels
+        or merges alone has no rules, and cannot place new rows.
     info : tuple of SolveInfo or None
         What it took to find the split or the candidate.
     notes : tuple of str
@@ -124,14 +135,14 @@ class Hierarchy:
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        from taxarbor.hierarchy._io import pack
-
-        return pack(self)
+        return _io.pack(self)
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        from taxarbor.hierarchy._io import unpack
+        Hierarchy.__init__(self, **_io.unpack(state))
 
-        Hierarchy.__init__(self, **unpack(state))
+    from_labels = staticmethod(_adapters.from_labels)
+    from_linkage = staticmethod(_adapters.from_linkage)
+    from_sklearn = staticmethod(_sklearn.from_sklearn)
 
     @property
     def root(self) -> int:
@@ -165,14 +176,14 @@ class Hierarchy:
 
     @property
     def n_features(self) -> IndexArray:
-        """Number of features that each node's rule uses, 0 for leaves."""
+        """Number of features that each node's rule uses, 0 where there is none."""
         used = [0 if rule is None else rule.n_features_used for rule in self.rules]
         return _read_only(np.array(used, dtype=np.intp))
 
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``."""
-        return _read_only(self._number(self.leaves))
+        return _read_only(_cut.number(self, self.leaves))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -225,17 +236,24 @@ class Hierarchy:
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
-        if (n_clusters is None) == (depth is None):
-            raise ValueError("give either n_clusters or depth, and not both")
-        if n_clusters is not None:
-            visible, split = self._grown_to(operator.index(n_clusters))
-        else:
-            limit = operator.index(depth)  # type: ignore[arg-type]
-            if limit < 0:
-                raise ValueError(f"depth must be 0 or more, got {limit}")
-            visible, split = self.depth <= limit, self.depth < limit
-        frontier = np.flatnonzero(visible & ~(split & (self._n_children > 0)))
-        return self._number(frontier[np.argsort(self.start[frontier])])
+        return _cut.cut(self, n_clusters, depth)
+
+    def prune(
+        self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
+    ) -> "Hierarchy":
+        """Return the coarser tree whose labels :meth:`cut` returns for the same argument.
+
+        Nodes are numbered anew, and keep what is known of them. One whose split is undone
+        keeps its score, objective and info, as a leaf that was tried, but not its rule.
+        Takes and raises what :meth:`cut` does.
+
+        Examples
+        --------
+        >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+        >>> tree.prune(2).to_newick(), tree.prune(2).labels
+        ('(c0,c1);', array([0, 0, 1]))
+        """
+        return _cut.prune(self, n_clusters, depth)
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -249,11 +267,9 @@ class Hierarchy:
         ------
         ValueError
             If X is not two-dimensional, has another number of features than the rules,
-            holds NaN or infinity, or is not numeric.
+            holds NaN or infinity, or is not numeric; or if the tree has no rules.
         """
-        from taxarbor.hierarchy._route import predict
-
-        return predict(self, X)
+        return _route.predict(self, X)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return which nodes each row of new data visits, as ones in a CSR matrix.
@@ -261,9 +277,7 @@ class Hierarchy:
         Takes and raises what :meth:`predict` does. The result has shape
         (n_rows, n_nodes); the indices of each row run from the root to the leaf.
         """
-        from taxarbor.hierarchy._route import decision_path
-
-        return decision_path(self, X)
+        return _route.decision_path(self, X)
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -272,45 +286,31 @@ class Hierarchy:
 
         See :func:`taxarbor.hierarchy._text.to_text`.
         """
-        from taxarbor.hierarchy._text import to_text
-
-        return to_text(self, max_depth, n_top, max_nodes=max_nodes)
+        return _text.to_text(self, max_depth, n_top, max_nodes=max_nodes)
 
     def to_frame(self, *, n_top: int = 3) -> "pd.DataFrame":
         """Return a pandas data frame with one row per node (needs ``taxarbor[io]``)."""
-        from taxarbor.hierarchy._export import to_frame
-
-        return to_frame(self, n_top=n_top)
+        return _export.to_frame(self, n_top=n_top)
 
     def to_networkx(self, *, n_top: int = 3) -> "nx.DiGraph":
         """Return a networkx graph, edges from parent to child (needs ``taxarbor[io]``)."""
-        from taxarbor.hierarchy._export import to_networkx
-
-        return to_networkx(self, n_top=n_top)
+        return _export.to_networkx(self, n_top=n_top)
 
     def to_linkage(self) -> NDArray[np.float64]:
         """Return a SciPy linkage matrix over the leaves."""
-        from taxarbor.hierarchy._export import to_linkage
-
-        return to_linkage(self)
+        return _export.to_linkage(self)
 
     def to_newick(self, names: Sequence[str] | None = None) -> str:
         """Return the tree in Newick format; leaves are named c0, c1, ... unless given."""
-        from taxarbor.hierarchy._export import to_newick
-
-        return to_newick(self, names)
+        return _export.to_newick(self, names)
 
     def to_dot(self, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
         """Return the tree in Graphviz's DOT language."""
-        from taxarbor.hierarchy._export import to_dot
-
-        return to_dot(self, names, n_top=n_top)
+        return _export.to_dot(self, names, n_top=n_top)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return all of the hierarchy as strict JSON, and write it to a file if given."""
-        from taxarbor.hierarchy._json import to_json
-
-        return to_json(self, path)
+        return _json.to_json(self, path)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> "Hierarchy":
@@ -321,15 +321,11 @@ class Hierarchy:
         FileFormatError
             If the text is not of that kind.
         """
-        from taxarbor.hierarchy._json import from_json
-
-        return from_json(source)
+        return _json.from_json(source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of the hierarchy to one file, whole or not at all; see :meth:`load`."""
-        from taxarbor.hierarchy._io import save
-
-        save(self, path)
+        _io.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Hierarchy":
@@ -340,33 +336,13 @@ class Hierarchy:
         FileFormatError
             If the file is damaged, of another kind or of a newer version.
         """
-        from taxarbor.hierarchy._io import load
-
-        return load(path)
+        return _io.load(path)
 
     def _checked(self, node: SupportsIndex) -> int:
         index = operator.index(node)
         if not 0 <= index < self.n_nodes:
             raise IndexError(f"there is no node {index}: ids run from 0 to {self.n_nodes - 1}")
         return index
-
-    def _number(self, frontier: IndexArray) -> IndexArray:
-        """Label each row with the position of its node among these, which tile all rows."""
-        labels = np.empty(len(self.order), dtype=np.intp)
-        sizes = self.stop[frontier] - self.start[frontier]
-        labels[self.order] = np.repeat(np.arange(len(frontier)), sizes)
-        return labels
-
-    def _grown_to(self, n_clusters: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which nodes existed, and which of them were split, at so many leaves."""
-        if not 1 <= n_clusters <= self.n_leaves:
-            raise ValueError(
-                f"n_clusters must be between 1 and the number of leaves, {self.n_leaves}, "
-                f"got {n_clusters}"
-            )
-        n_leaves_after = 1 + np.cumsum(np.bincount(self.birth)[1:] - 1)
-        step = np.searchsorted(n_leaves_after, n_clusters, side="right")
-        return self.birth <= step, self.birth[self._first_child] <= step
 
 
 def _read_only(array: IndexArray) -> IndexArray:
