@@ -1,0 +1,26 @@
+"""How well a tree of clusters agrees with known classes, and with a known tree of them."""
+
+from taxarbor.metrics._class_tree import ClassTree
+from taxarbor.metrics._leaf_scores import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    rand_score,
+)
+from taxarbor.metrics._node_scores import dasgupta_cost, dendrogram_purity
+from taxarbor.metrics._overview import score_hierarchy
+from taxarbor.metrics._similarity import path_sharing_similarity, shortest_path_similarity
+from taxarbor.metrics._tree_scores import path_sharing_score, shortest_path_score
+
+__all__ = [
+    "ClassTree",
+    "adjusted_mutual_info_score",
+    "adjusted_rand_score",
+    "dasgupta_cost",
+    "dendrogram_purity",
+    "path_sharing_score",
+    "path_sharing_similarity",
+    "rand_score",
+    "score_hierarchy",
+    "shortest_path_score",
+    "shortest_path_similarity",
+]
