@@ -9,7 +9,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import HMMC, load_animals
+from taxarbor.plot import lay_out
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from demo import reasons
@@ -20,22 +21,14 @@ from matplotlib import pyplot as plt
 INK, BRANCH, YES, NO = "#1f2933", "#b8c4d0", "#05668d", "#9b2c1f"
 
 
-def place(tree: Hierarchy) -> dict[int, tuple[float, float]]:
-    """Leaves at equal distances from top to bottom, parents in the middle of their children."""
-    heights = {int(leaf): float(-n) for n, leaf in enumerate(tree.leaves)}
-    for node in range(tree.n_nodes - 1, -1, -1):
-        if not tree.is_leaf(node):
-            heights[node] = float(np.mean([heights[child] for child in tree.children(node)]))
-    return {node: (1.5 * float(tree.depth[node]), y) for node, y in heights.items()}
-
-
 def main(path: Path) -> None:
     animals = load_animals()
     tree = HMMC(n_clusters=8, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
-    at = place(tree)
+    layout = lay_out(tree)  # of the whole tree, so that the position of a node is its id
+    at = np.column_stack([1.5 * layout.depth, -layout.breadth])
     figure, axes = plt.subplots(figsize=(14.5, 6.2), dpi=110)
     axes.set_axis_off()
-    for node, (x, y) in at.items():
+    for node, (x, y) in enumerate(at):
         parent = tree.parent(node)
         if parent is not None:
             px, py = at[parent]
@@ -60,8 +53,8 @@ def main(path: Path) -> None:
                 x + 0.14, y, ", ".join(told[n] for n in spread) + ", ...", va="center",
                 fontsize=9, color=INK,
             )  # fmt: skip
-    axes.set_xlim(-0.15, max(x for x, _ in at.values()) + 1.5)
-    axes.set_ylim(min(y for _, y in at.values()) - 0.4, 0.75)
+    axes.set_xlim(-0.15, at[:, 0].max() + 1.5)
+    axes.set_ylim(at[:, 1].min() - 0.4, 0.75)
     figure.savefig(path, bbox_inches="tight", facecolor="white")
 
 

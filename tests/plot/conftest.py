@@ -1,0 +1,80 @@
+"""Trees to draw, random and known, and a backend that needs no screen."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from taxarbor import HMMC, load_animals
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+
+mpl.use("Agg")
+
+DEEP = 2000
+
+
+@st.composite
+def random_trees(draw):
+    """Split random leaves in two to four."""
+    n_rows = draw(st.integers(1, 30))
+    builder = HierarchyBuilder(n_rows)
+    leaves = [0]
+    for _ in range(draw(st.integers(0, 8))):
+        wide = [leaf for leaf in leaves if len(builder.rows(leaf)) > 1]
+        if not wide:
+            break
+        node = draw(st.sampled_from(wide))
+        size = len(builder.rows(node))
+        K = draw(st.integers(2, min(4, size)))
+        labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
+        leaves.remove(node)
+        leaves += builder.add_split(node, labels, None)
+    return builder.freeze()
+
+
+@pytest.fixture(scope="session")
+def trees():
+    """Hypothesis strategy of random trees."""
+    return random_trees()
+
+
+@pytest.fixture(scope="session")
+def depths():
+    """Hypothesis strategy of what to cut them at."""
+    return st.none() | st.integers(0, 5)
+
+
+@pytest.fixture(scope="session")
+def known():
+    """12 rows, a split in three, then the second of them in two."""
+    builder = HierarchyBuilder(12, ["a", "$b$"])
+    W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
+    builder.add_split(0, [0, 1, 2, 1] * 3, LinearRule(W, np.zeros(2)))
+    builder.add_split(2, [0, 1, 0, 1, 0, 1], LinearRule(W[1:], np.zeros(2)))
+    return builder.freeze()
+
+
+@pytest.fixture(scope="session")
+def single():
+    """A root alone."""
+    return HierarchyBuilder(3).freeze()
+
+
+@pytest.fixture(scope="session")
+def chain():
+    """A tree as deep as can be: each split takes one row away."""
+    builder = HierarchyBuilder(DEEP + 1)
+    node = 0
+    for step in range(DEEP):
+        labels = np.ones(DEEP + 1 - step, dtype=int)
+        labels[0] = 0
+        _, node = builder.add_split(node, labels, None)
+    return builder.freeze()
+
+
+@pytest.fixture(scope="session")
+def animals():
+    """The animals' tree and their names."""
+    bundle = load_animals()
+    X = bundle.X / bundle.X.max(axis=0)
+    return HMMC(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
