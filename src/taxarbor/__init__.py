@@ -7,7 +7,7 @@ from taxarbor._errors import (
     TaxarborError,
 )
 from taxarbor.data import load_animals, make_planted_tree
-from taxarbor.estimators import HMMC, MMC
+from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral
 from taxarbor.hierarchy import Hierarchy, LinearRule
 
 __version__ = "0.1.0.dev0"
@@ -17,6 +17,8 @@ __all__ = [
     "MMC",
     "FileFormatError",
     "GrowthWarning",
+    "HierarchicalKMeans",
+    "HierarchicalSpectral",
     "Hierarchy",
     "InterruptedFitWarning",
     "LinearRule",

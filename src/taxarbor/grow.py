@@ -148,7 +148,9 @@ class _Growth:
     def _split(self, node: int) -> Split | Refusal:
         path, lineage = self._ancestry[node]
         rows = self._rows if node == 0 else self._rows.take(self._builder.rows(node))
-        return self._splitter.split(SplitTask(rows, path, lineage, self._branching, self._seed))
+        return self._splitter.split(
+            SplitTask(rows, path, lineage, self._branching, self._seed, self._rows.center)
+        )
 
     def _keep(self, node: int, found: Split | Refusal) -> None:
         self._n_tried += 1

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taxarbor import HMMC, MMC
+from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral
 
 ESTIMATORS = [
     HMMC(),
@@ -15,6 +15,12 @@ ESTIMATORS = [
     HMMC(None, max_depth=2, balance=None, n_init=2),
     MMC(),
     MMC(n_clusters=3, penalty="l1", solver="newton"),
+    HierarchicalKMeans(),
+    HierarchicalKMeans(7, branching=3, criterion="compact", n_init=3),
+    HierarchicalKMeans(None, max_leaf_size=5),
+    HierarchicalSpectral(),
+    HierarchicalSpectral(7, branching=3, criterion="compact", n_neighbors=3),
+    HierarchicalSpectral(3, branching=3, n_init=1),
 ]
 
 

@@ -12,50 +12,66 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, warn_caller
 from taxarbor._types import Status
-from taxarbor.data import (
-    check_balance,
-    check_choice,
-    check_count,
-    check_jobs,
-    check_new_rows,
-    check_strength,
-    check_training_rows,
-)
+from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     ProgressBar,
     call_back,
     observe_all,
+    with_callbacks,
 )
 from taxarbor.grow import StoppingRule, deferred_interrupt, grow
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.split import Kind, MaxMarginSplitter, Regularizer, SolverName, Splitter
-
-UNITS = ("relative", "raw")
-SOLVERS = ("auto", "newton", "pqn")
+from taxarbor.split import Splitter
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
-    penalty: Kind
-    alpha: float
-    units: str
-    balance: float | tuple[float, float] | None
-    n_init: int
-    solver: SolverName
-    tol: float
     random_state: Any
     n_jobs: int | None
     verbose: int
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
 
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            Finite numbers. float32 stays float32; CSR is not made dense.
+        y : ignored
+            There by convention.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter is not as described; the message says which.
+
+        Warns
+        -----
+        GrowthWarning
+            If there are fewer leaves than asked for, with the leaves that refused and why.
+        """
+        return self._grow(X, *self._check_parameters())
+
+    def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
+        """Return the splitter, the number of children per split, and when to stop."""
+        raise NotImplementedError
+
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their leaves, numbered as in ``labels_``.
 
         On the training rows this agrees with ``labels_`` except where the balance of a
-        split, or that no child may be empty, moved a row to the other side of its boundary.
+        split, or that no child may be empty, moved a row to the other side of its boundary,
+        and where labels come from a graph, as in
+        :class:`~taxarbor.HierarchicalSpectral`.
 
         Parameters
         ----------
@@ -92,22 +108,6 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _splitter(
-        self, kinds: tuple[Kind, ...], beta: float, n_children: int
-    ) -> MaxMarginSplitter:
-        """Check the parameters that all estimators have, and make their splitter."""
-        check_choice("penalty", self.penalty, kinds)
-        check_choice("units", self.units, UNITS)
-        check_choice("solver", self.solver, SOLVERS)
-        alpha = check_strength("alpha", self.alpha)
-        return MaxMarginSplitter(
-            Regularizer(self.penalty, alpha, beta, self.units == "relative"),
-            check_balance(self.balance, n_children),
-            check_count("n_init", self.n_init, least=1),
-            self.solver,
-            check_strength("tol", self.tol),
-        )
 
     def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
         """Check the data, grow the tree with progress shown as asked, and keep it.
@@ -148,7 +148,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         if context is not None:
             context.call_on_fit_task_end(estimator=self)
         _warn_if_short(tree, stop, branching)
-        _warn_if_unsettled(tree)
+        _warn_if_unsettled(tree, self.get_params())
         return self
 
 
@@ -168,16 +168,15 @@ def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
         warn_caller(f"{told}: {reasons}", GrowthWarning)
 
 
-def _warn_if_unsettled(tree: Hierarchy) -> None:
+def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
     """Warn, once, of splits whose solver ran out of rounds."""
     splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
     open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
     if open_ends:
-        warn_caller(
-            f"{open_ends} of {len(splits)} splits did not settle within the rounds they may "
-            "take; scale the columns, raise tol, or try solver='pqn'",
-            ConvergenceWarning,
-        )
+        told = f"{open_ends} of {len(splits)} splits did not settle in the rounds they may take"
+        if "solver" in parameters:
+            told += "; scale the columns, raise tol, or try solver='pqn'"
+        warn_caller(told, ConvergenceWarning)
 
 
 def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:

@@ -1,12 +1,12 @@
 """Hierarchical maximum-margin clustering."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from taxarbor.data import check_count, check_strength
+from taxarbor.data import check_strength
 from taxarbor.estimators._base import HierarchyEstimator
-from taxarbor.estimators._progress import with_callbacks
+from taxarbor.estimators._parameters import check_growth, check_margins
 from taxarbor.grow import StoppingRule
-from taxarbor.split import KINDS, Kind, MaxMarginSplitter, SolverName
+from taxarbor.split import KINDS, Center, Kind, SolverName, Splitter
 
 
 class HMMC(HierarchyEstimator):
@@ -33,11 +33,15 @@ class HMMC(HierarchyEstimator):
     units : {"relative", "raw"}, default="relative"
         Relative strengths are shares of the critical one at which all weights of a split
         are zero; they do not depend on the scale of ``X``. Raw ones are the paper's, which
-        do: ``HMMC(units="raw", alpha=1e-2, beta=1e-2, balance=(0.9, 1.1))`` is its setting.
+        do. ``HMMC(units="raw", alpha=1e-2, beta=1e-2, balance=(0.9, 1.1), center="data")``
+        is its setting.
     balance : float, pair of float or None, default=0.3
         Least and greatest size of a child, as multiples of an equal share of the node's
         rows. A single number ``b`` means ``(b, 2 - b)``; None leaves sizes free, only no
         child is empty. The paper has ``(0.9, 1.1)``.
+    center : {"node", "data"}, default="node"
+        The point that the boundary between two children passes through: the mean of the
+        node's own rows, or that of all rows, which is the paper's.
     max_leaf_size : int or None, default=None
         Leaves of at most this many rows are not split.
     max_depth : int or None, default=None
@@ -72,10 +76,10 @@ class HMMC(HierarchyEstimator):
 
     Notes
     -----
-    A split minimises the paper's Eq. 5 over weights and labels; rows are seen from their
-    node's mean. Where ``balance`` binds, some training rows carry the label of the side to
-    which the balance moved them, and ``predict``, which knows no balance, sends them to the
-    other.
+    A split minimises the paper's Eq. 5 over weights and labels; rows are seen from the mean
+    that ``center`` names. Where ``balance`` binds, some training rows carry the label of the
+    side to which the balance moved them, and ``predict``, which knows no balance, sends them
+    to the other.
 
     Ctrl-C ends a fit early: the tree grown so far is kept, with a warning. So does a
     callback (``set_callbacks``, scikit-learn 1.9) that returns True.
@@ -106,6 +110,7 @@ class HMMC(HierarchyEstimator):
         beta: float = 0.003,
         units: Literal["relative", "raw"] = "relative",
         balance: float | tuple[float, float] | None = 0.3,
+        center: Center = "node",
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 1,
@@ -122,6 +127,7 @@ class HMMC(HierarchyEstimator):
         self.beta = beta
         self.units = units
         self.balance = balance
+        self.center = center
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
@@ -131,48 +137,8 @@ class HMMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense.
-        y : ignored
-            There by convention.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data or a parameter is not as described; the message says which.
-
-        Warns
-        -----
-        GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why.
-        """
-        branching, stop, splitter = self._check_parameters()
-        return self._grow(X, splitter, branching, stop)
-
-    def _check_parameters(self) -> tuple[int, StoppingRule, MaxMarginSplitter]:
-        limits = {
-            name: None if value is None else check_count(name, value, least=1)
-            for name, value in (
-                ("n_clusters", self.n_clusters),
-                ("max_leaf_size", self.max_leaf_size),
-                ("max_depth", self.max_depth),
-            )
-        }
-        if all(limit is None for limit in limits.values()):
-            raise ValueError(
-                "give n_clusters, max_leaf_size or max_depth: nothing ends the growth"
-            )
-        branching = check_count("branching", self.branching, least=2)
-        splitter = self._splitter(KINDS, check_strength("beta", self.beta), branching)
-        stop = StoppingRule(limits["n_clusters"], limits["max_leaf_size"], limits["max_depth"])
-        return branching, stop, splitter
+    def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
+        branching, stop = check_growth(self)
+        beta = check_strength("beta", self.beta)
+        splitter = check_margins(self, KINDS, beta, branching, self.center)
+        return splitter, branching, stop

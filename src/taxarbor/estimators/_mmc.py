@@ -1,12 +1,12 @@
 """Flat maximum-margin clustering: one split into all clusters."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from taxarbor.data import check_count
 from taxarbor.estimators._base import HierarchyEstimator
-from taxarbor.estimators._progress import with_callbacks
+from taxarbor.estimators._parameters import check_margins
 from taxarbor.grow import StoppingRule
-from taxarbor.split import Kind, SolverName
+from taxarbor.split import Kind, SolverName, Splitter
 
 FlatPenalty = Literal["group", "l1", "l2"]
 PENALTIES: tuple[Kind, ...] = ("group", "l1", "l2")
@@ -86,32 +86,8 @@ class MMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the clusters.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers.
-        y : ignored
-            There by convention.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data or a parameter is not as described; the message says which.
-
-        Warns
-        -----
-        GrowthWarning
-            If the rows cannot be divided, with the reason.
-        """
+    def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
         branching = max(n_clusters, 2)
-        splitter = self._splitter(PENALTIES, 0.0, branching)
-        return self._grow(X, splitter, branching, StoppingRule(n_clusters))
+        splitter = check_margins(self, PENALTIES, 0.0, branching)
+        return splitter, branching, StoppingRule(n_clusters)

@@ -131,6 +131,14 @@ class Rows(Protocol):
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         ...
 
+    def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
+        """Return distances and positions of each row's nearest other rows, nearest first.
+
+        Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows. As
+        many sweeps as there are rows, in blocks.
+        """
+        ...
+
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         ...

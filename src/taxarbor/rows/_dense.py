@@ -18,6 +18,7 @@ from taxarbor.native import (
     dense_scores,
 )
 from taxarbor.rows._base import PairProblem, PairSolution
+from taxarbor.rows._neighbors import find_neighbors
 
 
 @final
@@ -89,6 +90,12 @@ class DenseRows:
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""
         return dense_moment(*self._native, True)
+
+    def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
+        """Return distances and positions of each row's nearest other rows."""
+        X = self.X if self.index is None else self.X[self.index]
+        # About the centre, so that an offset of the data costs no digits.
+        return find_neighbors(X - self.center.astype(self.dtype), n_neighbors, self.n_threads)
 
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Solve a two-way split."""

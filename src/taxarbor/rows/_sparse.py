@@ -5,6 +5,7 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.native import (
@@ -18,6 +19,7 @@ from taxarbor.native import (
     csr_scores,
 )
 from taxarbor.rows._base import PairProblem, PairSolution
+from taxarbor.rows._neighbors import find_neighbors
 
 
 @final
@@ -94,6 +96,14 @@ class SparseRows:
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""
         return csr_moment(*self._native, True)
+
+    def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
+        """Return distances and positions of each row's nearest other rows."""
+        shape = len(self.starts) - 1, self.n_features
+        X = csr_array((self.values, self.columns, self.starts), shape=shape)
+        return find_neighbors(
+            X if self.index is None else X[self.index], n_neighbors, self.n_threads
+        )
 
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Solve a two-way split."""

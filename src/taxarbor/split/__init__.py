@@ -2,16 +2,24 @@
 
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._base import Refusal, Split, SplitTask, Splitter
-from taxarbor.split._max_margin import MaxMarginSplitter
+from taxarbor.split._kmeans import KMeansSplitter
+from taxarbor.split._max_margin import Center, MaxMarginSplitter
+from taxarbor.split._means import CRITERIA, Criterion
 from taxarbor.split._regularizer import KINDS, Kind, Regularizer
+from taxarbor.split._spectral import SpectralSplitter
 
 __all__ = [
+    "CRITERIA",
     "KINDS",
+    "Center",
+    "Criterion",
+    "KMeansSplitter",
     "Kind",
     "MaxMarginSplitter",
     "Refusal",
     "Regularizer",
     "SolverName",
+    "SpectralSplitter",
     "Split",
     "SplitTask",
     "Splitter",

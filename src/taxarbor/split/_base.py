@@ -5,7 +5,7 @@ from typing import Protocol, final
 
 import numpy as np
 
-from taxarbor._types import SolveInfo
+from taxarbor._types import Array, SolveInfo
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import Labels
 from taxarbor.rows import Rows
@@ -28,6 +28,8 @@ class SplitTask:
         How many children are wanted.
     seed : int
         The tree's seed; together with the path it makes the node's own random numbers.
+    origin : array of shape (n_features,) or None
+        The mean of all the data, for a splitter that sees every node from there.
     """
 
     rows: Rows
@@ -35,6 +37,7 @@ class SplitTask:
     lineage: tuple[LinearRule, ...]
     n_children: int
     seed: int
+    origin: Array | None = None
 
     def rng(self) -> np.random.Generator:
         """Return this node's own random numbers, whatever happens elsewhere in the tree."""
@@ -73,6 +76,14 @@ class Refusal:
     """A node that cannot be split, and why."""
 
     reason: str
+
+
+def refuse_few(task: SplitTask) -> Refusal | None:
+    """Refuse a node with too few rows for two per child: one would be a group of one."""
+    n_rows, K = task.rows.n_rows, task.n_children
+    if n_rows >= 2 * K:
+        return None
+    return Refusal(f"{n_rows} rows are too few for {K} children (it takes {2 * K})")
 
 
 class Splitter(Protocol):

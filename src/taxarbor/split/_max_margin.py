@@ -4,7 +4,7 @@ Starts are tried on a sample of the rows; the best one goes on with all of them.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from taxarbor._types import Array, SolveInfo
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
-from taxarbor.split._base import Refusal, Split, SplitTask
+from taxarbor.split._base import Refusal, Split, SplitTask, refuse_few
 from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._regularizer import Regularizer
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out
@@ -20,6 +20,8 @@ from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out
 VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the critical value: less than
 a weak penalty, which alone moves the weights of rows that are far apart."""
+
+Center = Literal["node", "data"]
 
 SAMPLE = 2000
 """Rows on which starts are tried, or 200 per child if that is more."""
@@ -43,6 +45,9 @@ class MaxMarginSplitter:
     tol : float
         Stop when a round of labels and weights lowers the objective by less than this
         share, or when no row moves and the weights are optimal.
+    center : {"node", "data"}
+        Through which point the boundary between two children passes: the mean of the node's
+        rows, or that of all the data.
     """
 
     regularizer: Regularizer
@@ -50,18 +55,22 @@ class MaxMarginSplitter:
     n_init: int = 1
     solver: SolverName = "auto"
     tol: float = 2e-2
+    center: Center = "node"
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""
+        few = refuse_few(task)
+        if few is not None:
+            return few
         rows, K = task.rows, task.n_children
-        if rows.n_rows < 2 * K:
-            return Refusal(
-                f"{rows.n_rows} rows are too few for {K} children (it takes {2 * K})"
-            )
         spread = _spread(rows)
         critical = float(spread.max(initial=0.0))
         if critical == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal")
+        if self.center == "data" and task.origin is not None:
+            rows = rows.take(np.arange(rows.n_rows), center=task.origin)
+            spread = _spread(rows)
+            critical = float(spread.max())
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
         problem = Problem(
             PairForm() if K == 2 else MultiForm(K),
@@ -79,7 +88,7 @@ class MaxMarginSplitter:
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
         positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)
-        sample = rows if positions is None else rows.take(positions)
+        sample = rows if positions is None else rows.take(positions, center=rows.center)
         few = thin_out(sample, START_ROWS * problem.n_children)
         tried = []
         for n in range(self.n_init):

@@ -52,7 +52,12 @@ def random_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array
 
 
 def far_rows_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
-    """Return k-means centres, begun from rows far from each other (k-means++)."""
+    """Return k-means centres, begun from rows far from each other."""
+    return _settle(rows, far_rows(rows, n_children, rng))
+
+
+def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
+    """Return rows far from each other, drawn as in k-means++."""
     norms = rows.norms()
     nearest = norms
     centers = np.empty((0, rows.n_features))
@@ -63,7 +68,7 @@ def far_rows_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Arr
         distance = norms - 2.0 * rows.scores(center)[:, 0] + norms[chosen]
         nearest = np.minimum(nearest, distance) if len(centers) else distance
         centers = np.concatenate([centers, center])
-    return _settle(rows, centers)
+    return centers
 
 
 STARTS: tuple[Start, ...] = (principal_start, far_rows_start, random_start)
