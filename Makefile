@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long coverage bench clean help
+.PHONY: demo test check check-long coverage bench results clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make check-long  the checks that take minutes"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make bench       the speed table, docs/speed.md"
+	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
 	@echo "make clean       remove .venv and build products"
 
 $(VENV)/.python:
@@ -58,6 +59,11 @@ coverage: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/speed.py --write docs/speed.md
+
+# Where the data sets are; what is done already, in results/, is not done again.
+DATA ?= ../shared/data
+results: $(BUILT)
+	$(BIN)/taxarbor bench all --data $(DATA) --out results --report docs/results.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html

@@ -22,13 +22,17 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_eight_lines(elsewhere, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    code, comparison = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S
+    )
     assert len(code.splitlines()) == 8
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert "gives_milk" in capsys.readouterr().out
     assert len(set(names["coarse"])) == 4
     assert Hierarchy.load(elsewhere / "animals.taxarbor").n_leaves == 12
+    exec(compile(comparison, "README.md", "exec"), names)
+    assert names["tree"].n_leaves == 12
 
 
 def test_demo(elsewhere, capsys):

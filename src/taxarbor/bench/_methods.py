@@ -1,0 +1,156 @@
+"""The methods of the comparison, each as a function from rows to a hierarchy.
+
+Settings are what a method is given beside the rows, the number of clusters, the branching and
+the seed. A method with a grid is run with each of its settings under the paper's protocol;
+without labels, every method has its defaults alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, Protocol, final
+
+from taxarbor._types import Array
+from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral
+from taxarbor.hierarchy import Hierarchy
+
+Settings = Mapping[str, Any]
+Family = Literal["flat", "bottom-up", "top-down", "ours"]
+
+GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""The paper's choices of alpha and of beta."""
+
+STRENGTHS = ("alpha", "beta")
+
+PAPER = {"units": "raw", "balance": [0.9, 1.1], "center": "data"}
+"""The paper's setting of HMMC: penalties in the units of the data, children within a tenth of
+an equal share, one origin for all nodes."""
+
+
+class Fit(Protocol):
+    """How a method makes a hierarchy."""
+
+    def __call__(
+        self, X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
+    ) -> Hierarchy: ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the comparison.
+
+    Attributes
+    ----------
+    name : str
+        As in the paper's tables.
+    family : str
+        Flat, bottom-up, top-down, or ours.
+    fit : callable
+        From rows to a hierarchy.
+    grid : tuple of mappings
+        Settings to choose from with the labels, the paper's way. Without labels settings are
+        empty: whatever the method does by default.
+    is_random : bool
+        Whether the result depends on the seed.
+    branches : bool
+        Whether it makes trees of any number of children per split.
+    cost : float
+        Rough seconds for 30,000 rows and 50 clusters: for the time left, and who goes first.
+    """
+
+    name: str
+    family: Family
+    fit: Fit
+    grid: tuple[Settings, ...] = ({},)
+    is_random: bool = True
+    branches: bool = True
+    cost: float = 1.0
+
+
+def _from_sklearn(name: str) -> Fit:
+    def fit(
+        X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
+    ) -> Hierarchy:
+        from sklearn import cluster
+
+        model = getattr(cluster, name)(n_clusters, random_state=seed, **settings)
+        return Hierarchy.from_sklearn(model.fit(X))
+
+    return fit
+
+
+def _flat(make: Callable[..., Any]) -> Fit:
+    """Return a method that makes all clusters in one split."""
+
+    def fit(
+        X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
+    ) -> Hierarchy:
+        tree: Hierarchy = make(n_clusters, random_state=seed, **settings).fit(X).hierarchy_
+        return tree
+
+    return fit
+
+
+def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
+    return HierarchicalSpectral(n_clusters, branching=n_clusters, **settings)
+
+
+def _bottom_up(name: str, how: Literal["single", "average", "complete", "ward"]) -> Method:
+    def fit(
+        X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
+    ) -> Hierarchy:
+        from scipy.cluster.hierarchy import linkage
+
+        return Hierarchy.from_linkage(linkage(X, how), n_clusters)
+
+    return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
+
+
+def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
+    def fit(
+        X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
+    ) -> Hierarchy:
+        model = make(
+            n_clusters, branching=branching, random_state=seed, **{**fixed, **settings}
+        )
+        tree: Hierarchy = model.fit(X).hierarchy_
+        return tree
+
+    return fit
+
+
+def _grid(**choices: tuple[float, ...]) -> tuple[Settings, ...]:
+    values = product(*choices.values())
+    return tuple({**PAPER, **dict(zip(choices, chosen, strict=True))} for chosen in values)
+
+
+_TEN: tuple[Settings, ...] = ({"n_init": 10},)
+_ALPHA, _BETA = _grid(alpha=GRID), _grid(beta=GRID)
+_FLAT = tuple({key: value for key, value in one.items() if key != "center"} for one in _ALPHA)
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("KM", "flat", _from_sklearn("KMeans"), _TEN, branches=False, cost=15.0),
+        Method("SC", "flat", _flat(_spectral), branches=False, cost=40.0),
+        Method("MMC", "flat", _flat(MMC), _FLAT, branches=False, cost=6.0),
+        _bottom_up("SL", "single"),
+        _bottom_up("AL", "average"),
+        _bottom_up("CL", "complete"),
+        _bottom_up("Ward", "ward"),
+        Method("BKM", "top-down", _from_sklearn("BisectingKMeans"), branches=False, cost=0.2),
+        Method("HKM", "top-down", _top_down(HierarchicalKMeans, criterion="compact"), _TEN),
+        Method(
+            "HSC", "top-down", _top_down(HierarchicalSpectral, criterion="compact"), cost=20
+        ),
+        Method("HKM-D", "top-down", _top_down(HierarchicalKMeans), _TEN, cost=3.0),
+        Method("HSC-D", "top-down", _top_down(HierarchicalSpectral), cost=30.0),
+        Method("HMMC", "ours", _top_down(HMMC), _grid(alpha=GRID, beta=GRID), cost=0.3),
+        Method("HMMC-G", "ours", _top_down(HMMC, penalty="group"), _ALPHA, cost=0.3),
+        Method("HMMC-E", "ours", _top_down(HMMC, penalty="exclusive"), _BETA, cost=0.3),
+        Method("HMMC-1", "ours", _top_down(HMMC, penalty="l1"), _ALPHA, cost=0.3),
+        Method("HMMC-2", "ours", _top_down(HMMC, penalty="l2"), _ALPHA, cost=0.3),
+    )
+}
+"""Every row of the paper's Table 1, with Ward and scikit-learn's bisecting k-means added."""
