@@ -8,9 +8,16 @@ from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from taxarbor import HierarchicalSpectral, make_planted_tree
 from taxarbor._types import Status
 from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
-from taxarbor.split._spectral import LEAST_WEIGHT, MAX_DENSE, divide_graph, neighbor_graph
+from taxarbor.split._spectral import (
+    LEAST_WEIGHT,
+    MAX_DENSE,
+    divide_graph,
+    group_pieces,
+    neighbor_graph,
+)
 
 KINDS = ("dense", "sparse")
 DTYPES = ("float32", "float64")
@@ -173,15 +180,31 @@ def test_more_neighbors_than_rows(draw, rows_of, task_of, kind, n_rows):
 # ---- pieces ----
 
 
-@pytest.mark.parametrize("n_parts", [2, 3, 4])
-def test_pieces_are_parts(n_parts):
-    """The largest ones; what is left is one part together."""
+def test_pieces_are_parts():
+    """The largest comes first."""
     graph, piece = random_graph(20, 50, 10, 35)
-    found = divide_graph(graph, n_parts, 1, np.random.default_rng(0))
-    rank = np.array([2, 0, 3, 1])[piece]
-    np.testing.assert_array_equal(found.labels, np.minimum(rank, n_parts - 1))
+    found = divide_graph(graph, 4, 1, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.labels, np.array([2, 0, 3, 1])[piece])
     assert found.objective == 0.0
     assert found.info.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 4])
+def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, kind, n_parts):
+    piece = np.random.default_rng(0).permutation(np.repeat(np.arange(5, dtype=np.int32), 9))
+    places = np.array([0.0, 10.0, 100.0, 120.0, 400.0])
+    found = group_pieces(rows_of(np.c_[places[piece], np.ones(45)], kind), piece, n_parts)
+    together = {2: [0, 0, 0, 0, 1], 3: [0, 0, 1, 1, 2], 4: [0, 0, 1, 2, 3]}[n_parts]
+    assert same_partition(found.labels, np.array(together)[piece])
+    assert found.objective == 0.0
+
+
+def test_a_tree_of_pieces_is_not_a_chain():
+    planted = make_planted_tree(600)
+    tree = HierarchicalSpectral(8, random_state=0).fit(planted.X).hierarchy_
+    assert same_partition(tree.labels, planted.labels)
+    assert tree.height == 3
+    np.testing.assert_array_equal(tree.predict(planted.X), tree.labels)
 
 
 @pytest.mark.parametrize("sizes", [(40,), (12, 40), (40, 12, 9)])

@@ -4,6 +4,7 @@ A worker is a fresh process with one thread, so that times compare. The parent h
 job at a time; a worker that takes too long, or dies, is replaced.
 """
 
+import ctypes
 import multiprocessing
 import signal
 import sys
@@ -25,6 +26,8 @@ TIMED_OUT = "timed out"
 DIED = "failed: the process died"
 PATIENCE = 20.0
 """Seconds that a worker has beyond the limit, to start, load data and measure."""
+
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 Work = Callable[[Job, Path | None], Outcome]
 
@@ -146,8 +149,18 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
+def _end_with_parent() -> None:
+    """Have the kernel, where it can, end this process with its parent, however that ends.
+
+    Elsewhere a worker whose parent was killed notices when its fit is done.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
 def _serve(pipe: Connection, folder: Path | None, work: Work) -> None:
     """Do jobs until the parent hangs up."""
+    _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear
     with threadpool_limits(1):
         while True:

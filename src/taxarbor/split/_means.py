@@ -16,6 +16,10 @@ CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
 the one whose children would have the least average distance from theirs."""
 
 
+BLOCK = 64
+"""Children whose means are taken at once."""
+
+
 class Division(NamedTuple):
     """Labels of a node's rows, and how they were found."""
 
@@ -26,10 +30,12 @@ class Division(NamedTuple):
 
 def child_means(rows: Rows, labels: Labels, n_children: int) -> Array:
     """Return the mean of each child's rows, seen from the rows' centre."""
-    members = np.zeros((rows.n_rows, n_children), dtype=rows.dtype)
-    members[np.arange(rows.n_rows), labels] = 1.0
+    sums = []
+    for first in range(0, n_children, BLOCK):  # some at a time: there may be many
+        some = np.arange(first, min(first + BLOCK, n_children))
+        sums.append(rows.adjoint((labels[:, None] == some).astype(rows.dtype)))
     counts = np.bincount(labels, minlength=n_children)
-    means: Array = rows.adjoint(members) / counts[:, None]
+    means: Array = np.concatenate(sums) / counts[:, None]
     return means
 
 

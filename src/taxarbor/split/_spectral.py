@@ -15,6 +15,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from threadpoolctl import threadpool_limits
 
 from taxarbor._types import Array, SolveInfo, Status
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.optim import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split._base import Refusal, Split, SplitTask, refuse_few
@@ -22,7 +23,7 @@ from taxarbor.split._kmeans import cluster_rows, refuse_empty
 from taxarbor.split._means import Criterion, Division, child_means, conclude, nearest_rule
 from taxarbor.split._starts import far_rows
 
-EIGEN_TOLERANCE = 1e-4
+EIGEN_TOLERANCE = 1e-6
 LEAST_WEIGHT = 1e-12
 """Keeps the edges of far rows, whose similarity would vanish, in the graph."""
 MAX_DENSE = 200
@@ -56,8 +57,12 @@ class SpectralSplitter:
         if few is not None:
             return few
         graph = neighbor_graph(rows, min(self.n_neighbors, rows.n_rows - 1))
+        n_pieces, piece = connected_components(graph, directed=False)
         try:
-            found = divide_graph(graph, K, self.n_init, rng)
+            if n_pieces > K:
+                found = group_pieces(rows, piece.astype(np.int32), K)
+            else:
+                found = divide_graph(graph, K, self.n_init, rng)
         except ArpackError as error:
             return Refusal(f"the eigenvectors of its graph were not found: {error}")
         if not np.bincount(found.labels, minlength=K).all():
@@ -81,25 +86,39 @@ def neighbor_graph(rows: Rows, n_neighbors: int) -> csr_array:
 def divide_graph(
     graph: csr_array, n_parts: int, n_init: int, rng: np.random.Generator
 ) -> Division:
-    """Cut a graph into parts with few and weak edges between them.
+    """Cut a graph of at most ``n_parts`` pieces so that edges between parts are few and weak.
 
-    Where the graph falls apart by itself, nothing needs to be cut: the largest pieces are
-    parts, and the smaller ones are one part together. If there are too few pieces, the
-    largest one is cut.
+    As many pieces as parts are the parts. If there are too few, the largest one is cut.
     """
     n_pieces, piece = connected_components(graph, directed=False)
     by_size = np.argsort(-np.bincount(piece), kind="stable")
     rank = np.empty(n_pieces, dtype=np.intp)
     rank[by_size] = np.arange(n_pieces)
-    if n_pieces >= n_parts:
-        labels = np.minimum(rank[piece], n_parts - 1).astype(np.int32)
-        return Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, float(len(labels)), (0.0,)))
+    if n_pieces == n_parts:
+        return _uncut(rank[piece].astype(np.int32))
     largest = np.flatnonzero(rank[piece] == 0)
     n_cut = n_parts - n_pieces + 1
     found = _cut(csr_array(graph[largest][:, largest]), n_cut, n_init, rng)
     labels = (rank[piece] + n_cut - 1).astype(np.int32)
     labels[largest] = found.labels
     return Division(labels, found.objective, found.info)
+
+
+def group_pieces(rows: Rows, piece: Labels, n_parts: int) -> Division:
+    """Divide the rows of a graph that falls into more pieces than parts, cutting none.
+
+    The graph says nothing of how pieces go together; where they are does. Means of pieces
+    are joined, the nearest on average first.
+    """
+    from scipy.cluster.hierarchy import linkage  # loads long, and is seldom needed
+
+    means = child_means(rows, piece, int(piece.max()) + 1)
+    part = Hierarchy.from_linkage(linkage(means, "average"), n_parts).labels
+    return _uncut(_renumber(part[piece].astype(np.int32), n_parts))
+
+
+def _uncut(labels: Labels) -> Division:
+    return Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, float(len(labels)), (0.0,)))
 
 
 def _cut(graph: csr_array, n_parts: int, n_init: int, rng: np.random.Generator) -> Division:
