@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from numpy.lib import format as npy
@@ -15,6 +15,9 @@ from taxarbor._errors import FileFormatError
 from taxarbor._types import Array
 from taxarbor.data import load_animals
 from taxarbor.metrics import ClassTree
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Scaling = Literal["none", "unit", "standard"]
 SCALINGS: tuple[Scaling, ...] = ("none", "unit", "standard")
@@ -91,7 +94,7 @@ def list_datasets(folder: Path | None) -> list[str]:
     Raises
     ------
     ValueError
-        If there is no such folder, nothing in it, or a damaged npz file.
+        If there is no such folder, nothing in it, or a file that cannot be read.
     """
     if folder is None:
         return [BUNDLED]
@@ -133,7 +136,8 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
 
 def _names_in(path: Path) -> Iterator[str]:
     if path.suffix == ".csv":
-        yield path.stem
+        if _class_columns(_read_csv(path, nrows=0)):
+            yield path.stem
     elif path.suffix == ".npz":
         shapes = _shapes_in(path)
         if {"X", "y"} <= set(shapes):
@@ -196,13 +200,8 @@ def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> NDArray[
 
 
 def _from_csv(path: Path, name: str) -> Dataset:
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(path)
-    except ValueError as error:
-        raise FileFormatError(f"{path.name} cannot be read: {error}") from error
-    found = [column for column in CLASS_COLUMNS if column in frame.columns]
+    frame = _read_csv(path)
+    found = _class_columns(frame)
     if not found:
         raise FileFormatError(f"{path.name} has no column called {' or '.join(CLASS_COLUMNS)}")
     numbers = frame.drop(columns=found).select_dtypes("number")
@@ -210,6 +209,19 @@ def _from_csv(path: Path, name: str) -> Dataset:
         X = np.ascontiguousarray(numbers.to_numpy(dtype=np.float32))
     labels = frame[found[0]].astype(str).to_numpy(dtype=str)
     return Dataset(name, X, labels, None, tuple(map(str, numbers.columns)))
+
+
+def _read_csv(path: Path, nrows: int | None = None) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, nrows=nrows)
+    except ValueError as error:
+        raise FileFormatError(f"{path.name} cannot be read: {error}") from error
+
+
+def _class_columns(frame: "pd.DataFrame") -> list[str]:
+    return [column for column in CLASS_COLUMNS if column in frame.columns]
 
 
 def _check_rows(found: Dataset) -> None:

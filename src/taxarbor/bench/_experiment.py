@@ -103,7 +103,7 @@ def _cost(job: Job, setup: Setup) -> float:
     """Return rough seconds, of which only the ratios matter."""
     n_rows = len(open_dataset(job.dataset, job.scaling, job.max_rows, setup.folder).X)
     method = METHODS[job.method]
-    power = 2.0 if method.cost >= 20.0 else 1.0  # what looks at all pairs of rows
+    power = 2.0 if method.is_slow else 1.0
     children = math.sqrt(job.branching - 1)
     seconds = method.cost * children * (n_rows / 3e4) ** power * job.n_clusters / 50.0
     return float(seconds) + 0.02

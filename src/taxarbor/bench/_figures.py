@@ -75,16 +75,17 @@ def draw_sparsity(shares: Mapping[str, Mapping[str, Mean]], stem: Path) -> None:
 def draw_heights(jobs: "pd.DataFrame", datasets: Sequence[str], stem: Path) -> None:
     """Draw SP of every tree of the table against that of the same tree with shuffled rows."""
     with _figure(stem, 1, len(datasets), (3.6 * len(datasets) + 0.6, 3.9)) as (figure, axes):
-        for name, ax in zip(datasets, axes[0], strict=True):
-            here = jobs[(jobs["dataset"] == name) & (jobs["branching"] == 2)]
+        for dataset, ax in zip(datasets, axes[0], strict=True):
+            here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
             here = here[here["n_clusters"] == here["n_clusters"].min()]
             for family, colour in FAMILY_COLOURS.items():
-                mine = here[[METHODS[m].family == family for m in here["method"]]]
+                members = [name for name, one in METHODS.items() if one.family == family]
+                mine = here[here["method"].isin(members)]
                 x, y = 100 * mine["chance_shortest_path"], 100 * mine["shortest_path"]
                 ax.plot(x, y, ".", color=colour, alpha=0.5, ms=5, label=family)
             ends = [100 * here["chance_shortest_path"].min(), 100 * here["shortest_path"].max()]
             ax.plot(ends, ends, color="#444444", lw=0.8, zorder=0)
-            ax.set_title(_short(name), fontsize=10, parse_math=False)
+            ax.set_title(_short(dataset), fontsize=10, parse_math=False)
             ax.set_xlabel("SP with shuffled rows, %")
         axes[0, 0].set_ylabel("SP, %")
         handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -67,6 +67,11 @@ class Method:
     branches: bool = True
     cost: float = 1.0
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether it looks at all pairs of rows."""
+        return self.cost >= 20.0
+
 
 def _from_sklearn(name: str) -> Fit:
     def fit(

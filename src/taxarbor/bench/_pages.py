@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from taxarbor.bench._checks import describe_checks
+from taxarbor.bench._claims import describe_claims
 from taxarbor.bench._experiment import Part
 from taxarbor.bench._figures import draw_heights, draw_sparsity, draw_sweep, draw_tree
 from taxarbor.bench._findings import describe_differences, describe_heights, describe_ranks
@@ -18,7 +19,17 @@ from taxarbor.bench._sparsity import describe_sparsity, zero_shares
 from taxarbor.bench._store import Store
 from taxarbor.bench._sweep import describe_sweep, sweep_panels
 from taxarbor.bench._table import describe_tables
-from taxarbor.bench._text import HEIGHTS, INTRODUCTION, RANKS, SCALED, SPARSITY, SWEEP, TREE
+from taxarbor.bench._text import (
+    CLAIMS,
+    DIFFERENCES,
+    HEIGHTS,
+    INTRODUCTION,
+    RANKS,
+    SCALED,
+    SPARSITY,
+    SWEEP,
+    TREE,
+)
 from taxarbor.bench._tree import describe_tree, grow_tree
 
 if TYPE_CHECKING:
@@ -94,7 +105,13 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
     parts = ["## Every method on every data set"]
     stand_ins = [name for name in setup.datasets() if name in STAND_INS]
     if stand_ins:
-        parts = ["## What was asked, and what came out", describe_checks(jobs, setup), *parts]
+        parts = [
+            "## What was asked, and what came out",
+            describe_checks(jobs, setup),
+            CLAIMS,
+            describe_claims(jobs, setup),
+            *parts,
+        ]
     if "shortest_path" in jobs.columns:
         shown = sweep_datasets(setup)
         draw_heights(jobs, shown, figures / "heights")
@@ -104,7 +121,7 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
         ]
     parts += [RANKS, describe_ranks(jobs, setup)]
     if stand_ins:
-        parts += ["### Far from the paper's numbers", describe_differences(jobs, setup)]
+        parts += [DIFFERENCES, describe_differences(jobs, setup)]
     return "\n\n".join([*parts, *describe_tables(jobs, setup)])
 
 

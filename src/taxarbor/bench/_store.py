@@ -75,7 +75,7 @@ class Store:
             commit(),
             machine(),
         )
-        lines = "".join(_line((*job, name, repr(value), *end)) for name, value in told)
+        lines = "".join(_line((*job, name, repr(float(value)), *end)) for name, value in told)
         with self._path.open("a", encoding="utf-8", newline="") as file:
             file.write(lines)
             file.flush()

@@ -117,7 +117,7 @@ def _bar() -> Iterator[Callable[[State], None]]:
     """Show a bar on standard error; nothing where that is no terminal."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),

@@ -1,0 +1,158 @@
+"""What the paper says of its results, claim by claim, beside what came out here."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from taxarbor.bench._markdown import table
+from taxarbor.bench._methods import METHODS
+from taxarbor.bench._plan import Setup
+from taxarbor.bench._published import STAND_INS
+from taxarbor.bench._select import Protocol
+from taxarbor.bench._sparsity import zero_shares
+from taxarbor.bench._sweep import sweep_panels
+from taxarbor.bench._table import median_seconds, score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEADY = 0.02
+"""A range of SP within which it is called stable."""
+
+
+class Claim(NamedTuple):
+    """What the paper says, what came out on each data set, and on how many it holds."""
+
+    said: str
+    found: list[str]
+    holds: list[bool]
+
+
+def describe_claims(jobs: "pd.DataFrame", setup: Setup) -> str:
+    """Return the claims that the results allow to judge, as a Markdown table."""
+    tables = {
+        name: jobs[
+            (jobs["dataset"] == name)
+            & (jobs["branching"] == 2)
+            & (jobs["n_clusters"] == setup.n_classes(name))
+        ]
+        for name in STAND_INS
+        if name in setup.datasets()
+    }
+    known = {name: here for name, here in tables.items() if (here["method"] == "HMMC").any()}
+    lines = [
+        [one.said, "; ".join(one.found), f"{sum(one.holds)} of {len(one.holds)}"]
+        for one in _claims(known, jobs, setup)
+        if one.found
+    ]
+    return table(["the paper says", "here", "holds on"], lines)
+
+
+def _claims(
+    tables: dict[str, "pd.DataFrame"], jobs: "pd.DataFrame", setup: Setup
+) -> Iterator[Claim]:
+    yield _lead(tables, "best", "shortest_path", "HMMC has the highest SP, of all but variants")
+    yield _lead(
+        tables,
+        "best",
+        "adjusted_shortest_path",
+        "(the same, corrected for chance: it captures the classes' tree best)",
+    )
+    yield _lead(
+        tables,
+        "default",
+        "adjusted_shortest_path",
+        "(the same, corrected for chance and without labels to choose alpha and beta)",
+    )
+    yield _bottom_up(tables)
+    yield _sparser(tables, jobs, setup)
+    yield _slower(tables)
+    yield _stable(jobs, setup)
+
+
+def _lead(
+    tables: dict[str, "pd.DataFrame"], protocol: Protocol, measure: str, said: str
+) -> Claim:
+    claim = Claim(said, [], [])
+    for name, here in tables.items():
+        means = {
+            method: score(here, method, protocol, measure).mean
+            for method, one in METHODS.items()
+            if one.family != "ours" or method == "HMMC"
+        }
+        ours = means.pop("HMMC")
+        rivals = _known(means)
+        if not rivals or math.isnan(ours):
+            continue
+        rival = max(rivals, key=lambda method: rivals[method])
+        claim.found.append(
+            f"{STAND_INS[name]} {100 * ours:.1f}, {rival} {100 * rivals[rival]:.1f}"
+        )
+        claim.holds.append(ours > rivals[rival])
+    return claim
+
+
+def _known(means: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in means.items() if not math.isnan(value)}
+
+
+def _bottom_up(tables: dict[str, "pd.DataFrame"]) -> Claim:
+    claim = Claim("bottom-up methods do worse, here by aSP and the best of four", [], [])
+    measure = "adjusted_shortest_path"
+    for name, here in tables.items():
+        means = _known(
+            {
+                method: score(here, method, "default", measure).mean
+                for method, one in METHODS.items()
+                if one.family == "bottom-up"
+            }
+        )
+        ours = score(here, "HMMC", "best", measure).mean
+        if not means or math.isnan(ours):
+            continue
+        best = max(means, key=lambda method: means[method])
+        claim.found.append(
+            f"{STAND_INS[name]} {best} {100 * means[best]:.1f}, HMMC {100 * ours:.1f}"
+        )
+        claim.holds.append(means[best] < ours)
+    return claim
+
+
+def _sparser(tables: dict[str, "pd.DataFrame"], jobs: "pd.DataFrame", setup: Setup) -> Claim:
+    claim = Claim("HMMC is sparser than HMMC-G and HMMC-E", [], [])
+    for name, shares in zero_shares(jobs, setup).items():
+        if name not in tables:
+            continue
+        ours, *others = (shares[one].mean for one in ("HMMC", "HMMC-G", "HMMC-E"))
+        if math.isnan(sum([ours, *others])):
+            continue
+        told = ", ".join(f"{100 * share:.1f}" for share in (ours, *others))
+        claim.found.append(f"{STAND_INS[name]} {told} % zeros")
+        claim.holds.append(ours > max(others))
+    return claim
+
+
+def _slower(tables: dict[str, "pd.DataFrame"]) -> Claim:
+    claim = Claim("HMMC takes longer than k-means", [], [])
+    for name, here in tables.items():
+        ours = median_seconds(here, "HMMC", "best")
+        theirs = median_seconds(here, "KM", "default")
+        if math.isnan(ours + theirs):
+            continue
+        claim.found.append(f"{STAND_INS[name]} {ours:.2f} s, one start of KM {theirs:.2f} s")
+        claim.holds.append(ours > theirs)
+    return claim
+
+
+def _stable(jobs: "pd.DataFrame", setup: Setup) -> Claim:
+    claim = Claim(f"SP is stable for any F and K (within {100 * STEADY:.0f} points)", [], [])
+    ranges: dict[str, list[float]] = {}
+    for panel in sweep_panels(jobs, setup, "shortest_path"):
+        means = [one.mean for one in panel.lines.get("HMMC", []) if not math.isnan(one.mean)]
+        ranges.setdefault(panel.dataset, []).extend(means)
+    for name, means in ranges.items():
+        if name in STAND_INS and len(set(means)) > 1:
+            low, high = min(means), max(means)
+            claim.found.append(f"{STAND_INS[name]} {100 * low:.1f} to {100 * high:.1f}")
+            claim.holds.append(high - low <= STEADY)
+    return claim
