@@ -1,5 +1,6 @@
 """Rows with known classes, and a tree of the classes: what methods are compared on."""
 
+import hashlib
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -58,6 +59,15 @@ class Dataset:
     def n_classes(self) -> int:
         """Number of classes that rows have."""
         return len(np.unique(self.y))
+
+    def digest(self) -> str:
+        """Return a short digest of all that is in it."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
+        digest.update("\0".join(self.y.tolist()).encode())
+        if self.truth is not None:
+            digest.update(self.truth.parents.tobytes())
+            digest.update("\0".join(self.truth.node_names).encode())
+        return digest.hexdigest()[:12]
 
     def thinned(self, max_rows: int) -> "Dataset":
         """Return at most so many of the rows, evenly spaced; all of them for 0."""

@@ -1,5 +1,6 @@
 """Running the experiment: what is missing is run, what is there is shown."""
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,19 +10,27 @@ from typing import Literal, final
 
 from taxarbor.bench._jobs import Job
 from taxarbor.bench._methods import METHODS
-from taxarbor.bench._plan import Setup, plan_sparsity, plan_sweep, plan_table, plan_tree
+from taxarbor.bench._plan import (
+    Setup,
+    plan_scalings,
+    plan_sparsity,
+    plan_sweep,
+    plan_table,
+    plan_tree,
+)
 from taxarbor.bench._pool import Pool
 from taxarbor.bench._store import Store
 from taxarbor.bench._work import open_dataset, run_job
 
-Part = Literal["table", "sweep", "sparsity", "tree"]
+Part = Literal["table", "scalings", "sweep", "sparsity", "tree"]
 PARTS: dict[Part, Callable[[Setup], Iterator[Job]]] = {
     "table": plan_table,
+    "scalings": plan_scalings,
     "sweep": plan_sweep,
     "sparsity": plan_sparsity,
     "tree": plan_tree,
 }
-RESULTS = "results.csv"
+RESULTS, CONTENTS = "results.csv", "data.json"
 
 
 @final
@@ -64,7 +73,7 @@ def run_experiment(
 
     Parameters
     ----------
-    parts : tuple of {"table", "sweep", "sparsity", "tree"}
+    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree"}
         What is wanted.
     setup : Setup
         On what.
@@ -80,9 +89,18 @@ def run_experiment(
     Returns
     -------
     Store
+
+    Raises
+    ------
+    ValueError
+        If the folder has results of other data of the same name.
     """
     wanted = dict.fromkeys(job for part in parts for job in PARTS[part](setup))
+    contents = _compare_contents(setup, out)
     store = Store(out / RESULTS)
+    (out / CONTENTS).write_text(
+        json.dumps(contents, indent=1, sort_keys=True), encoding="utf-8"
+    )
     known = store.known()
     costs = {job: _cost(job, setup) for job in wanted if job not in known}
     # The longest first: no worker is left with one when all others are done.
@@ -97,6 +115,20 @@ def run_experiment(
             done += costs[job]
             observer(Progress(n_done, len(missing), done / total, job, outcome.status))
     return store
+
+
+def _compare_contents(setup: Setup, out: Path) -> dict[str, str]:
+    """Return digests of all data that the folder has results of, with this setup's."""
+    path = out / CONTENTS
+    known: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    for name in setup.datasets():
+        digest = open_dataset(name, "none", 0, setup.folder).digest()
+        if known.setdefault(name, digest) != digest:
+            raise ValueError(
+                f"{str(out)!r} has results of other data called {name!r}; choose another "
+                "folder for the results, or remove that one"
+            )
+    return known
 
 
 def _cost(job: Job, setup: Setup) -> float:

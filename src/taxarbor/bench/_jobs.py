@@ -14,6 +14,8 @@ import taxarbor
 from taxarbor.bench._datasets import Scaling
 
 DONE = "done"
+MATTERS = {("bench", name) for name in ("_datasets.py", "_methods.py", "_work.py")}
+"""Of what runs the experiment, what its results depend on."""
 CLOSING = "zero_weights"
 """A measure of every job that is done, written last: where it is, all others are."""
 
@@ -64,14 +66,15 @@ def write_settings(settings: Mapping[str, Any]) -> str:
 def code_digest() -> str:
     """Return a short digest of the code that results depend on.
 
-    All of the package but what only runs and shows the experiment: results stay valid when
-    a caption changes, and go stale when a solver does.
+    All of the package but what only plans and shows the experiment: results stay valid when
+    a caption changes, and go stale when a solver or a method's settings do.
     """
     root = Path(taxarbor.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
-        if path.suffix in {".py", ".cpp", ".hpp"} and parts[0] not in {"bench", "cli", "plot"}:
+        shows = parts[0] in {"bench", "cli", "plot"} and parts not in MATTERS
+        if path.suffix in {".py", ".cpp", ".hpp"} and not shows:
             digest.update("/".join(parts).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

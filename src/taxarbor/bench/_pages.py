@@ -14,6 +14,7 @@ from taxarbor.bench._jobs import DONE, Job, code_digest, commit, machine
 from taxarbor.bench._markdown import plain
 from taxarbor.bench._plan import Setup, sweep_datasets
 from taxarbor.bench._published import STAND_INS
+from taxarbor.bench._scalings import describe_scalings
 from taxarbor.bench._select import spread_out
 from taxarbor.bench._sparsity import describe_sparsity, zero_shares
 from taxarbor.bench._store import Store
@@ -26,6 +27,7 @@ from taxarbor.bench._text import (
     INTRODUCTION,
     RANKS,
     SCALED,
+    SCALINGS,
     SPARSITY,
     SWEEP,
     TREE,
@@ -44,7 +46,7 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
 
     Parameters
     ----------
-    parts : tuple of {"table", "sweep", "sparsity", "tree"}
+    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree"}
         What to show.
     store : Store
         The results.
@@ -64,6 +66,7 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
     sections = [_introduce(found, setup)]
     writers: dict[Part, Callable[[], str]] = {
         "table": lambda: _table_section(jobs, setup, figures),
+        "scalings": lambda: "\n\n".join([SCALINGS, describe_scalings(found, setup)]),
         "sweep": lambda: _sweep_section(jobs, setup, figures),
         "sparsity": lambda: _sparsity_section(jobs, setup, figures),
         "tree": lambda: _tree_section(jobs, setup, figures),

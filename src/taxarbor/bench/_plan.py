@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import final
 
-from taxarbor.bench._datasets import Scaling, list_datasets
+from taxarbor.bench._datasets import SCALINGS, Scaling, list_datasets
 from taxarbor.bench._jobs import Job, write_settings
 from taxarbor.bench._methods import GRID, METHODS, STRENGTHS, Method, Settings
 from taxarbor.bench._published import STAND_INS
@@ -20,6 +20,8 @@ BRANCHINGS = (2, 3, 4, 5)
 SWEPT = ("KM", "SC", "MMC", "HKM", "HSC", "HKM-D", "HSC-D", "HMMC")
 SWEEP_SEEDS = 2
 SPARSE = ("HMMC", "HMMC-G", "HMMC-E", "HMMC-1")
+SCALED = ("HKM-D", "HMMC")
+"""What is run on rows scaled in every way."""
 QUICK_ROWS = 1000
 
 
@@ -88,6 +90,23 @@ def plan_table(setup: Setup) -> Iterator[Job]:
                     n_clusters=n_clusters,
                     n_seeds=setup.n_seeds,
                 )
+
+
+def plan_scalings(setup: Setup) -> Iterator[Job]:
+    """Yield HMMC and its nearest rival on rows that are scaled in the other ways."""
+    for scaling in SCALINGS:
+        if scaling != setup.scaling:
+            other = replace(setup, scaling=scaling)
+            for dataset, name in product(sweep_datasets(setup), SCALED):
+                for settings in setup.grid(METHODS[name]):
+                    yield from _seeded(
+                        other,
+                        dataset,
+                        METHODS[name],
+                        settings,
+                        n_clusters=setup.n_classes(dataset),
+                        n_seeds=setup.n_seeds,
+                    )
 
 
 def plan_sweep(setup: Setup) -> Iterator[Job]:

@@ -49,8 +49,9 @@ shape of the tree, much more than by how far above the diagonal.
 
 ![SP of every tree, against the same tree with shuffled rows]({picture})
 
-Correlations over the trees of all methods and settings, and the mean SP of HMMC and its
-variants by the height of the tree:"""
+Correlations over the trees of all methods and settings; the mean SP of HMMC and its variants
+by the height of the tree; and, of HMMC's trees with the best SP, the aSP, with the one that
+trees of that shape would need to have the paper's SP:"""
 
 CLAIMS = """\
 ### What the paper says of its results
@@ -71,6 +72,13 @@ RANKS = """\
 
 HMMC, its place among all methods but its own variants, and the best of the others (or, where
 HMMC is first, the second):"""
+
+SCALINGS = """\
+## Rows scaled
+
+HMMC by the paper's protocol, beside the paper's numbers and HKM-D, on rows as they are (none),
+of unit length (unit), and with columns of mean 0 and variance 1 (standard). The raw strengths
+of the paper act on the scale of the rows, and so does the shape of the tree that comes out."""
 
 SWEEP = """\
 ## More clusters, more children per split

@@ -52,7 +52,7 @@ def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
     }
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def open_dataset(name: str, scaling: Scaling, max_rows: int, folder: Path | None) -> Dataset:
     """Return a data set, thinned out and scaled; the last few stay open."""
     return load_dataset(name, folder).thinned(max_rows).scaled(scaling)

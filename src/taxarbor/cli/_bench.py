@@ -90,6 +90,11 @@ _add(
     "Table 1: every method on every data set.\n\nExample: taxarbor bench table --quick",
 )
 _add(
+    "scalings",
+    ("scalings",),
+    "HMMC and HKM-D on rows scaled in other ways.\n\nExample: taxarbor bench scalings --quick",
+)
+_add(
     "sweep",
     ("sweep",),
     "Figure 2: more clusters, more children.\n\nExample: taxarbor bench sweep --quick",
