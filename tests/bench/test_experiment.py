@@ -9,6 +9,7 @@ import pytest
 from taxarbor._errors import FileFormatError
 from taxarbor.bench import METHODS, PARTS, Setup, Store, run_experiment, write_pages
 from taxarbor.bench._jobs import Job
+from taxarbor.bench._work import open_dataset
 
 pytestmark = pytest.mark.usefixtures("small_registry")
 ALL = tuple(PARTS)
@@ -130,3 +131,18 @@ def test_a_foreign_results_file_is_refused(tmp_path, animals):
     with pytest.raises(FileFormatError, match="not a results file"):
         run_experiment(("tree",), animals, tmp_path)
     assert json.loads((tmp_path / "results.csv").read_text(encoding="utf-8")) == {"mine": 1}
+
+
+def test_results_of_other_data_are_not_mixed(tmp_path, made):
+    folder, out = tmp_path / "data", tmp_path / "out"
+    folder.mkdir()
+    made.data(folder, "some")
+    setup = Setup(folder, n_seeds=1, strengths=(1.0,))
+    run_experiment(("sparsity",), setup, out)
+    before = (out / "results.csv").read_bytes()
+    X, _ = made.blobs()
+    made.data(folder, "some", X=X + 1.0)
+    open_dataset.cache_clear()
+    with pytest.raises(ValueError, match="other data called 'some'"):
+        run_experiment(("sparsity",), setup, out)
+    assert (out / "results.csv").read_bytes() == before

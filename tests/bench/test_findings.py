@@ -127,3 +127,15 @@ def test_other_shapes_do_not_matter(setup, made, markdown):
     for describe in (describe_heights, describe_ranks, describe_differences):
         ((_, _, *lines),) = markdown.check(describe(wide, setup))
         assert not lines
+
+
+def test_what_the_papers_sp_takes_at_the_shape_of_our_trees(tmp_path, made, markdown):
+    made.data(tmp_path, "awa_attr")
+    setup = Setup(tmp_path, n_seeds=1, strengths=(1.0,))
+    outcome = made.outcome(
+        shortest_path=0.93, chance_shortest_path=0.92, adjusted_shortest_path=0.125
+    )
+    store = made.fill(tmp_path, plan_table(setup), lambda _: outcome)
+    ((_, _, line),) = markdown.check(describe_heights(spread_out(store.read(), setup), setup))
+    # The paper has 94.40: 1 - 0.056 / 0.08.
+    assert line[-1] == "12.5, 30.0"

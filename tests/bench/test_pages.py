@@ -82,7 +82,7 @@ def test_a_page_with_one_part_needs_its_own_jobs_alone(tmp_path, animals, made, 
     written = write_pages((part,), store, animals, tmp_path / f"{part}.md")
     text = written[0].read_text(encoding="utf-8")
     markdown.check(text)
-    assert len(pictures(text)) == {"sweep": 2}.get(part, 1)
+    assert len(pictures(text)) == {"sweep": 2, "scalings": 0}.get(part, 1)
     assert len(re.findall("^## ", text, flags=re.MULTILINE)) == 1
 
 
@@ -140,7 +140,7 @@ def test_hostile_names_do_not_break_the_page(tmp_path, made, markdown):
     text = write_pages(ALL, store, setup, tmp_path / "results.md")[0].read_text("utf-8")
     markdown.check(text)
     assert "<" not in text
-    assert len(re.findall(r"^## ", text, flags=re.MULTILINE)) == 4
+    assert len(re.findall(r"^## ", text, flags=re.MULTILINE)) == 5
     assert len(pictures(text)) == 4
     assert not re.search(r"(?<!\\)\]\((?!results/)", text)  # no link but to figures
     assert r"a\|b&lt;img src=x>$\\frac$ \`x\` \[y\](z)" in text

@@ -55,7 +55,7 @@ def draw_sweep(panels: Sequence[Panel], measure: str, stem: Path) -> None:
 
 def draw_sparsity(shares: Mapping[str, Mapping[str, Mean]], stem: Path) -> None:
     """Draw a bar per variant, grouped by data set."""
-    with _figure(stem, 1, 1, (2.0 * len(shares) + 1.6, 3.4)) as (_, axes):
+    with _figure(stem, 1, 1, (2.0 * len(shares) + 1.6, 3.4)) as (figure, axes):
         ax = axes[0, 0]
         variants = list(next(iter(shares.values())))
         width = 0.8 / len(variants)
@@ -69,7 +69,7 @@ def draw_sparsity(shares: Mapping[str, Mapping[str, Mean]], stem: Path) -> None:
         ax.set_xticks(np.arange(len(shares)), names, parse_math=False)
         ax.set_ylabel("zero weights, %")
         ax.set_ylim(0, 100)
-        ax.legend(frameon=False, ncols=len(variants), loc="upper center", fontsize=8)
+        figure.legend(loc="outside lower center", ncols=len(variants), frameon=False)
 
 
 def draw_heights(jobs: "pd.DataFrame", datasets: Sequence[str], stem: Path) -> None:

@@ -21,6 +21,7 @@ from taxarbor.bench._store import Store
 from taxarbor.bench._sweep import describe_sweep, sweep_panels
 from taxarbor.bench._table import describe_tables
 from taxarbor.bench._text import (
+    CHECKS,
     CLAIMS,
     DIFFERENCES,
     HEIGHTS,
@@ -109,7 +110,7 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
     stand_ins = [name for name in setup.datasets() if name in STAND_INS]
     if stand_ins:
         parts = [
-            "## What was asked, and what came out",
+            CHECKS,
             describe_checks(jobs, setup),
             CLAIMS,
             describe_claims(jobs, setup),

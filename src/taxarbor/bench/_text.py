@@ -53,6 +53,12 @@ Correlations over the trees of all methods and settings; the mean SP of HMMC and
 by the height of the tree; and, of HMMC's trees with the best SP, the aSP, with the one that
 trees of that shape would need to have the paper's SP:"""
 
+CHECKS = """\
+## What was asked, and what came out
+
+The rows of this table are of data scaled as said above; *Rows scaled*, below, has the first
+three on rows scaled in other ways."""
+
 CLAIMS = """\
 ### What the paper says of its results
 
@@ -78,7 +84,8 @@ SCALINGS = """\
 
 HMMC by the paper's protocol, beside the paper's numbers and HKM-D, on rows as they are (none),
 of unit length (unit), and with columns of mean 0 and variance 1 (standard). The raw strengths
-of the paper act on the scale of the rows, and so does the shape of the tree that comes out."""
+of the paper act on the scale of the rows, and so the shape of the tree depends on it. Bold:
+at least the paper's."""
 
 SWEEP = """\
 ## More clusters, more children per split
