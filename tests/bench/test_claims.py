@@ -1,7 +1,7 @@
 import pytest
 
 from taxarbor.bench import Setup
-from taxarbor.bench._claims import describe_claims
+from taxarbor.bench._claims import describe_claims, summarise_claims
 from taxarbor.bench._plan import plan_sweep, plan_table
 from taxarbor.bench._select import spread_out
 
@@ -32,11 +32,11 @@ def test_all_hold_or_none_does(setup, made, markdown, value, step, seconds, told
     def make(job):
         if job.method != "HMMC":
             return made.outcome(1.0)
-        sp = value + step * (job.branching - 2)
+        sp = value + step * (job.branching - 2 + job.n_clusters // 8)
         return made.outcome(seconds, shortest_path=sp, zero_weights=value, **{ASP: value})
 
     found = claims(setup, made, markdown, make)
-    assert len(found) == 7
+    assert len(found) == 8
     assert {holds for _, holds in found.values()} == {told}
 
 
@@ -53,12 +53,31 @@ def test_what_came_out_is_named(setup, made, markdown):
     assert holds == "2 of 2"
     here, holds = next(told for said, told in found.items() if said.startswith("bottom-up"))
     assert here.startswith("AWA-ATTR Ward 60.0, HMMC 65.0")
-    here, holds = found["HMMC is sparser than HMMC-G and HMMC-E"]
+    here, holds = found["with alpha = beta = 1, HMMC is sparser than HMMC-G and HMMC-E"]
     assert here.startswith("AWA-ATTR 50.0, 25.0, 75.0 % zeros")
     assert holds == "0 of 2"
-    here, holds = next(told for said, told in found.items() if said.startswith("SP is stable"))
-    assert here.startswith("AWA-ATTR 75.0 to 93.8")
-    assert holds == "0 of 2"
+    by_clusters, by_children = (
+        found[said] for said in found if said.startswith("SP is stable")
+    )
+    assert by_clusters == ("AWA-ATTR 75.0 to 75.0; AWA-PCA 75.0 to 75.0", "2 of 2")
+    assert by_children[0].startswith("AWA-ATTR 75.0 to 93.8")
+    assert by_children[1] == "0 of 2"
+
+
+def test_in_short(setup, made):
+    def make(job):
+        ours = job.method == "HMMC"
+        chosen = 0.9 if job.settings != "{}" else 0.1
+        return made.outcome(shortest_path=0.9 * ours, **{ASP: chosen if ours else 0.5})
+
+    jobs = spread_out(made.fill(setup.folder, plan_table(setup), make).read(), setup)
+    told = summarise_claims(jobs, setup).splitlines()
+    assert told[0] == "## In short"
+    assert [line.rpartition("leads on ")[2] for line in told[2:]] == [
+        "2 of 2 data sets.",
+        "2 of 2 data sets.",
+        "0 of 2 data sets.",
+    ]
 
 
 def test_what_is_missing_is_not_judged(setup, made, markdown):

@@ -268,3 +268,12 @@ def test_tree_files_are_tried_in_order(tmp_path, made):
     (tmp_path / "some.hierarchy.json").rename(tmp_path / "other.hierarchy.json")
     (tmp_path / "some.tree.json").write_text(json.dumps(plain), encoding="utf-8")
     assert load_dataset("some", tmp_path).truth.n_nodes == 5
+
+
+def test_a_text_among_numbers_is_named(tmp_path):
+    text = "f0,f1,name,class\n1,2,x,a\n3,red,y,b\n5,6,z,a\n"
+    (tmp_path / "some.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"'f1' is of numbers but for 'red' in line 3"):
+        load_dataset("some", tmp_path)
+    (tmp_path / "some.csv").write_text(text.replace("red", "4"), encoding="utf-8")
+    assert load_dataset("some", tmp_path).feature_names == ("f0", "f1")

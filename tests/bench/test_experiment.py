@@ -146,3 +146,9 @@ def test_results_of_other_data_are_not_mixed(tmp_path, made):
     with pytest.raises(ValueError, match="other data called 'some'"):
         run_experiment(("sparsity",), setup, out)
     assert (out / "results.csv").read_bytes() == before
+
+
+def test_a_file_is_no_folder_for_results(tmp_path, animals):
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    with pytest.raises(ValueError, match="is a file; results need a folder"):
+        run_experiment(("tree",), animals, tmp_path / "out")

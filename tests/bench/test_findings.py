@@ -66,6 +66,7 @@ def test_too_few_trees_are_not_told(setup, made, markdown):
         (0.9, "HMMC 90.0 (1 of 13); Ward 80.0"),
         (0.75, "HMMC 75.0 (2 of 13); Ward 80.0"),
         (0.1, "HMMC 10.0 (13 of 13); Ward 80.0"),
+        (0.8, "HMMC 80.0 (1 of 13); Ward 80.0"),
     ],
 )
 def test_ranks(setup, made, markdown, ours, told):

@@ -56,7 +56,8 @@ def test_a_page_with_all_parts(tmp_path, setup, made, markdown):
     headings = re.findall(r"^## (.*)", text, flags=re.MULTILINE)
     assert headings == sorted(set(headings), key=headings.index)
     assert set(headings) >= {
-        "What was asked, and what came out",
+        "In short",
+        "What we aimed for, and what came out",
         "Every method on every data set",
         "More clusters, more children per split",
         "Sparsity",

@@ -93,3 +93,10 @@ def test_wrong_input_is_refused(case, dasgupta):
         score_hierarchy(tree, y[1:], truth, dasgupta=dasgupta)
     with pytest.raises(ValueError, match=r"pass their names: class_names\[y\]"):
         score_hierarchy(tree, np.arange(14) % 6, truth, dasgupta=dasgupta)
+
+
+def test_what_is_no_hierarchy_is_refused():
+    with pytest.raises(
+        TypeError, match=r"expected a Hierarchy, got list; pass model.hierarchy_"
+    ):
+        score_hierarchy([1, 2], ["a", "b"])

@@ -116,3 +116,10 @@ def test_a_negative_depth_is_refused(known):
         lay_out(known, -1)
     with pytest.raises(TypeError):
         lay_out(known, 1.5)
+
+
+def test_what_is_no_hierarchy_is_refused():
+    with pytest.raises(
+        TypeError, match=r"expected a Hierarchy, got int; pass model.hierarchy_"
+    ):
+        lay_out(3)

@@ -214,11 +214,27 @@ def _from_csv(path: Path, name: str) -> Dataset:
     found = _class_columns(frame)
     if not found:
         raise FileFormatError(f"{path.name} has no column called {' or '.join(CLASS_COLUMNS)}")
-    numbers = frame.drop(columns=found).select_dtypes("number")
+    features = frame.drop(columns=found)
+    _refuse_spoilt(features, path)
+    numbers = features.select_dtypes("number")
     with np.errstate(over="ignore"):
         X = np.ascontiguousarray(numbers.to_numpy(dtype=np.float32))
     labels = frame[found[0]].astype(str).to_numpy(dtype=str)
     return Dataset(name, X, labels, None, tuple(map(str, numbers.columns)))
+
+
+def _refuse_spoilt(features: "pd.DataFrame", path: Path) -> None:
+    """Refuse a column of numbers with a few texts among them; one of texts is left out."""
+    import pandas as pd
+
+    for name, column in features.select_dtypes(exclude="number").items():
+        numeric = pd.to_numeric(column, errors="coerce").notna()
+        if numeric.mean() > 0.5 and column.dtype != bool:
+            line = int((~numeric).to_numpy().argmax())
+            raise FileFormatError(
+                f"{path.name}: the column {name!r} is of numbers but for {column[line]!r} in "
+                f"line {line + 2}; mend or remove it"
+            )
 
 
 def _read_csv(path: Path, nrows: int | None = None) -> "pd.DataFrame":

@@ -119,6 +119,8 @@ def run_experiment(
 
 def _compare_contents(setup: Setup, out: Path) -> dict[str, str]:
     """Return digests of all data that the folder has results of, with this setup's."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{str(out)!r} is a file; results need a folder")
     path = out / CONTENTS
     known: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for name in setup.datasets():

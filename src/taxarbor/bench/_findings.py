@@ -58,7 +58,7 @@ def _needed(here: "pd.DataFrame", dataset: str) -> str:
     error = 1.0 - summarise(trees, "chance_shortest_path").mean
     needed = 1.0 - (1.0 - printed.shortest_path / 100.0) / error
     ours = summarise(trees, "adjusted_shortest_path").mean
-    return f"{100 * ours:.1f}, {100 * needed:.1f}"
+    return f"{100 * ours:.1f}, {'any' if needed <= 0.0 else f'{100 * needed:.1f}'}"
 
 
 def describe_ranks(jobs: "pd.DataFrame", setup: Setup) -> str:
@@ -111,7 +111,7 @@ def _rank(here: "pd.DataFrame", protocol: Protocol, measure: str) -> str:
     if "HMMC" not in known:
         return ""
     order = sorted(known, key=lambda name: -known[name])
-    place = order.index("HMMC") + 1
+    place = 1 + sum(value > known["HMMC"] for value in known.values())
     rival = next((name for name in order if name != "HMMC"), None)
     told = f"HMMC {100 * known['HMMC']:.1f} ({place} of {len(order)})"
     return told if rival is None else f"{told}; {rival} {100 * known[rival]:.1f}"

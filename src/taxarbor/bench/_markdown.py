@@ -14,6 +14,12 @@ def table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(_cell(text) for text in row) + " |" for row in rows)
 
 
+def without_gaps(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table without the columns that have nothing in any line."""
+    kept = [n for n in range(len(headings)) if not n or any(x[n] != NOTHING for x in lines)]
+    return table([headings[n] for n in kept], [[line[n] for n in kept] for line in lines])
+
+
 def percent(value: Mean) -> str:
     """Return a mean as ``91.2 ± 0.3``, in percent; without a spread if there is one value."""
     if math.isnan(value.mean):

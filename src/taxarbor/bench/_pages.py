@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from taxarbor.bench._checks import describe_checks
-from taxarbor.bench._claims import describe_claims
+from taxarbor.bench._claims import describe_claims, summarise_claims
 from taxarbor.bench._experiment import Part
 from taxarbor.bench._figures import draw_heights, draw_sparsity, draw_sweep, draw_tree
 from taxarbor.bench._findings import describe_differences, describe_heights, describe_ranks
@@ -110,6 +110,7 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
     stand_ins = [name for name in setup.datasets() if name in STAND_INS]
     if stand_ins:
         parts = [
+            summarise_claims(jobs, setup),
             CHECKS,
             describe_checks(jobs, setup),
             CLAIMS,
@@ -117,7 +118,8 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
             *parts,
         ]
     if "shortest_path" in jobs.columns:
-        shown = sweep_datasets(setup)
+        scored = set(jobs.loc[jobs["shortest_path"].notna(), "dataset"])
+        shown = [name for name in sweep_datasets(setup) if name in scored]
         draw_heights(jobs, shown, figures / "heights")
         parts += [
             HEIGHTS.format(picture=_link(figures, "heights")),

@@ -169,11 +169,13 @@ def sweep_datasets(setup: Setup) -> list[str]:
 
 
 def tree_dataset(setup: Setup) -> str:
-    """Return the data set whose tree is drawn: the first with named features, if any."""
-    found = setup.datasets()
-    opened = (open_dataset(name, setup.scaling, setup.max_rows, setup.folder) for name in found)
-    named = [data.name for data in opened if data.feature_names is not None]
-    return named[0] if named else found[0]
+    """Return the data set whose tree is drawn: the first with most to show of it."""
+
+    def lacks(name: str) -> int:
+        data = open_dataset(name, setup.scaling, setup.max_rows, setup.folder)
+        return (data.truth is None) + (data.feature_names is None)
+
+    return min(setup.datasets(), key=lacks)
 
 
 def full_strength(method: Method) -> Settings:

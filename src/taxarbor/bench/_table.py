@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from taxarbor.bench._markdown import NOTHING, number, percent, plain, seconds, table
+from taxarbor.bench._markdown import NOTHING, number, percent, plain, seconds, without_gaps
 from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import Setup
 from taxarbor.bench._published import PUBLISHED, STAND_INS, Published
@@ -54,7 +54,7 @@ def papers_measures(here: "pd.DataFrame", dataset: str) -> str:
                 by_sp = choose(here, method, "best", measure)
                 cells.append(percent(summarise(by_sp, "chance_shortest_path")))
         lines.append([*cells, *_times(here, method, printed)])
-    return table([*headings, "s paper", "s best", "s default"], lines)
+    return without_gaps([*headings, "s paper", "s best", "s default"], lines)
 
 
 def corrected_measures(here: "pd.DataFrame") -> str:
@@ -71,7 +71,7 @@ def corrected_measures(here: "pd.DataFrame") -> str:
         default = choose(here, method, "default", "shortest_path")
         cells += [number(tall, 1), number(summarise(default, "height").mean, 1)]
         lines.append([*cells, number(summarise(default, "peak_mb").mean, 0)])
-    return table([*headings, "height, best SP", "height, default", "MB"], lines)
+    return without_gaps([*headings, "height, best SP", "height, default", "MB"], lines)
 
 
 def score(here: "pd.DataFrame", method: str, protocol: Protocol, measure: str) -> Mean:

@@ -13,4 +13,6 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
         sys.exit("taxarbor's command line needs typer and rich: pip install 'taxarbor[cli]'")
+    except KeyboardInterrupt:
+        sys.exit(130)
     app()

@@ -184,7 +184,8 @@ def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
     if len(roots) > 1:
         raise ValueError(
             f"there are {len(roots)} roots, {_some([names[root] for root in roots])}; put one "
-            "node above them all"
+            "node above them all: paths begin at the root, and a tree of groups is nested, "
+            "{'name': ..., 'children': [...]}"
         )
     order, waiting = [], roots[:]
     while waiting:

@@ -40,8 +40,9 @@ def score_hierarchy(
         With a true tree ``shortest_path``, ``path_sharing``, ``adjusted_shortest_path``,
         ``adjusted_path_sharing``, and what to expect of the first two when rows are
         shuffled, ``chance_shortest_path`` and ``chance_path_sharing``. Always ``rand``,
-        ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``. On request
-        ``dasgupta_cost``. In this order, and as fractions, not in percent.
+        ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, which is NaN
+        where no class has two rows. On request ``dasgupta_cost``. In this order, and as
+        fractions, not in percent.
 
     Raises
     ------

@@ -74,9 +74,16 @@ def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
 
     Raises
     ------
+    TypeError
+        If it is no hierarchy.
     ValueError
         If there is not one class per row, or there are fewer than two rows.
     """
+    if not isinstance(hierarchy, Hierarchy):
+        raise TypeError(
+            f"expected a Hierarchy, got {type(hierarchy).__name__}; pass model.hierarchy_, or "
+            "make one by Hierarchy.from_sklearn, .from_linkage or .from_labels"
+        )
     n_rows = len(hierarchy.order)
     if n_rows < 2:
         raise ValueError(

@@ -80,9 +80,16 @@ def lay_out(hierarchy: Hierarchy, max_depth: SupportsIndex | None = None) -> Tre
 
     Raises
     ------
+    TypeError
+        If it is no hierarchy.
     ValueError
         If ``max_depth`` is negative.
     """
+    if not isinstance(hierarchy, Hierarchy):
+        raise TypeError(
+            f"expected a Hierarchy, got {type(hierarchy).__name__}; pass model.hierarchy_, or "
+            "make one by Hierarchy.from_sklearn, .from_linkage or .from_labels"
+        )
     limit = hierarchy.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
         raise ValueError(f"max_depth must be 0 or more, or None, got {limit}")
