@@ -16,7 +16,7 @@ from taxarbor.bench._figures import (
 )
 from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import SPARSE, SWEPT, plan_table
-from taxarbor.bench._select import Mean, spread_out
+from taxarbor.bench._select import Mean, of_table, spread_out
 from taxarbor.bench._sweep import Panel
 from taxarbor.bench._tree import ChosenTree
 
@@ -88,7 +88,9 @@ def test_heights(tmp_path, made):
         [job for job in plan_table(setup) if job.dataset != "empty"],
         lambda _: made.outcome(shortest_path=rng.random(), chance_shortest_path=rng.random()),
     )
-    draw_heights(spread_out(store.read(), setup), setup.datasets(), tmp_path / "heights")
+    jobs = spread_out(store.read(), setup)
+    tables = {name: of_table(jobs, setup, name) for name in setup.datasets()}
+    draw_heights(tables, tmp_path / "heights")
     check(tmp_path / "heights")
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from taxarbor.bench._markdown import number, percent, seconds, table
-from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import Setup
 from taxarbor.bench._published import PUBLISHED, STAND_INS
-from taxarbor.bench._select import Mean
+from taxarbor.bench._select import Mean, of_table
 from taxarbor.bench._sparsity import zero_shares
-from taxarbor.bench._table import PAPERS, median_seconds, score
+from taxarbor.bench._table import PAPERS, median_seconds, rivals, score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +43,7 @@ def find_checks(jobs: "pd.DataFrame", setup: Setup) -> Iterator[Check]:
     for dataset, shares in zero_shares(jobs, setup).items():
         if dataset not in STAND_INS:
             continue
-        here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
-        here = here[here["n_clusters"] == setup.n_classes(dataset)]
+        here = of_table(jobs, setup, dataset)
         if not len(here[here["method"] == "HMMC"]):
             continue
         if STAND_INS[dataset].startswith("AWA"):
@@ -71,15 +69,10 @@ def _against_paper(here: "pd.DataFrame", dataset: str) -> Iterator[Check]:
 
 def _against_baselines(here: "pd.DataFrame", dataset: str) -> Iterator[Check]:
     """Compare SP with that of every method that is not a variant of ours."""
-    theirs = {
-        name: score(here, name, "best", "shortest_path")
-        for name, method in METHODS.items()
-        if method.family != "ours"
-    }
-    known = {name: value for name, value in theirs.items() if not math.isnan(value.mean)}
+    known = rivals(here, "best", "shortest_path")
     if not known:
         return
-    best = max(known, key=lambda name: known[name].mean)
+    best = next(iter(known))
     ours = score(here, "HMMC", "best", "shortest_path")
     yield Check(
         f"SP above every baseline's (the best: {best})",

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from taxarbor.bench._markdown import table
-from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import Setup
 from taxarbor.bench._published import STAND_INS
-from taxarbor.bench._select import Protocol
+from taxarbor.bench._select import Protocol, of_table
 from taxarbor.bench._sparsity import zero_shares
 from taxarbor.bench._sweep import sweep_panels
-from taxarbor.bench._table import median_seconds, score
+from taxarbor.bench._table import median_seconds, rivals, score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,15 +40,8 @@ def describe_claims(jobs: "pd.DataFrame", setup: Setup) -> str:
 
 def _judged(jobs: "pd.DataFrame", setup: Setup) -> dict[str, "pd.DataFrame"]:
     """Return the results of the table on each stand-in that HMMC was run on."""
-    tables = {
-        name: jobs[
-            (jobs["dataset"] == name)
-            & (jobs["branching"] == 2)
-            & (jobs["n_clusters"] == setup.n_classes(name))
-        ]
-        for name in STAND_INS
-        if name in setup.datasets()
-    }
+    known = set(setup.datasets())
+    tables = {name: of_table(jobs, setup, name) for name in STAND_INS if name in known}
     return {name: here for name, here in tables.items() if (here["method"] == "HMMC").any()}
 
 
@@ -96,46 +88,31 @@ def _lead(
 ) -> Claim:
     claim = Claim(said, [], [])
     for name, here in tables.items():
-        means = {
-            method: score(here, method, protocol, measure).mean
-            for method, one in METHODS.items()
-            if one.family != "ours" or method == "HMMC"
-        }
-        ours = means.pop("HMMC")
-        rivals = _known(means)
-        if not rivals or math.isnan(ours):
+        ours = score(here, "HMMC", protocol, measure).mean
+        known = rivals(here, protocol, measure)
+        if not known or math.isnan(ours):
             continue
-        rival = max(rivals, key=lambda method: rivals[method])
+        rival, theirs = next(iter(known.items()))
         claim.found.append(
-            f"{STAND_INS[name]} {100 * ours:.1f}, {rival} {100 * rivals[rival]:.1f}"
+            f"{STAND_INS[name]} {100 * ours:.1f}, {rival} {100 * theirs.mean:.1f}"
         )
-        claim.holds.append(ours > rivals[rival])
+        claim.holds.append(ours > theirs.mean)
     return claim
-
-
-def _known(means: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in means.items() if not math.isnan(value)}
 
 
 def _bottom_up(tables: dict[str, "pd.DataFrame"]) -> Claim:
     claim = Claim("bottom-up methods do worse, here by aSP and the best of four", [], [])
     measure = "adjusted_shortest_path"
     for name, here in tables.items():
-        means = _known(
-            {
-                method: score(here, method, "default", measure).mean
-                for method, one in METHODS.items()
-                if one.family == "bottom-up"
-            }
-        )
+        known = rivals(here, "default", measure, ("bottom-up",))
         ours = score(here, "HMMC", "best", measure).mean
-        if not means or math.isnan(ours):
+        if not known or math.isnan(ours):
             continue
-        best = max(means, key=lambda method: means[method])
+        best, theirs = next(iter(known.items()))
         claim.found.append(
-            f"{STAND_INS[name]} {best} {100 * means[best]:.1f}, HMMC {100 * ours:.1f}"
+            f"{STAND_INS[name]} {best} {100 * theirs.mean:.1f}, HMMC {100 * ours:.1f}"
         )
-        claim.holds.append(means[best] < ours)
+        claim.holds.append(theirs.mean < ours)
     return claim
 
 

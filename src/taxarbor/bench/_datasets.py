@@ -229,7 +229,7 @@ def _refuse_spoilt(features: "pd.DataFrame", path: Path) -> None:
 
     for name, column in features.select_dtypes(exclude="number").items():
         numeric = pd.to_numeric(column, errors="coerce").notna()
-        if numeric.mean() > 0.5 and column.dtype != bool:
+        if 0.5 < numeric.mean() < 1.0:
             line = int((~numeric).to_numpy().argmax())
             raise FileFormatError(
                 f"{path.name}: the column {name!r} is of numbers but for {column[line]!r} in "

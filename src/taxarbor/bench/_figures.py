@@ -72,12 +72,10 @@ def draw_sparsity(shares: Mapping[str, Mapping[str, Mean]], stem: Path) -> None:
         figure.legend(loc="outside lower center", ncols=len(variants), frameon=False)
 
 
-def draw_heights(jobs: "pd.DataFrame", datasets: Sequence[str], stem: Path) -> None:
+def draw_heights(tables: Mapping[str, "pd.DataFrame"], stem: Path) -> None:
     """Draw SP of every tree of the table against that of the same tree with shuffled rows."""
-    with _figure(stem, 1, len(datasets), (3.6 * len(datasets) + 0.6, 3.9)) as (figure, axes):
-        for dataset, ax in zip(datasets, axes[0], strict=True):
-            here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
-            here = here[here["n_clusters"] == here["n_clusters"].min()]
+    with _figure(stem, 1, len(tables), (3.6 * len(tables) + 0.6, 3.9)) as (figure, axes):
+        for (dataset, here), ax in zip(tables.items(), axes[0], strict=True):
             for family, colour in FAMILY_COLOURS.items():
                 members = [name for name, one in METHODS.items() if one.family == family]
                 mine = here[here["method"].isin(members)]
@@ -93,7 +91,7 @@ def draw_heights(jobs: "pd.DataFrame", datasets: Sequence[str], stem: Path) -> N
             handles,
             labels,
             loc="outside lower center",
-            ncols=min(2 * len(datasets), 4),
+            ncols=min(2 * len(tables), 4),
             frameon=False,
         )
 

@@ -10,8 +10,8 @@ from taxarbor.bench._markdown import number, percent, plain, table
 from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import Setup
 from taxarbor.bench._published import PUBLISHED, STAND_INS
-from taxarbor.bench._select import Mean, Protocol, choose, summarise
-from taxarbor.bench._table import CORRECTED, PAPERS, score
+from taxarbor.bench._select import Protocol, choose, of_table, summarise
+from taxarbor.bench._table import CORRECTED, PAPERS, rivals, score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,26 +92,20 @@ def describe_differences(jobs: "pd.DataFrame", setup: Setup) -> str:
 
 
 def _tables(jobs: "pd.DataFrame", setup: Setup) -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield each data set's trees of the table: two children, as many leaves as classes."""
+    """Yield each data set's trees of the table, where there are any."""
     for dataset in setup.datasets():
-        here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
-        here = here[here["n_clusters"] == setup.n_classes(dataset)]
+        here = of_table(jobs, setup, dataset)
         if len(here):
             yield dataset, here
 
 
 def _rank(here: "pd.DataFrame", protocol: Protocol, measure: str) -> str:
-    """Return ``HMMC 12.3 (3rd of 14); Ward 15.1``: variants of ours do not compete."""
-    means: dict[str, Mean] = {
-        name: score(here, name, protocol, measure)
-        for name, method in METHODS.items()
-        if method.family != "ours" or name == "HMMC"
-    }
-    known = {name: one.mean for name, one in means.items() if not math.isnan(one.mean)}
-    if "HMMC" not in known:
+    """Return ``HMMC 12.3 (3 of 14); Ward 15.1``: variants of ours do not compete."""
+    ours = score(here, "HMMC", protocol, measure).mean
+    if math.isnan(ours):
         return ""
-    order = sorted(known, key=lambda name: -known[name])
-    place = 1 + sum(value > known["HMMC"] for value in known.values())
-    rival = next((name for name in order if name != "HMMC"), None)
-    told = f"HMMC {100 * known['HMMC']:.1f} ({place} of {len(order)})"
-    return told if rival is None else f"{told}; {rival} {100 * known[rival]:.1f}"
+    known = rivals(here, protocol, measure)
+    place = 1 + sum(one.mean > ours for one in known.values())
+    told = f"HMMC {100 * ours:.1f} ({place} of {len(known) + 1})"
+    best = next(iter(known.items()), None)
+    return told if best is None else f"{told}; {best[0]} {100 * best[1].mean:.1f}"

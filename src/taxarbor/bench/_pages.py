@@ -10,12 +10,12 @@ from taxarbor.bench._claims import describe_claims, summarise_claims
 from taxarbor.bench._experiment import Part
 from taxarbor.bench._figures import draw_heights, draw_sparsity, draw_sweep, draw_tree
 from taxarbor.bench._findings import describe_differences, describe_heights, describe_ranks
-from taxarbor.bench._jobs import DONE, Job, code_digest, commit, machine
+from taxarbor.bench._jobs import DONE, Job, commit, machine
 from taxarbor.bench._markdown import plain
 from taxarbor.bench._plan import Setup, sweep_datasets
 from taxarbor.bench._published import STAND_INS
 from taxarbor.bench._scalings import describe_scalings
-from taxarbor.bench._select import spread_out
+from taxarbor.bench._select import of_setup, of_table, spread_out
 from taxarbor.bench._sparsity import describe_sparsity, zero_shares
 from taxarbor.bench._store import Store
 from taxarbor.bench._sweep import describe_sweep, sweep_panels
@@ -79,12 +79,7 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
 
 
 def _introduce(found: "pd.DataFrame", setup: Setup) -> str:
-    here = found[
-        (found["code"] == code_digest())
-        & (found["scaling"] == setup.scaling)
-        & (found["max_rows"] == setup.max_rows)
-        & (found["seed"] < setup.n_seeds)
-    ]
+    here = of_setup(found, setup)
     jobs = here.drop_duplicates([*Job._fields])
     failed = jobs[jobs["status"] != DONE]
     lost = "".join(
@@ -120,7 +115,7 @@ def _table_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
     if "shortest_path" in jobs.columns:
         scored = set(jobs.loc[jobs["shortest_path"].notna(), "dataset"])
         shown = [name for name in sweep_datasets(setup) if name in scored]
-        draw_heights(jobs, shown, figures / "heights")
+        draw_heights({name: of_table(jobs, setup, name) for name in shown}, figures / "heights")
         parts += [
             HEIGHTS.format(picture=_link(figures, "heights")),
             describe_heights(jobs, setup),

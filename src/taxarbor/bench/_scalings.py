@@ -7,7 +7,7 @@ from taxarbor.bench._datasets import SCALINGS
 from taxarbor.bench._markdown import number, percent, plain, table
 from taxarbor.bench._plan import Setup, sweep_datasets
 from taxarbor.bench._published import PUBLISHED, STAND_INS
-from taxarbor.bench._select import choose, spread_out, summarise
+from taxarbor.bench._select import choose, of_table, spread_out, summarise
 from taxarbor.bench._table import PAPERS, score
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def describe_scalings(found: "pd.DataFrame", setup: Setup) -> str:
     for scaling in SCALINGS:
         jobs = spread_out(found, replace(setup, scaling=scaling))
         for dataset in sweep_datasets(setup):
-            here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
-            here = here[here["n_clusters"] == setup.n_classes(dataset)]
-            lines.append(_line(here, dataset, scaling))
+            lines.append(_line(of_table(jobs, setup, dataset), dataset, scaling))
     lines.sort(key=lambda line: line[0])
     return table([*headings, "height, best SP", "SP best, shuffled"], lines)
 

@@ -28,15 +28,29 @@ class Mean(NamedTuple):
     n_values: int = 0
 
 
-def spread_out(found: "pd.DataFrame", setup: Setup) -> "pd.DataFrame":
-    """Return one line per job of this setup and code, with a column per measure."""
-    kept = found[
+def of_setup(found: "pd.DataFrame", setup: Setup) -> "pd.DataFrame":
+    """Return the results of this setup and code, done or not."""
+    return found[
         (found["code"] == code_digest())
-        & (found["status"] == DONE)
         & (found["scaling"] == setup.scaling)
         & (found["max_rows"] == setup.max_rows)
         & (found["seed"] < setup.n_seeds)
     ]
+
+
+def of_table(jobs: "pd.DataFrame", setup: Setup, dataset: str) -> "pd.DataFrame":
+    """Return a data set's jobs of the table: two children, as many leaves as classes."""
+    return jobs[
+        (jobs["dataset"] == dataset)
+        & (jobs["branching"] == 2)
+        & (jobs["n_clusters"] == setup.n_classes(dataset))
+    ]
+
+
+def spread_out(found: "pd.DataFrame", setup: Setup) -> "pd.DataFrame":
+    """Return one line per job of this setup and code, with a column per measure."""
+    kept = of_setup(found, setup)
+    kept = kept[kept["status"] == DONE]
     index = [*Job._fields, "seconds", "peak_mb"]
     return kept.pivot(index=index, columns="measure", values="value").reset_index()
 

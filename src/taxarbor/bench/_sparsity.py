@@ -6,7 +6,7 @@ from taxarbor.bench._jobs import write_settings
 from taxarbor.bench._markdown import percent, plain, table
 from taxarbor.bench._methods import METHODS
 from taxarbor.bench._plan import SPARSE, Setup, full_strength, sweep_datasets
-from taxarbor.bench._select import Mean, summarise
+from taxarbor.bench._select import Mean, of_table, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +29,6 @@ def describe_sparsity(jobs: "pd.DataFrame", setup: Setup) -> str:
 
 def _share(jobs: "pd.DataFrame", setup: Setup, dataset: str, method: str) -> Mean:
     settings = write_settings(full_strength(METHODS[method]))
-    here = jobs[
-        (jobs["dataset"] == dataset)
-        & (jobs["method"] == method)
-        & (jobs["settings"] == settings)
-        & (jobs["branching"] == 2)
-        & (jobs["n_clusters"] == setup.n_classes(dataset))
-    ]
-    return summarise(here, "zero_weights")
+    here = of_table(jobs, setup, dataset)
+    mine = here[(here["method"] == method) & (here["settings"] == settings)]
+    return summarise(mine, "zero_weights")

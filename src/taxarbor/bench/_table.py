@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from taxarbor.bench._markdown import NOTHING, number, percent, plain, seconds, without_gaps
-from taxarbor.bench._methods import METHODS
+from taxarbor.bench._methods import METHODS, Family
 from taxarbor.bench._plan import Setup
 from taxarbor.bench._published import PUBLISHED, STAND_INS, Published
-from taxarbor.bench._select import Mean, Protocol, choose, summarise
+from taxarbor.bench._select import DEFAULT, Mean, Protocol, choose, of_table, summarise
 from taxarbor.bench._work import open_dataset
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ NOWHERE = Published(math.nan, math.nan, math.nan, math.nan)
 def describe_tables(jobs: "pd.DataFrame", setup: Setup) -> Iterator[str]:
     """Yield a heading and two tables for each data set."""
     for dataset in setup.datasets():
-        here = jobs[(jobs["dataset"] == dataset) & (jobs["branching"] == 2)]
-        here = here[here["n_clusters"] == setup.n_classes(dataset)]
+        here = of_table(jobs, setup, dataset)
         if not len(here):
             continue
         yield f"### {plain(title(dataset))}\n\n{_shape(dataset, setup)}"
@@ -79,13 +78,28 @@ def score(here: "pd.DataFrame", method: str, protocol: Protocol, measure: str) -
     return summarise(choose(here, method, protocol, measure), measure)
 
 
+def rivals(
+    here: "pd.DataFrame",
+    protocol: Protocol,
+    measure: str,
+    families: tuple[Family, ...] = ("flat", "bottom-up", "top-down"),
+) -> dict[str, Mean]:
+    """Return a measure of all methods of others that have one, the highest first."""
+    means = {
+        name: score(here, name, protocol, measure)
+        for name, method in METHODS.items()
+        if method.family in families
+    }
+    known = [(name, one) for name, one in means.items() if not math.isnan(one.mean)]
+    return dict(sorted(known, key=lambda pair: -pair[1].mean))
+
+
 def median_seconds(here: "pd.DataFrame", method: str, protocol: Protocol) -> float:
     """Return the median time of one fit, over seeds and, for the best, over the grid."""
-    mine = here[here["method"] == method]
     if protocol == "default" or len(METHODS[method].grid) == 1:
         mine = choose(here, method, protocol, "rand")
     else:
-        mine = mine[mine["settings"] != "{}"]
+        mine = here[(here["method"] == method) & (here["settings"] != DEFAULT)]
     return float(mine["seconds"].median()) if len(mine) else math.nan
 
 

@@ -9,7 +9,7 @@ from taxarbor.bench._datasets import Dataset
 from taxarbor.bench._jobs import Job
 from taxarbor.bench._markdown import plain
 from taxarbor.bench._plan import Setup, tree_dataset
-from taxarbor.bench._select import choose, chosen_settings
+from taxarbor.bench._select import choose, chosen_settings, of_table
 from taxarbor.bench._work import fit, open_dataset
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import StyledLine
@@ -38,13 +38,8 @@ def grow_tree(jobs: "pd.DataFrame", setup: Setup) -> ChosenTree | None:
     dataset = tree_dataset(setup)
     data = open_dataset(dataset, setup.scaling, setup.max_rows, setup.folder)
     measure = "rand" if data.truth is None else "shortest_path"
-    here = jobs[
-        (jobs["dataset"] == dataset)
-        & (jobs["seed"] == 0)
-        & (jobs["branching"] == 2)
-        & (jobs["n_clusters"] == data.n_classes)
-    ]
-    found = choose(here, "HMMC", "best", measure)
+    here = of_table(jobs, setup, dataset)
+    found = choose(here[here["seed"] == 0], "HMMC", "best", measure)
     if not len(found):
         return None
     best = found.iloc[0]

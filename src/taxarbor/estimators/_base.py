@@ -1,5 +1,6 @@
 """What the estimators share: fitting one tree, and reading it."""
 
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.split import Splitter
 
 
-class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
     random_state: Any
@@ -61,9 +62,9 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # 
         """
         return self._grow(X, *self._check_parameters())
 
+    @abstractmethod
     def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
         """Return the splitter, the number of children per split, and when to stop."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their leaves, numbered as in ``labels_``.

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 
+def expect_hierarchy(given: object) -> None:
+    """Raise TypeError, saying what to pass, for what is no hierarchy: a model, as a rule."""
+    from taxarbor.hierarchy._tree import Hierarchy
+
+    if not isinstance(given, Hierarchy):
+        raise TypeError(
+            f"expected a Hierarchy, got {type(given).__name__}; pass model.hierarchy_, or "
+            "make one by Hierarchy.from_sklearn, .from_linkage or .from_labels"
+        )
+
+
 def from_labels(labels: ArrayLike) -> "Hierarchy":
     """Return a root with one leaf per distinct label, in sorted order.
 

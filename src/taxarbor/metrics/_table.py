@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, expect_hierarchy
 from taxarbor.metrics._labels import encode
 
 Counts = NDArray[np.int64]
@@ -79,11 +79,7 @@ def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
     ValueError
         If there is not one class per row, or there are fewer than two rows.
     """
-    if not isinstance(hierarchy, Hierarchy):
-        raise TypeError(
-            f"expected a Hierarchy, got {type(hierarchy).__name__}; pass model.hierarchy_, or "
-            "make one by Hierarchy.from_sklearn, .from_linkage or .from_labels"
-        )
+    expect_hierarchy(hierarchy)
     n_rows = len(hierarchy.order)
     if n_rows < 2:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, expect_hierarchy
 
 
 @final
@@ -85,11 +85,7 @@ def lay_out(hierarchy: Hierarchy, max_depth: SupportsIndex | None = None) -> Tre
     ValueError
         If ``max_depth`` is negative.
     """
-    if not isinstance(hierarchy, Hierarchy):
-        raise TypeError(
-            f"expected a Hierarchy, got {type(hierarchy).__name__}; pass model.hierarchy_, or "
-            "make one by Hierarchy.from_sklearn, .from_linkage or .from_labels"
-        )
+    expect_hierarchy(hierarchy)
     limit = hierarchy.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
         raise ValueError(f"max_depth must be 0 or more, or None, got {limit}")
