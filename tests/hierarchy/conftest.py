@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 
 DEEP = 3000
 
@@ -26,16 +26,29 @@ def assert_same(a, b):
             assert repr([i and (i, i.trace) for i in x]) == repr(
                 [i and (i, i.trace) for i in y]
             )
-        elif field.name != "rules":
+        elif field.name not in ("rules", "placement"):
             assert x == y
+    assert a.fidelity.tobytes() == b.fidelity.tobytes()
     for x, y in zip(a.rules, b.rules, strict=True):
-        assert (x is None) == (y is None)
-        if x is not None:
-            for name in ("weights", "center", "offsets"):
-                v, w = getattr(x, name), getattr(y, name)
-                assert v.dtype == w.dtype
-                assert v.tobytes() == w.tobytes()
-                assert not w.flags.writeable
+        assert_same_rule(x, y)
+    assert (a.placement is None) == (b.placement is None)
+    if a.placement is not None:
+        assert type(a.placement) is type(b.placement) is Placement
+        assert_same_rule(a.placement.rule, b.placement.rule)
+        assert a.placement.leaves.dtype == b.placement.leaves.dtype == np.intp
+        np.testing.assert_array_equal(a.placement.leaves, b.placement.leaves)
+        assert not b.placement.leaves.flags.writeable
+
+
+def assert_same_rule(x, y):
+    """Compare two rules, or the lack of them, to the bit."""
+    assert (x is None) == (y is None)
+    if x is not None:
+        for name in ("weights", "center", "offsets"):
+            v, w = getattr(x, name), getattr(y, name)
+            assert v.dtype == w.dtype
+            assert v.tobytes() == w.tobytes()
+            assert not w.flags.writeable
 
 
 def any_floats():
@@ -63,7 +76,14 @@ def rules(draw, n_children, n_features, dtype):
 
 
 @st.composite
-def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
+def placements(draw, leaves, n_features, dtype):
+    more = draw(st.lists(st.sampled_from(leaves), max_size=3))
+    cells = draw(st.permutations(leaves + more))
+    return Placement(draw(rules(len(cells), n_features, dtype)), cells)
+
+
+@st.composite
+def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
@@ -78,25 +98,34 @@ def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
         labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
         leaves.remove(node)
         rule = draw(rules(K, n_features, dtype)) if has_rules else None
-        leaves += builder.add_split(node, labels, rule)
+        fidelity = draw(st.just(np.nan) | st.floats(0, 1)) if has_rules else np.nan
+        leaves += builder.add_split(node, labels, rule, fidelity=fidelity)
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))
     for node in leaves:
         builder.refuse(node, draw(st.text(max_size=5)))
+    if draw(is_placed) and len(leaves) > 1:
+        return builder.freeze(draw(placements(leaves, n_features, dtype)))
     return builder.freeze()
 
 
 @pytest.fixture(scope="session")
 def trees():
-    """Hypothesis strategy of random hierarchies, with rules and without."""
+    """Hypothesis strategy of random hierarchies, with and without rules and placement."""
     return random_trees()
 
 
 @pytest.fixture(scope="session")
 def ruled_trees():
-    """Hypothesis strategy of random hierarchies that can predict."""
-    return random_trees(st.just(True))
+    """Hypothesis strategy of random hierarchies that predict by their rules."""
+    return random_trees(st.just(True), st.just(False))
+
+
+@pytest.fixture(scope="session")
+def placed_trees():
+    """Hypothesis strategy of random hierarchies that predict by a placement, or are a root."""
+    return random_trees(is_placed=st.just(True))
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +158,17 @@ def known(builder):
 def bare(known):
     """The known tree without its rules."""
     return dataclasses.replace(known, rules=(None,) * known.n_nodes)
+
+
+@pytest.fixture
+def placed(known):
+    """The known tree with fidelities and a placement, of two cells in leaf 4."""
+    W = np.array([[1.0, 0.0], [-1.0, 0.25], [0.0, 1.0], [0.0, -1.0], [0.5, 0.5]])
+    rule = LinearRule(W, np.array([1.0, 2.0]), np.array([0.0, 0.0, 0.0, 0.1, -0.3]))
+    fidelity = [0.9, np.nan, 0.6, np.nan, np.nan, np.nan]
+    return dataclasses.replace(
+        known, fidelity=fidelity, placement=Placement(rule, [4, 1, 3, 5, 4])
+    )
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 
 TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
 INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
@@ -146,6 +146,46 @@ def test_what_is_recorded_is_frozen():
     assert tree.info == (INFO, None, None)
     assert tree.notes == ("", "", "too small")
     assert tree.birth.tolist() == [0, 1, 1]
+
+
+def test_fidelity_is_frozen():
+    builder = HierarchyBuilder(4)
+    builder.add_split(0, [0, 1, 1, 1], TWO, fidelity=np.float32(0.75))
+    builder.add_split(2, [0, 1, 1], TWO)
+    builder.add_split(4, [0, 1], TWO, fidelity=1)
+    tree = builder.freeze()
+    np.testing.assert_array_equal(tree.fidelity, [0.75, *[np.nan] * 3, 1.0, *[np.nan] * 2])
+
+
+@pytest.mark.parametrize(
+    ("rule", "fidelity", "message"),
+    [
+        (TWO, 1.5, "from 0 to 1, or NaN, got 1.5"),
+        (TWO, -0.5, "from 0 to 1, or NaN, got -0.5"),
+        (TWO, np.inf, "from 0 to 1, or NaN, got inf"),
+        (None, 0.5, "without a rule there is no fidelity, got 0.5"),
+    ],
+)
+def test_a_bad_fidelity_changes_nothing(rule, fidelity, message):
+    builder = HierarchyBuilder(3)
+    with pytest.raises(ValueError, match=message):
+        builder.add_split(0, [1, 0, 1], rule, fidelity=fidelity)
+    assert builder.n_nodes == 1
+    assert builder.rows(0).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rule", [TWO, None])
+def test_a_placement_is_given_when_the_leaves_are_known(rule):
+    builder = HierarchyBuilder(3)
+    builder.add_split(0, [0, 1, 1], rule)
+    placement = Placement(TWO, [2, 1])
+    tree = builder.freeze(placement)
+    assert tree.placement is placement
+    assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
+    assert builder.freeze().placement is None
+    builder.add_split(2, [0, 1], rule)
+    with pytest.raises(ValueError, match="must send rows to leaves"):
+        builder.freeze(placement)
 
 
 def test_the_builder_goes_on_after_a_freeze():

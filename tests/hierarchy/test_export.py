@@ -11,7 +11,7 @@ from scipy.cluster import hierarchy as sch
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor._errors import FileFormatError
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 
 HOSTILE = [
     "it's",
@@ -119,6 +119,16 @@ def test_frame(known):
     np.testing.assert_array_equal(frame["birth"], known.birth)
     np.testing.assert_array_equal(frame["depth"], known.depth)
     np.testing.assert_array_equal(frame["objective"], known.objective)
+    assert frame["fidelity"].isna().all()
+
+
+def test_fidelity_in_frames_and_graphs(placed):
+    frame, graph = placed.to_frame(), placed.to_networkx()
+    columns = frame.columns.tolist()
+    assert columns[columns.index("n_features") + 1] == "fidelity"
+    np.testing.assert_array_equal(frame["fidelity"], placed.fidelity)
+    shares = [graph.nodes[node]["fidelity"] for node in range(6)]
+    np.testing.assert_array_equal(shares, placed.fidelity)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +286,57 @@ def test_json_is_strict_and_says_what_there_is(known):
     assert root["info"]["status"] == "converged"
     assert leaf["score"] is None
     assert leaf["note"] == "too few rows"
+    assert document["version"] == 2
+    assert document["placement"] is None
+    assert {node["fidelity"] for node in document["nodes"]} == {None}
 
 
-def test_json_files(known, hostile, chain, same, tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("has_rules", [True, False])
+def test_json_says_how_rows_are_placed(same, dtype, has_rules):
+    builder = HierarchyBuilder(3)
+    W = np.array([[0.1, -0.0], [0.0, 1 / 3], [2.0, 0.0]]).astype(dtype)
+    rule = LinearRule(W, W[0], W[:, 1])
+    if has_rules:
+        builder.add_split(0, [0, 1, 2], rule, fidelity=2 / 3)
+    else:
+        builder.add_split(0, [0, 1, 2])
+    tree = builder.freeze(Placement(rule, [3, 1, 2]))
+    document = strict(tree.to_json())
+    assert document["dtype"] == dtype
+    assert document["placement"] == {
+        "center": W[0].tolist(),
+        "offsets": W[:, 1].tolist(),
+        "weights": W.tolist(),
+        "leaves": [3, 1, 2],
+    }
+    shares = [node["fidelity"] for node in document["nodes"]]
+    assert shares == [2 / 3 if has_rules else None, None, None, None]
+    same(tree, Hierarchy.from_json(tree.to_json()))
+
+
+def old(document):
+    """Make of a document one as version 1 wrote it."""
+    del document["placement"]
+    for node in document["nodes"]:
+        del node["fidelity"]
+    return document | {"version": 1}
+
+
+def test_json_of_version_1_is_read(known, placed, same):
+    for tree in (known, placed):
+        same(known, Hierarchy.from_json(json.dumps(old(strict(tree.to_json())))))
+
+
+def test_json_of_version_2_must_have_what_version_1_had_not(placed):
+    document = old(strict(placed.to_json())) | {"version": 2}
+    with pytest.raises(FileFormatError, match="lacks 'fidelity'"):
+        Hierarchy.from_json(json.dumps(document))
+
+
+def test_json_files(known, placed, hostile, chain, same, tmp_path):
     path = tmp_path / "tree.json"
-    for tree in (known, hostile, chain, HierarchyBuilder(2).freeze()):
+    for tree in (known, placed, hostile, chain, HierarchyBuilder(2).freeze()):
         text = tree.to_json(path)
         assert path.read_text("ascii") == text
         same(tree, Hierarchy.from_json(path))
@@ -305,7 +361,7 @@ def changed(document, *keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (["version"], 2, "newer taxarbor"),
+        (["version"], 3, "newer taxarbor"),
         (["format"], "other", "not a taxarbor hierarchy"),
         (["order"], KeyError, "lacks 'order'"),
         (["order", 0], 2, "once"),
@@ -337,11 +393,48 @@ def changed(document, *keys, value):
         (["nodes", 0, "info", "status"], "odd", "odd"),
         (["nodes", 0, "info", "trace"], KeyError, "lacks 'trace'"),
         (["nodes", 1, "note"], None, "strings"),
+        (["nodes", 0, "fidelity"], KeyError, "lacks 'fidelity'"),
+        (["nodes", 0, "fidelity"], 1.5, "from 0 to 1"),
+        (["nodes", 0, "fidelity"], "inf", "from 0 to 1"),
+        (["nodes", 0, "fidelity"], "high", "damaged"),
+        (["nodes", 0, "fidelity"], [0.5], "damaged"),
+        (["nodes", 1, "fidelity"], 0.5, "only a node with a rule"),
+        (["placement"], KeyError, "lacks 'placement'"),
+        (["placement"], [], "damaged"),
+        (["placement"], {}, "lacks 'weights'"),
+        (["placement"], "none", "damaged"),
+        (["placement", "leaves"], KeyError, "lacks 'leaves'"),
+        (["placement", "leaves"], [], "must be 5 integers"),
+        (["placement", "leaves"], [1, 3, 4, 5], "must be 5 integers"),
+        (["placement", "leaves", 0], None, "must be 5 integers"),
+        (["placement", "leaves", 0], 1.0, "must be 5 integers"),
+        (["placement", "leaves", 0], 10**30, "must be 5 integers"),
+        (["placement", "leaves", 0], 10**15, "must send rows to leaves"),
+        (["placement", "leaves", 0], 2, "must send rows to leaves"),
+        (["placement", "leaves", 0], -1, "from 0 on"),
+        (["placement", "leaves", 1], 3, "every leaf must have a cell"),
+        (["placement", "weights"], 1.0, "shape"),
+        (["placement", "weights"], [], "shape"),
+        (["placement", "weights", 0], [1.0], "damaged"),
+        (["placement", "weights", 0, 0], None, "finite"),
+        (["placement", "weights", 0, 0], "a", "damaged"),
+        (["placement", "weights"], [[1.0], [2.0]], "shape"),
+        (["placement", "center"], [0.0], "shape"),
+        (["placement", "center", 0], "inf", "finite"),
+        (["placement", "offsets"], [0.0], "offsets must have shape"),
+        (["placement", "offsets"], KeyError, "lacks 'offsets'"),
     ],
 )
-def test_forged_json_is_refused(known, keys, value, message):
+def test_forged_json_is_refused(placed, keys, value, message):
     with pytest.raises(FileFormatError, match=message):
-        Hierarchy.from_json(changed(strict(known.to_json()), *keys, value=value))
+        Hierarchy.from_json(changed(strict(placed.to_json()), *keys, value=value))
+
+
+def test_a_placement_over_other_features_than_the_rules_is_refused(placed):
+    document = strict(placed.to_json())
+    document["placement"] |= {"center": [0.0] * 3, "weights": [[0.0] * 3] * 5}
+    with pytest.raises(FileFormatError, match="the placement's too"):
+        Hierarchy.from_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "NaN", "[" * 100_000, "nowhere.json"])

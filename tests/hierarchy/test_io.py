@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import io
 import json
@@ -47,6 +48,26 @@ def test_a_tree_without_rules(bare, same, path):
         assert not any(arrays[name].size for name in ("weights", "centers", "offsets"))
 
 
+PLACEMENT = ("weights", "offsets", "center", "leaves")
+
+
+def test_a_placement_and_its_absence(placed, known, same, path):
+    for rules in (placed.rules, (None,) * 6):
+        fidelity = placed.fidelity if rules[0] else None
+        tree = dataclasses.replace(placed, rules=rules, fidelity=fidelity)
+        tree.save(path)
+        same(tree, Hierarchy.load(path))
+        with np.load(path) as arrays:
+            shapes = [arrays[f"placement_{name}"].shape for name in PLACEMENT]
+            assert shapes == [(5, 2), (5,), (2,), (5,)]
+            np.testing.assert_array_equal(arrays["placement_leaves"], [4, 1, 3, 5, 4])
+            np.testing.assert_array_equal(arrays["fidelity"], tree.fidelity)
+    known.save(path)
+    with np.load(path) as arrays:
+        assert not any(arrays[f"placement_{name}"].size for name in PLACEMENT)
+        assert np.isnan(arrays["fidelity"]).all()
+
+
 def test_one_file_of_exactly_this_name(known, same, tmp_path):
     for name in ("tree", "tree.npz", "tree.tree", "ünï cödé", "x" * 255):
         known.save(str(tmp_path / name))
@@ -68,7 +89,7 @@ def test_numpy_reads_the_file_without_pickles(known, path):
         assert arrays["weights"].shape == (5, 2)
         assert arrays["centers"].shape == (2, 2)
         assert arrays["offsets"].shape == (5,)
-        assert json.loads(str(arrays["meta"]))["version"] == 1
+        assert json.loads(str(arrays["meta"]))["version"] == 2
 
 
 def test_modes_and_links_are_kept(known, same, path, tmp_path):
@@ -177,9 +198,9 @@ def test_truncated_files_are_refused(known, path):
             Hierarchy.load(path)
 
 
-def test_no_flipped_bit_goes_unnoticed_or_untamed(known, same, path):
+def test_no_flipped_bit_goes_unnoticed_or_untamed(placed, same, path):
     """A flip is refused, or it is where it does not matter, as in a date."""
-    known.save(path)
+    placed.save(path)
     whole = path.read_bytes()
     n_refused = 0
     flips = range(0, 8 * len(whole), 11)  # all bytes, and all bits of a byte in turn
@@ -192,15 +213,16 @@ def test_no_flipped_bit_goes_unnoticed_or_untamed(known, same, path):
         except FileFormatError:
             n_refused += 1
         else:
-            same(known, loaded)
+            same(placed, loaded)
     assert n_refused > len(flips) // 2
 
 
-def test_a_flipped_bit_in_the_data_is_refused(known, path):
-    known.save(path)
+@pytest.mark.parametrize("name", ["weights", "fidelity", "placement_weights"])
+def test_a_flipped_bit_in_the_data_is_refused(placed, path, name):
+    placed.save(path)
     damaged = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        entry = archive.getinfo("weights.npy")
+        entry = archive.getinfo(f"{name}.npy")
     damaged[entry.header_offset + 60 + entry.compress_size // 2] ^= 4
     path.write_bytes(damaged)
     with pytest.raises(FileFormatError, match="damaged"):
@@ -213,6 +235,12 @@ def with_meta(tree, **changes):
     return arrays | {"meta": np.array(json.dumps(meta))}
 
 
+def forged(tree, *, fidelity=None, **parts):
+    """Return the packed arrays with other parts of the placement, or another fidelity."""
+    arrays = pack(tree) | {f"placement_{name}": array for name, array in parts.items()}
+    return arrays if fidelity is None else arrays | {"fidelity": fidelity}
+
+
 def without(arrays, *names):
     return {name: array for name, array in arrays.items() if name not in names}
 
@@ -220,8 +248,8 @@ def without(arrays, *names):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: with_meta(t, version=2), "newer taxarbor: format version 2.*Upgrade"),
-        (lambda t: without(with_meta(t, version=2), "order"), "newer taxarbor"),
+        (lambda t: with_meta(t, version=3), "newer taxarbor: format version 3.*Upgrade"),
+        (lambda t: without(with_meta(t, version=3), "order"), "newer taxarbor"),
         (lambda t: with_meta(t, version="1"), "valid version"),
         (lambda t: with_meta(t, version=True), "valid version"),
         (lambda t: with_meta(t, version=0), "valid version"),
@@ -259,11 +287,72 @@ def without(arrays, *names):
         (lambda t: pack(t) | {"offsets": np.zeros(5, "float32")}, "must be float64"),
         (lambda t: pack(t) | {"offsets": np.full(5, np.inf)}, "finite"),
         (lambda t: pack(t) | {"weights": np.zeros((5, 2), "float16")}, "float32"),
+        (lambda t: with_meta(t, version=1), r"foreign: \['fidelity', 'placement_center'"),
+        (lambda t: without(pack(t), "fidelity"), r"missing: \['fidelity'\]"),
+        (lambda t: forged(t, fidelity=np.zeros(6, int)), "fidelity must hold floats"),
+        (lambda t: forged(t, fidelity=np.zeros(0)), "fidelity has shape"),
+        (lambda t: forged(t, fidelity=np.full(6, 2.0)), "fidelity must be from 0 to 1"),
+        (lambda t: forged(t, fidelity=np.zeros(6)), "only a node with a rule"),
+        (lambda t: without(pack(t), "placement_leaves"), r"missing: \['placement_leaves'\]"),
+        (lambda t: forged(t, leaves=np.zeros(0, int)), "must be 5 integers"),
+        (lambda t: forged(t, leaves=np.zeros(0)), "placement_leaves must hold integers"),
+        (lambda t: forged(t, leaves=np.ones(5)), "placement_leaves must hold integers"),
+        (lambda t: forged(t, leaves=np.ones(5, bool)), "must hold integers"),
+        (lambda t: forged(t, leaves=np.array(1)), "damaged"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 5])), "must be 5 integers"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 5, 2])), "must send rows to leaves"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 5, 6])), "must send rows to leaves"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 5, 2**62])), "must send rows"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 5, -1])), "from 0 on"),
+        (lambda t: forged(t, leaves=np.full(5, 2**63, "uint64")), "from 0 on"),
+        (lambda t: forged(t, leaves=np.array([4, 1, 3, 3, 4])), "every leaf must have a cell"),
+        (lambda t: forged(t, weights=np.zeros((0, 0))), "shape"),
+        (lambda t: forged(t, weights=np.zeros(5)), "shape"),
+        (lambda t: forged(t, weights=np.zeros((4, 2))), "offsets must have shape"),
+        (lambda t: forged(t, weights=np.full((5, 2), np.nan)), "finite"),
+        (lambda t: forged(t, weights=np.zeros((5, 2), int)), "must hold floats"),
+        (lambda t: forged(t, weights=np.zeros((5, 2), "f4")), "both be float32"),
+        (lambda t: forged(t, offsets=np.zeros(5, "f4")), "must be float64"),
+        (lambda t: forged(t, offsets=np.zeros(0)), "offsets must have shape"),
+        (lambda t: forged(t, center=np.zeros(2, "f4")), "both be float32"),
+        (lambda t: forged(t, center=np.full(2, np.inf)), "finite"),
+        (lambda t: forged(t, center=np.zeros(3), weights=np.zeros((5, 3))), "placement's too"),
+        (
+            lambda t: forged(
+                t,
+                center=np.zeros(2, "f4"),
+                weights=np.zeros((5, 2), "f4"),
+                offsets=np.zeros(5, "f4"),
+            ),
+            "placement's too",
+        ),
     ],
 )
-def test_forged_contents_are_refused(known, path, change, message):
-    write(path, change(known))
+def test_forged_contents_are_refused(placed, path, change, message):
+    write(path, change(placed))
     with pytest.raises(FileFormatError, match=message):
+        Hierarchy.load(path)
+
+
+def old(tree):
+    """Return the arrays as version 1 packed them."""
+    added = ("fidelity", *(f"placement_{name}" for name in PLACEMENT))
+    return without(with_meta(tree, version=1), *added)
+
+
+def test_files_and_pickles_of_version_1_are_read(known, placed, same, path):
+    for tree in (known, placed):
+        write(path, old(tree))
+        same(known, Hierarchy.load(path))
+        again = Hierarchy.__new__(Hierarchy)
+        again.__setstate__(old(tree))
+        same(known, again)
+
+
+def test_files_of_version_2_must_have_what_version_1_had_not(known, path):
+    whole = pack(known)
+    write(path, old(known) | {"meta": whole["meta"]})
+    with pytest.raises(FileFormatError, match=r"missing: \['fidelity', 'placement_center'"):
         Hierarchy.load(path)
 
 

@@ -10,9 +10,20 @@ import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 
-ARRAYS = ("order", "start", "stop", "parents", "birth", "score", "objective", "depth", "leaves")
+ARRAYS = (
+    "order",
+    "start",
+    "stop",
+    "parents",
+    "birth",
+    "score",
+    "objective",
+    "fidelity",
+    "depth",
+    "leaves",
+)
 
 
 def with_changes(tree, **changes):
@@ -84,7 +95,7 @@ def test_nothing_can_be_changed(known):
     for array in [getattr(known, name) for name in ARRAYS] + derived:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    for name in (*ARRAYS, "rules", "notes", "new"):
+    for name in (*ARRAYS, "rules", "notes", "placement", "new"):
         with pytest.raises((AttributeError, TypeError)):
             setattr(known, name, None)
     assert isinstance(known.rules, tuple)
@@ -95,6 +106,27 @@ def test_the_arrays_given_stay_their_owners(known):
     tree = with_changes(known, order=order)
     order[:] = 0
     np.testing.assert_array_equal(tree.order, known.order)
+    fidelity = np.array([0.5, *[np.nan] * 5])
+    tree = with_changes(known, fidelity=fidelity)
+    fidelity[0] = 7
+    assert tree.fidelity[0] == 0.5
+    assert fidelity.flags.writeable
+
+
+def test_by_default_fidelity_is_unknown_and_there_is_no_placement(known):
+    made = Hierarchy(
+        **{
+            field.name: getattr(known, field.name)
+            for field in dataclasses.fields(Hierarchy)
+            if field.init and field.name not in ("fidelity", "placement")
+        }
+    )
+    for tree in (known, made, Hierarchy.from_labels([0, 1]), HierarchyBuilder(1).freeze()):
+        assert tree.fidelity.shape == (tree.n_nodes,)
+        assert tree.fidelity.dtype == np.float64
+        assert np.isnan(tree.fidelity).all()
+        assert not tree.fidelity.flags.writeable
+        assert tree.placement is None
 
 
 def by_skops(tree):
@@ -121,9 +153,10 @@ def by_joblib(tree):
     ],
     ids=["copy", "deepcopy", "pickle2", "pickle", "joblib", "skops"],
 )
-def test_copies_are_the_same(known, bare, same, again):
+def test_copies_are_the_same(known, bare, placed, same, again):
     same(known, again(known))
     same(bare, again(bare))
+    same(placed, again(placed))
 
 
 def test_without_rules_all_else_is_the_same(known, bare):
@@ -149,6 +182,12 @@ def test_a_deep_tree_is_no_trouble(chain, same):
     assert len(np.unique(chain.cut(depth=1234))) == 1235
     same(chain, pickle.loads(pickle.dumps(chain)))
     same(chain, copy.deepcopy(chain))
+
+
+def place(leaves, n_features=2, dtype="float64"):
+    n_cells = len(leaves)
+    rule = LinearRule(np.ones((n_cells, n_features), dtype), np.zeros(n_features, dtype))
+    return {"placement": Placement(rule, leaves)}
 
 
 FAULTS = {
@@ -219,6 +258,35 @@ FAULTS = {
     "only leaves may have a note": [lambda t: {"notes": ("split", *t.notes[1:])}],
     "names must be strings": [lambda t: {"feature_names": (1, 2)}],
     "3 feature names": [lambda t: {"feature_names": ("a", "b", "c")}],
+    "fidelity has shape": [
+        lambda t: {"fidelity": np.full(5, np.nan)},
+        lambda t: {"fidelity": np.full((6, 1), np.nan)},
+        lambda t: {"fidelity": np.nan},
+    ],
+    "fidelity must be from 0 to 1": [
+        lambda t: {"fidelity": put(t.fidelity, 0, 1.001)},
+        lambda t: {"fidelity": put(t.fidelity, 0, -0.001)},
+        lambda t: {"fidelity": put(t.fidelity, 0, np.inf)},
+        lambda t: {"fidelity": put(t.fidelity, 0, -np.inf)},
+    ],
+    "only a node with a rule may have a fidelity": [
+        lambda t: {"fidelity": put(t.fidelity, 1, 1.0)},
+        lambda t: {"fidelity": put(t.fidelity, 0, 1.0), "rules": (None,) * 6},
+    ],
+    "must send rows to leaves": [
+        lambda t: place([1, 4, 5, 3, 2]),
+        lambda t: place([1, 4, 5, 3, 0]),
+        lambda t: place([1, 4, 5, 3, 6]),
+        lambda t: place([1, 4, 5, 3, 10**15]),
+    ],
+    "every leaf must have a cell": [lambda t: place([1, 4, 5]), lambda t: place([1, 4, 5, 1])],
+    "the placement's too": [
+        lambda t: place([1, 4, 5, 3], 3),
+        lambda t: place([1, 4, 5, 3], dtype="float32"),
+    ],
+    r"2 feature names for rules over \{3\}": [
+        lambda t: place([1, 4, 5, 3], 3) | {"rules": (None,) * 6}
+    ],
 }
 
 
@@ -241,3 +309,17 @@ def test_a_split_needs_two_children(known):
             start=[0, 0],
             stop=[10, 10],
         )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, np.nan])
+def test_shares_are_fidelities(known, share):
+    tree = with_changes(known, fidelity=put(known.fidelity, 2, share))
+    np.testing.assert_array_equal(tree.fidelity, put(known.fidelity, 2, share))
+
+
+def test_a_placement_needs_no_rules_and_no_names(known):
+    changes = place([3, 5, 4, 1, 1], 3, "float32") | {"rules": (None,) * 6}
+    tree = with_changes(known, feature_names=None, **changes)
+    assert tree.placement is changes["placement"]
+    assert tree.rules == (None,) * 6
+    np.testing.assert_array_equal(tree.labels, known.labels)

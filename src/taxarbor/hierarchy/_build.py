@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import IndexArray, SolveInfo
+from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._tree import Hierarchy
 
@@ -24,6 +25,7 @@ class _Node:
     score: float = nan
     objective: float = nan
     rule: LinearRule | None = None
+    fidelity: float = nan
     info: SolveInfo | None = None
     note: str = ""
 
@@ -81,7 +83,12 @@ class HierarchyBuilder:
         return self._order[owner.start : owner.stop].copy()
 
     def add_split(
-        self, node: int, labels: ArrayLike, rule: LinearRule | None = None
+        self,
+        node: int,
+        labels: ArrayLike,
+        rule: LinearRule | None = None,
+        *,
+        fidelity: float = nan,
     ) -> tuple[int, ...]:
         """Split a leaf.
 
@@ -93,7 +100,11 @@ class HierarchyBuilder:
             The child, from 0 on, of each row of the node, in the order of ``rows(node)``.
             Rows keep their order within a child.
         rule : LinearRule, optional
-            How new rows are sent to the children. A tree without rules cannot predict.
+            How new rows are sent to the children. A tree without rules cannot predict,
+            unless it has a placement.
+        fidelity : float
+            The share of the node's rows that the rule sends to their own child; NaN where
+            that is not known.
 
         Returns
         -------
@@ -104,10 +115,12 @@ class HierarchyBuilder:
         ------
         ValueError
             If the node was split before, the labels do not fit the node or the rule, a
-            child would be empty, or only some splits would have a rule.
+            child would be empty, only some splits would have a rule, or the fidelity is no
+            share or that of no rule.
         """
         leaf = self._leaf(node)
         self._check_rule(rule)
+        _check_fidelity(fidelity, rule)
         n_children = None if rule is None else rule.n_children
         children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
@@ -120,6 +133,7 @@ class HierarchyBuilder:
             self._nodes.append(child)
             start = stop
         leaf.is_split, leaf.rule, leaf.note = True, rule, ""
+        leaf.fidelity = float(fidelity)
         return tuple(range(self.n_nodes - len(stops), self.n_nodes))
 
     def record(
@@ -133,8 +147,19 @@ class HierarchyBuilder:
         """Keep the reason why this leaf cannot be split."""
         self._leaf(node).note = reason
 
-    def freeze(self) -> Hierarchy:
-        """Return the tree as it is now; the builder may go on."""
+    def freeze(self, placement: Placement | None = None) -> Hierarchy:
+        """Return the tree as it is now; the builder may go on.
+
+        Parameters
+        ----------
+        placement : Placement, optional
+            What sends new rows to the leaves instead of the rules, which then need not be.
+
+        Raises
+        ------
+        ValueError
+            If the placement does not fit the leaves, the rules or the feature names.
+        """
         nodes = self._nodes
         return Hierarchy(
             order=self._order,
@@ -148,6 +173,8 @@ class HierarchyBuilder:
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
             feature_names=self._names,
+            fidelity=np.array([node.fidelity for node in nodes]),
+            placement=placement,
         )
 
     def _node(self, node: int) -> _Node:
@@ -177,6 +204,16 @@ class HierarchyBuilder:
             raise ValueError(f"{len(self._names)} feature names, but a rule over {n_features}")
         if first is not None and (first.dtype, len(first.center)) != (rule.dtype, n_features):
             raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
+
+
+def _check_fidelity(fidelity: float, rule: LinearRule | None) -> None:
+    """Raise ValueError unless this can be known of the rule."""
+    if isnan(fidelity):
+        return
+    if not 0 <= fidelity <= 1:
+        raise ValueError(f"fidelity must be from 0 to 1, or NaN, got {fidelity}")
+    if rule is None:
+        raise ValueError(f"without a rule there is no fidelity, got {fidelity}")
 
 
 def _checked_labels(

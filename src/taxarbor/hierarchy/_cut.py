@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import IndexArray
+from taxarbor.hierarchy._placement import Placement
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -33,6 +34,7 @@ def prune(
     new_id[kept] = np.arange(len(kept))
     parents[1:] = new_id[parents[1:]]
     nodes = kept.tolist()
+    placement = _moved(hierarchy, new_id, kept[~is_inner]) if len(kept) > 1 else None
     return replace(
         hierarchy,
         start=hierarchy.start[kept],
@@ -48,7 +50,23 @@ def prune(
         ),
         info=tuple(hierarchy.info[node] for node in nodes),
         notes=tuple(hierarchy.notes[node] for node in nodes),
+        fidelity=np.where(is_inner, hierarchy.fidelity[kept], np.nan),
+        placement=placement,
     )
+
+
+def _moved(
+    hierarchy: "Hierarchy", new_id: IndexArray, frontier: IndexArray
+) -> Placement | None:
+    """Return the placement with each leaf's new id, or that of the new leaf it is within."""
+    placement = hierarchy.placement
+    if placement is None:
+        return None
+    frontier = frontier[np.argsort(hierarchy.start[frontier])]
+    # The slices of the new leaves tile all rows, so a leaf lies where its first row does.
+    first_rows = hierarchy.start[placement.leaves]
+    owners = np.searchsorted(hierarchy.start[frontier], first_rows, side="right") - 1
+    return Placement(placement.rule, new_id[frontier[owners]])
 
 
 def number(hierarchy: "Hierarchy", frontier: IndexArray) -> IndexArray:

@@ -37,6 +37,7 @@ def node_table(hierarchy: "Hierarchy", n_top: int) -> dict[str, list[Any]]:
         "score": hierarchy.score.tolist(),
         "objective": hierarchy.objective.tolist(),
         "n_features": hierarchy.n_features.tolist(),
+        "fidelity": hierarchy.fidelity.tolist(),
         "top_features": [top_features(hierarchy, node, n_top) for node in nodes],
         "note": list(hierarchy.notes),
     }
@@ -57,7 +58,8 @@ def to_frame(hierarchy: "Hierarchy", *, n_top: int = 3) -> "pd.DataFrame":
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features (of the node's
-        own rule), top_features (of the parent's rule: what sends rows here) and note.
+        own rule), fidelity (the share of its rows that this rule sends to their own
+        child), top_features (of the parent's rule: what sends rows here) and note.
 
     Raises
     ------

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from taxarbor.hierarchy._rule import LinearRule
+
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
@@ -15,6 +17,8 @@ def check(hierarchy: "Hierarchy") -> None:
     _check_lineage(hierarchy)
     _check_slices(hierarchy)
     _check_rules(hierarchy)
+    _check_fidelity(hierarchy)
+    _check_placement(hierarchy)
     _check_names(hierarchy)
 
 
@@ -27,7 +31,7 @@ def _check_lengths(h: "Hierarchy") -> None:
     _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
     n_nodes = len(h.parents)
     _require(n_nodes > 0, "there must be a root")
-    for name in ("start", "stop", "parents", "birth", "score", "objective"):
+    for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
         shape = getattr(h, name).shape
         _require(shape == (n_nodes,), f"{name} has shape {shape}, not ({n_nodes},)")
     for name in ("rules", "info", "notes"):
@@ -91,8 +95,39 @@ def _check_rules(h: "Hierarchy") -> None:
         "an inner node must have a rule with one row of weights per child, a leaf none; "
         "or no node has a rule",
     )
-    kinds = {(rule.dtype, len(rule.center)) for rule in h.rules if rule is not None}
-    _require(len(kinds) <= 1, "all rules must have the same dtype and number of features")
+    kinds = {(rule.dtype, len(rule.center)) for rule in _all_rules(h)}
+    _require(
+        len(kinds) <= 1,
+        "all rules must have the same dtype and number of features, the placement's too",
+    )
+
+
+def _all_rules(h: "Hierarchy") -> list[LinearRule]:
+    """Return the rules of the nodes and that of the placement, as far as there are any."""
+    rules = [rule for rule in h.rules if rule is not None]
+    return rules if h.placement is None else [*rules, h.placement.rule]
+
+
+def _check_fidelity(h: "Hierarchy") -> None:
+    known = ~np.isnan(h.fidelity)
+    shares = h.fidelity[known]
+    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
+    has_rule = np.array([rule is not None for rule in h.rules])
+    _require(has_rule[known].all(), "only a node with a rule may have a fidelity")
+
+
+def _check_placement(h: "Hierarchy") -> None:
+    if h.placement is None:
+        return
+    named, is_leaf = h.placement.leaves, np.ones(len(h.parents), dtype=bool)
+    is_leaf[h.parents[1:]] = False
+    _require(
+        named.max() < len(is_leaf) and is_leaf[named].all(),
+        "the placement must send rows to leaves, got the id of another node or of none",
+    )
+    has_cell = np.zeros_like(is_leaf)
+    has_cell[named] = True
+    _require((has_cell == is_leaf).all(), "every leaf must have a cell of the placement")
 
 
 def _check_names(h: "Hierarchy") -> None:
@@ -102,7 +137,7 @@ def _check_names(h: "Hierarchy") -> None:
     if h.feature_names is None:
         return
     _require(all(isinstance(n, str) for n in h.feature_names), "feature names must be strings")
-    widths = {len(rule.center) for rule in h.rules if rule is not None}
+    widths = {len(rule.center) for rule in _all_rules(h)}
     _require(
         widths <= {len(h.feature_names)},
         f"{len(h.feature_names)} feature names for rules over {widths or 0} features",

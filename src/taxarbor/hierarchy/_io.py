@@ -2,7 +2,10 @@
 
 The array ``meta`` is a JSON text with the format's name and version, the notes, infos
 and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the rules of
-the inner nodes, one below the other, and are empty where there are none.
+the inner nodes, one below the other, and are empty where there are none. The arrays
+``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
+hold the placement, and are empty where there is none. Files of version 1 have neither
+these four nor ``fidelity``.
 """
 
 import io
@@ -28,6 +31,7 @@ from taxarbor.hierarchy._json import (
     encode_info,
     parse_strict,
 )
+from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -35,7 +39,9 @@ if TYPE_CHECKING:
 
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _FLOATS = ("score", "objective", "weights", "offsets", "centers")
-_NAMES = frozenset((*_INDICES, *_FLOATS, "meta"))
+_PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
+_NAMES_V1 = frozenset((*_INDICES, *_FLOATS, "meta"))
+_NAMES = _NAMES_V1 | {"fidelity", *_PLACEMENT}
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -122,7 +128,19 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "weights": np.concatenate([rule.weights for rule in rules]) if rules else nothing,
         "offsets": np.concatenate([rule.offsets for rule in rules]) if rules else flat,
         "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
+        "fidelity": hierarchy.fidelity,
+        **_pack_placement(hierarchy.placement),
     }
+
+
+def _pack_placement(placement: Placement | None) -> dict[str, NDArray[Any]]:
+    arrays: tuple[NDArray[Any], ...]
+    if placement is None:
+        arrays = np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
+    else:
+        rule, leaves = placement.rule, placement.leaves.astype(np.int64)
+        arrays = rule.weights, rule.center, rule.offsets, leaves
+    return dict(zip(_PLACEMENT, arrays, strict=True))
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -131,17 +149,18 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        If the arrays are not those that this version packs.
+        If the arrays are not those that this version, or the one they name, packs.
     """
     if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
-    check_version(meta)
-    if arrays.keys() != _NAMES:
-        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+    version = check_version(meta)
+    expected = _NAMES_V1 if version == 1 else _NAMES
+    if arrays.keys() != expected:
+        missing, foreign = sorted(expected - arrays.keys()), sorted(arrays.keys() - expected)
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
-    for name in _FLOATS:
-        if arrays[name].dtype.kind != "f":
+    for name in (*_FLOATS, "fidelity", *_PLACEMENT[:-1]):
+        if name in expected and arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
     names = meta["feature_names"]
     return {
@@ -152,7 +171,18 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": None if names is None else tuple(names),
+        "fidelity": arrays.get("fidelity"),
+        "placement": None if version == 1 else _unpack_placement(arrays),
     }
+
+
+def _unpack_placement(arrays: dict[str, NDArray[Any]]) -> Placement | None:
+    weights, center, offsets, leaves = (arrays[name] for name in _PLACEMENT)
+    if leaves.dtype.kind not in "iu":
+        raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
+    if not (len(weights) or len(center) or len(offsets) or len(leaves)):
+        return None
+    return Placement(LinearRule(weights, center, offsets), leaves)
 
 
 def _unstack(

@@ -2,18 +2,23 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 1,
+    {"format": "taxarbor-hierarchy", "version": 2,
      "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
+     "placement": {"center": [...], "offsets": [...], "weights": [[...], [...]],
+                   "leaves": [1, 2]},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
-                "birth": 0, "score": 0.5, "objective": null, "note": "",
+                "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
+                "note": "",
                 "rule": {"center": [...], "offsets": [...], "features": [...],
                          "weights": [[...], [...]]},
                 "info": {"status": "converged", "n_iter": 3, "n_passes": 7.5,
                          "trace": [...]}}, ...]}
 
-Weights are given for the features that the rule uses, one row per child. NaN is null,
-infinities are "inf" and "-inf"; other floats are written so that they read back exactly.
-A leaf's rule is null; in a tree without rules all are, and so is the dtype.
+Weights are given for the features that the rule uses, one row per child; in a placement,
+for all features, one row per cell. NaN is null, infinities are "inf" and "-inf"; other
+floats are written so that they read back exactly. A leaf's rule is null, and in a tree
+without rules all are. The placement is null where there is none; where there are no rules
+either, so is the dtype. Version 1 had neither "placement" nor "fidelity".
 """
 
 import json
@@ -27,23 +32,26 @@ import numpy as np
 from taxarbor._errors import FileFormatError
 from taxarbor._types import IndexArray, SolveInfo, Status
 from taxarbor.hierarchy._atomic import write_whole
+from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 1
+FORMAT, VERSION = "taxarbor-hierarchy", 2
 
 
 def to_json(hierarchy: "Hierarchy", path: str | os.PathLike[str] | None = None) -> str:
     """Return the hierarchy as JSON text, ASCII only, and write it to a file if given."""
-    root_rule = hierarchy.rules[hierarchy.root]
+    placement = hierarchy.placement
+    first_rule = hierarchy.rules[hierarchy.root] if placement is None else placement.rule
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "dtype": None if root_rule is None else str(root_rule.dtype),
+        "dtype": None if first_rule is None else str(first_rule.dtype),
         "feature_names": hierarchy.feature_names,
         "order": hierarchy.order.tolist(),
+        "placement": _encode_placement(placement),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -70,8 +78,9 @@ def from_json(source: str | os.PathLike[str]) -> "Hierarchy":
     data = source if isinstance(source, str) else Path(source).read_bytes()
     try:
         document = parse_strict(data)
-        check_version(document)
-        return Hierarchy(**_fields(document))
+        version = check_version(document)
+        added = {} if version == 1 else _fields_since_v2(document)
+        return Hierarchy(**_fields(document), **added)
     except FileFormatError:
         raise
     except KeyError as error:
@@ -91,8 +100,8 @@ def parse_strict(text: str | bytes) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def check_version(document: Any) -> None:
-    """Raise FileFormatError unless the document says that this version can read it."""
+def check_version(document: Any) -> int:
+    """Return the document's version, or raise FileFormatError if it cannot be read here."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileFormatError("this is not a taxarbor hierarchy")
     version = document.get("version")
@@ -103,6 +112,7 @@ def check_version(document: Any) -> None:
             f"written by a newer taxarbor: format version {version}, and this one reads "
             f"versions up to {VERSION}. Upgrade taxarbor to read it."
         )
+    return version
 
 
 def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:
@@ -149,6 +159,7 @@ def _node(hierarchy: "Hierarchy", node: int) -> dict[str, Any]:
         "birth": int(hierarchy.birth[node]),
         "score": _encode_float(hierarchy.score[node]),
         "objective": _encode_float(hierarchy.objective[node]),
+        "fidelity": _encode_float(hierarchy.fidelity[node]),
         "note": hierarchy.notes[node],
         "rule": _encode_rule(hierarchy.rules[node]),
         "info": encode_info(hierarchy.info[node]),
@@ -177,6 +188,13 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _fields_since_v2(document: dict[str, Any]) -> dict[str, Any]:
+    """Return those arguments of Hierarchy that version 1 did not have."""
+    shares = [_decode_float(node["fidelity"]) for node in document["nodes"]]
+    placement = _decode_placement(document["placement"], document["dtype"])
+    return {"fidelity": np.array(shares), "placement": placement}
+
+
 def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:
     if rule is None:
         return None
@@ -203,3 +221,21 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
     weights = np.zeros((len(used), len(center)), dtype=dtype)
     weights[:, features] = used
     return LinearRule(weights, center, offsets)
+
+
+def _encode_placement(placement: Placement | None) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    return {
+        "center": placement.rule.center.tolist(),
+        "offsets": placement.rule.offsets.tolist(),
+        "weights": placement.rule.weights.tolist(),
+        "leaves": placement.leaves.tolist(),
+    }
+
+
+def _decode_placement(values: dict[str, Any] | None, dtype: str) -> Placement | None:
+    if values is None:
+        return None
+    parts = [np.array(values[name], dtype=dtype) for name in ("weights", "center", "offsets")]
+    return Placement(LinearRule(*parts), np.array(values["leaves"]))

@@ -7,25 +7,26 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
     from taxarbor.rows import Rows
 
+# Most scores, rows times cells, that a placement computes at a time: 32 MB in float64.
+_MAX_SCORES = 4_000_000
+
 
 def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
-    """Send rows down the tree.
-
-    Nodes are visited by id, parents first, so each rule is applied once, to all the rows
-    that reach it.
+    """Send rows to their leaves: by the placement, where there is one, or down the tree.
 
     Parameters
     ----------
     hierarchy : Hierarchy
         The tree.
     rows : Rows
-        Data with the features that the rules expect.
+        Data with the features that the rules or the placement expect.
 
     Returns
     -------
@@ -35,35 +36,19 @@ def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
     Raises
     ------
     ValueError
-        If the tree has no rules.
+        If the tree has neither rules nor a placement.
     """
     _check_rules(hierarchy)
-    leaf_of = np.zeros(rows.n_rows, dtype=np.intp)
-    waiting = {hierarchy.root: np.arange(rows.n_rows)}
-    for node, rule in enumerate(hierarchy.rules):
-        positions = waiting.pop(node, None)
-        if positions is None:
-            continue
-        if rule is None:
-            leaf_of[positions] = node
-            continue
-        scores = np.asarray(rows.take(positions, center=rule.center).scores(rule.weights))
-        # Mostly there are none, and nothing is gained by adding zeros.
-        choice = (scores + rule.offsets if rule.offsets.any() else scores).argmax(axis=1)
-        # In the smallest type NumPy sorts in linear time, whatever the number of children.
-        choice = choice.astype(np.min_scalar_type(rule.n_children))
-        stops = np.cumsum(np.bincount(choice, minlength=rule.n_children))
-        parts = np.split(positions[np.argsort(choice, kind="stable")], stops[:-1])
-        for child, chosen in zip(hierarchy.children(node), parts, strict=True):
-            if len(chosen):
-                waiting[child] = chosen
+    placement = hierarchy.placement
+    leaf_of = _descend(hierarchy, rows) if placement is None else _place(placement, rows)
     return _leaf_positions(hierarchy)[leaf_of]
 
 
 def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
     """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
     _check_rules(hierarchy)
-    rule = hierarchy.rules[hierarchy.root]
+    placement = hierarchy.placement
+    rule = hierarchy.rules[hierarchy.root] if placement is None else placement.rule
     _check_names(X, hierarchy.feature_names)
     data = _checked(X, rule)
     if rule is None or not data.shape[0]:
@@ -88,9 +73,55 @@ def decision_path(hierarchy: "Hierarchy", X: ArrayLike) -> sparse.csr_array:
     return sparse.csr_array((ones, indices, indptr), shape=(len(leaf), hierarchy.n_nodes))
 
 
+def _descend(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
+    """Return the id of the leaf to which the rules of the nodes send each row.
+
+    Nodes are visited by id, parents first, so each rule is applied once, to all the rows
+    that reach it.
+    """
+    leaf_of = np.zeros(rows.n_rows, dtype=np.intp)
+    waiting = {hierarchy.root: np.arange(rows.n_rows)}
+    for node, rule in enumerate(hierarchy.rules):
+        positions = waiting.pop(node, None)
+        if positions is None:
+            continue
+        if rule is None:
+            leaf_of[positions] = node
+            continue
+        choice = _choose(rule, rows, positions)
+        # In the smallest type NumPy sorts in linear time, whatever the number of children.
+        choice = choice.astype(np.min_scalar_type(rule.n_children))
+        stops = np.cumsum(np.bincount(choice, minlength=rule.n_children))
+        parts = np.split(positions[np.argsort(choice, kind="stable")], stops[:-1])
+        for child, chosen in zip(hierarchy.children(node), parts, strict=True):
+            if len(chosen):
+                waiting[child] = chosen
+    return leaf_of
+
+
+def _place(placement: Placement, rows: "Rows") -> IndexArray:
+    """Return the id of the leaf that each row's cell belongs to, block by block."""
+    leaf_of = np.empty(rows.n_rows, dtype=np.intp)
+    n_together = max(1, _MAX_SCORES // placement.n_cells)
+    for start in range(0, rows.n_rows, n_together):
+        positions = np.arange(start, min(start + n_together, rows.n_rows))
+        leaf_of[positions] = placement.leaves[_choose(placement.rule, rows, positions)]
+    return leaf_of
+
+
+def _choose(rule: LinearRule, rows: "Rows", positions: IndexArray) -> IndexArray:
+    """Return the child of the rule for each of the rows at these positions."""
+    scores = np.asarray(rows.take(positions, center=rule.center).scores(rule.weights))
+    if rule.offsets.any():  # mostly there are none, and nothing is gained by adding zeros
+        scores = scores + rule.offsets
+    choice: IndexArray = scores.argmax(axis=1)
+    return choice
+
+
 def _check_rules(hierarchy: "Hierarchy") -> None:
     """Raise ValueError if nothing says which way new rows go."""
-    if hierarchy.n_leaves > 1 and hierarchy.rules[hierarchy.root] is None:
+    has_none = hierarchy.placement is None and hierarchy.rules[hierarchy.root] is None
+    if has_none and hierarchy.n_leaves > 1:
         raise ValueError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
             "new rows by; use an estimator with predict, such as taxarbor.HMMC"

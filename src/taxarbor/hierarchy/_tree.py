@@ -21,6 +21,7 @@ from taxarbor.hierarchy import (
     _sklearn,
     _text,
 )
+from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ class Hierarchy:
         Why a leaf could not be split; "" otherwise.
     feature_names : tuple of str or None
         Names of the columns, where known.
+    fidelity : float array of shape (n_nodes,)
+        The share of a node's rows that its rule sends to their own child; NaN where that
+        is not known, the default, and where there is no rule.
+    placement : Placement or None
+        What places new rows, with or without rules, where there is one; the rules then
+        describe the splits and decide nothing.
     depth : int array of shape (n_nodes,)
         Number of splits above each node.
     leaves : int array of shape (n_leaves,)
@@ -96,6 +103,8 @@ class Hierarchy:
     info: tuple[SolveInfo | None, ...]
     notes: tuple[str, ...]
     feature_names: tuple[str, ...] | None = None
+    fidelity: Array = None  # type: ignore[assignment]  # always an array once made
+    placement: Placement | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -104,7 +113,9 @@ class Hierarchy:
     def __post_init__(self) -> None:
         for name in ("order", "start", "stop", "parents", "birth"):
             self._set(name, _indices(name, getattr(self, name)))
-        for name in ("score", "objective"):
+        if self.fidelity is None:
+            self._set("fidelity", np.full(self.parents.shape, np.nan))
+        for name in ("score", "objective", "fidelity"):
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
@@ -244,8 +255,9 @@ class Hierarchy:
         """Return the coarser tree whose labels :meth:`cut` returns for the same argument.
 
         Nodes are numbered anew, and keep what is known of them. One whose split is undone
-        keeps its score, objective and info, as a leaf that was tried, but not its rule.
-        Takes and raises what :meth:`cut` does.
+        keeps its score, objective and info, as a leaf that was tried, but not its rule and
+        fidelity. A placement goes on with the leaves there are, unless that is the root
+        alone. Takes and raises what :meth:`cut` does.
 
         Examples
         --------
@@ -261,13 +273,14 @@ class Hierarchy:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_rows, n_features)
-            Floats are cast to the dtype of the rules, integers to float64.
+            Floats are cast to the dtype of the rules or the placement, integers to float64.
 
         Raises
         ------
         ValueError
             If X is not two-dimensional, has another number of features than the rules,
-            holds NaN or infinity, or is not numeric; or if the tree has no rules.
+            holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
+            a placement.
         """
         return _route.predict(self, X)
 
