@@ -25,7 +25,7 @@ def main(path: Path) -> None:
     animals = load_animals()
     tree = HMMC(n_clusters=8, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     layout = lay_out(tree)  # of the whole tree, so that the position of a node is its id
-    at = np.column_stack([1.5 * layout.depth, -layout.breadth])
+    at = np.column_stack([1.65 * layout.depth, -layout.breadth])
     figure, axes = plt.subplots(figsize=(14.5, 6.2), dpi=110)
     axes.set_axis_off()
     for node, (x, y) in enumerate(at):

@@ -72,8 +72,9 @@ def test_what_is_missing_is_said(elsewhere, setting, told):
     assert told in done.stdout + done.stderr
 
 
-def test_a_larger_alpha_leaves_a_handful_of_features():
+@pytest.mark.parametrize("refine", [True, False])
+def test_a_larger_alpha_leaves_a_handful_of_features(refine):
     animals = load_animals()
     X = animals.X / animals.X.max(axis=0)
-    used = HMMC(12, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features
+    used = HMMC(12, refine=refine, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features
     assert np.median(used[used > 0]) <= 5

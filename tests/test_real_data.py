@@ -47,44 +47,55 @@ def assert_never_rises(tree):
         assert info is None or np.all(np.diff(info.trace) <= 0.0)
 
 
+GREEDY = {"refine": False, "n_init": 1, "balance": 0.3}
+WAYS = [pytest.param({}, id="refined"), pytest.param(GREEDY, id="greedy")]
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("branching", [2, 8])
-def test_fifty_leaves(animals, branching):
-    tree = HMMC(50, branching=branching, random_state=0).fit(animals).hierarchy_
+def test_fifty_leaves(animals, branching, way):
+    tree = HMMC(50, branching=branching, random_state=0, **way).fit(animals).hierarchy_
     assert tree.n_leaves == 50
-    assert_sizes(tree, (0.3, 1.7))
+    if way:
+        assert_sizes(tree, (0.3, 1.7))
+    assert tree.n_rows.min() >= 1
     assert_never_rises(tree)
     assert {rule.dtype for rule in tree.rules if rule} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("penalty", ["group+exclusive", "group", "exclusive", "l1", "l2"])
 def test_paper_setting(animals, penalty):
-    model = HMMC(50, penalty=penalty, units="raw", balance=(0.9, 1.1), random_state=0)
+    setting = {**GREEDY, "balance": (0.9, 1.1), "random_state": 0}
+    model = HMMC(50, penalty=penalty, units="raw", **setting)
     tree = model.set_params(alpha=1e-2, beta=1e-2).fit(animals).hierarchy_
     assert tree.n_leaves == 50
     assert_sizes(tree, (0.9, 1.1))
     assert_never_rises(tree)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SETS)
-def test_predict_repeats_the_labels_where_sizes_are_free(name):
+def test_predict_repeats_the_labels_where_sizes_are_free(name, way):
     X = read(name)
-    model = HMMC(20, balance=None, random_state=0).fit(X)
+    model = HMMC(20, random_state=0, **{**way, "balance": None}).fit(X)
     assert model.hierarchy_.n_leaves == 20
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(model.predict(X.astype(np.float64)), model.labels_)
     assert_never_rises(model.hierarchy_)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["awa_attr", "pbmc68k_reduced"])
-def test_number_of_jobs_does_not_matter(name):
+def test_number_of_jobs_does_not_matter(name, way):
     X = read(name)
-    one, two = (HMMC(20, random_state=0, n_jobs=n).fit(X).hierarchy_ for n in (1, 2))
+    one, two = (HMMC(20, random_state=0, n_jobs=n, **way).fit(X).hierarchy_ for n in (1, 2))
     assert one.to_json() == two.to_json()
 
 
-def test_sparse_counts():
+@pytest.mark.parametrize("way", WAYS)
+def test_sparse_counts(way):
     X = np.maximum(read("pbmc68k_reduced").astype(np.float64), 0.0)
-    dense, csr = (HMMC(10, random_state=0).fit(Z) for Z in (X, sparse.csr_array(X)))
+    dense, csr = (HMMC(10, random_state=0, **way).fit(Z) for Z in (X, sparse.csr_array(X)))
     np.testing.assert_array_equal(dense.labels_, csr.labels_)
 
 
@@ -103,7 +114,8 @@ def test_both_penalties_are_sparser_than_either(animals):
         chosen = np.random.default_rng(seed).choice(len(animals), 5000, replace=False)
         for penalty in shares:
             model = HMMC(50, penalty=penalty, units="raw", alpha=1.0, beta=1.0, tol=1e-4)
-            model.set_params(balance=(0.9, 1.1), random_state=seed).fit(animals[chosen])
+            model.set_params(**{**GREEDY, "balance": (0.9, 1.1)}, random_state=seed)
+            model.fit(animals[chosen])
             rules = [rule.weights for rule in model.hierarchy_.rules if rule]
             shares[penalty] += float(np.mean(np.concatenate(rules) == 0.0)) / 3
     assert shares["group+exclusive"] > shares["group"] > shares["exclusive"]

@@ -166,8 +166,10 @@ class _Growth:
         _, node, split = heappop(self._heap)
         path, lineage = self._ancestry.pop(node)
         children = self._builder.add_split(node, split.labels, split.rule)
+        if split.rule is not None:
+            lineage = (*lineage, split.rule)
         for which, child in enumerate(children):
-            self._ancestry[child] = (*path, which), (*lineage, split.rule)
+            self._ancestry[child] = (*path, which), lineage
         return children
 
     def _report(self, observer: Observer) -> bool:

@@ -100,13 +100,13 @@ def test_more_separation_moves_leaves_apart():
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["float32", "float64", "csr"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_hmmc_finds_the_planted_tree(shape, kind, seed):
+@pytest.mark.parametrize("refine", [True, False])
+def test_hmmc_finds_the_planted_tree(shape, kind, seed, refine):
     planted = make_planted_tree(**shape, random_state=seed)
     X = sparse.csr_array(planted.X) if kind == "csr" else planted.X.astype(kind)
     branching, depth = shape["branching"], shape["depth"]
-    model = HMMC(
-        n_clusters=branching**depth, branching=branching, alpha=0.1, beta=0.1, random_state=seed
-    ).fit(X)
+    setting = {"alpha": 0.1, "beta": 0.1, "refine": refine, "random_state": seed}
+    model = HMMC(branching**depth, branching=branching, **setting).fit(X)
     tree = model.hierarchy_
     assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
     assert tree.depth[tree.leaves].tolist() == [depth] * branching**depth
@@ -119,25 +119,26 @@ def test_hmmc_finds_the_planted_tree(shape, kind, seed):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("penalty", ["group", "exclusive", "l1", "l2"])
-def test_every_variant_finds_the_leaves(shape, penalty):
+@pytest.mark.parametrize("refine", [True, False])
+def test_every_variant_finds_the_leaves(shape, penalty, refine):
     planted = make_planted_tree(**shape)
     branching, depth = shape["branching"], shape["depth"]
-    model = HMMC(
-        n_clusters=branching**depth, branching=branching, penalty=penalty, random_state=0
-    ).fit(planted.X)
+    setting = {"penalty": penalty, "refine": refine, "random_state": 0}
+    model = HMMC(branching**depth, branching=branching, **setting).fit(planted.X)
     assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
 
 
 @pytest.mark.parametrize("solver", ["newton", "pqn"])
 def test_every_solver_finds_the_leaves(solver):
     planted = make_planted_tree(400, depth=2)
-    model = HMMC(n_clusters=4, solver=solver, random_state=0).fit(planted.X)
+    model = HMMC(n_clusters=4, refine=False, solver=solver, random_state=0).fit(planted.X)
     assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
 
 
-def test_upper_levels_are_cut_first():
+@pytest.mark.parametrize("refine", [True, False])
+def test_upper_levels_are_cut_first(refine):
     planted = make_planted_tree(400, depth=3)
-    tree = HMMC(n_clusters=8, random_state=0).fit(planted.X).hierarchy_
+    tree = HMMC(n_clusters=8, refine=refine, random_state=0).fit(planted.X).hierarchy_
     for n_clusters in (2, 4, 8):
         truth = planted.labels // (8 // n_clusters)
         assert adjusted_rand_score(truth, tree.cut(n_clusters)) >= 0.95

@@ -127,10 +127,12 @@ def test_at_the_end_of_the_range(X, layout, dtype):
         ("float32", 2.0**-43),
     ],
 )
-def test_wide_range_is_fine(X, layout, dtype, scale):
+@pytest.mark.parametrize("refine", [True, False])
+def test_wide_range_is_fine(X, layout, dtype, scale, refine):
     scaled = layout((X * scale).astype(dtype))
-    model = HMMC(5, random_state=0, balance=None).fit(scaled)
-    plain = HMMC(5, random_state=0, balance=None).fit(layout(X.astype(dtype)))
+    setting = {"balance": None, "refine": refine, "random_state": 0}
+    model = HMMC(5, **setting).fit(scaled)
+    plain = HMMC(5, **setting).fit(layout(X.astype(dtype)))
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(scaled), model.labels_)
 
@@ -246,8 +248,9 @@ def test_new_rows_beyond_float32(X):
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-320])
-def test_far_new_rows_find_a_leaf(X, layout, scale):
-    model = HMMC(4, random_state=0).fit(X)
+@pytest.mark.parametrize("refine", [True, False])
+def test_far_new_rows_find_a_leaf(X, layout, scale, refine):
+    model = HMMC(4, refine=refine, random_state=0).fit(X)
     assert set(model.predict(layout(X * scale))) <= set(range(4))
 
 

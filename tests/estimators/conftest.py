@@ -9,6 +9,9 @@ from scipy import sparse
 
 from taxarbor import load_animals, make_planted_tree
 
+GREEDY = {"refine": False, "n_init": 1, "balance": 0.3}
+"""The paper's algorithm: splits are final, and penalties act as rows are divided."""
+
 
 def _frozen(X):
     X = np.array(X, dtype=np.float64)
@@ -45,6 +48,12 @@ def planted():
 def planted_rows(data):
     """The rows of that tree."""
     return data["planted"]
+
+
+@pytest.fixture(params=[{}, GREEDY], ids=["refined", "greedy"])
+def way(request):
+    """Parameters of each of the two ways in which HMMC makes a tree."""
+    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -94,6 +103,8 @@ def structure():
                 del node[name]
             if node["rule"] is not None:
                 node["rule"] = node["rule"]["features"]
+        if document.get("placement") is not None:
+            document["placement"] = document["placement"]["leaves"]
         return document
 
     return extract

@@ -19,8 +19,9 @@ def make_frame(request):
     return FRAMES[request.param]
 
 
-def fit(X):
-    return HMMC(5, random_state=0).fit(X)
+@pytest.fixture(name="fit")
+def fit_either_way(way):
+    return lambda X: HMMC(5, random_state=0, **way).fit(X)
 
 
 @pytest.mark.parametrize("estimator", [HMMC, MMC])
@@ -32,7 +33,7 @@ def test_names_are_kept(X, make_frame, estimator):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_frames_are_arrays_with_names(X, make_frame, dtype):
+def test_frames_are_arrays_with_names(X, make_frame, dtype, fit):
     array = X.astype(dtype)
     frame = make_frame(array)
     plain, named = fit(array), fit(frame)
@@ -44,14 +45,14 @@ def test_frames_are_arrays_with_names(X, make_frame, dtype):
             np.testing.assert_array_equal(ours.weights, theirs.weights)
 
 
-def test_readable_tree():
+def test_readable_tree(fit):
     animals = load_animals()
     model = fit(pd.DataFrame(animals.X, columns=list(animals.feature_names)))
     used = [animals.feature_names[j] for j in model.hierarchy_.rules[0].features]
     assert any(name in model.hierarchy_.to_text() for name in used)
 
 
-def test_other_order_of_columns(X, make_frame):
+def test_other_order_of_columns(X, make_frame, fit):
     frame = make_frame(X)
     with pytest.raises(
         ValueError, match=r"feature names should match .*\n.*must be in the same order"
@@ -59,38 +60,38 @@ def test_other_order_of_columns(X, make_frame):
         fit(frame).predict(frame[NAMES[::-1]])
 
 
-def test_other_names(X, make_frame):
+def test_other_names(X, make_frame, fit):
     frame = make_frame(X)
     other = pd.DataFrame(X, columns=[f"g{j}" for j in range(20)])
     with pytest.raises(ValueError, match=r"feature names should match"):
         fit(frame).predict(other)
 
 
-def test_missing_column(X, make_frame):
+def test_missing_column(X, make_frame, fit):
     frame = make_frame(X)
     with pytest.raises(ValueError, match=r"missing:\n- f19"):
         fit(frame).predict(frame[NAMES[:-1]])
 
 
-def test_names_at_fit_only(X, make_frame):
+def test_names_at_fit_only(X, make_frame, fit):
     model = fit(make_frame(X))
     with pytest.warns(UserWarning, match="X does not have valid feature names, but HMMC was"):
         model.predict(X)
 
 
-def test_names_at_predict_only(X, make_frame):
+def test_names_at_predict_only(X, make_frame, fit):
     model = fit(X)
     with pytest.warns(UserWarning, match="X has feature names, but HMMC was fitted without"):
         model.predict(make_frame(X))
 
 
-def test_refit_forgets_the_names(X):
+def test_refit_forgets_the_names(X, fit):
     model = fit(FRAMES["pandas"](X))
     assert model.fit(X).hierarchy_.feature_names is None
     assert "feature_names_in_" not in vars(model)
 
 
-def test_failed_fit_keeps_the_names(X):
+def test_failed_fit_keeps_the_names(X, fit):
     frame = FRAMES["pandas"](X)
     model = fit(frame)
     with pytest.raises(ValueError, match="NaN"):
@@ -110,7 +111,7 @@ def mixed(rng):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_mixed_types(frame):
+def test_mixed_types(frame, fit):
     columns = mixed(np.random.default_rng(0))
     model = fit(frame(columns))
     plain = fit(np.column_stack([column.astype(float) for column in columns.values()]))
@@ -120,7 +121,7 @@ def test_mixed_types(frame):
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean"])
-def test_nullable_types(data, dtype):
+def test_nullable_types(data, dtype, fit):
     frame = pd.DataFrame(data["binary"].astype(int)).add_prefix("f")
     plain = fit(frame)
     assert fit(frame.astype(dtype)).hierarchy_.to_json() == plain.hierarchy_.to_json()
@@ -131,23 +132,23 @@ def test_nullable_types(data, dtype):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_text_is_refused(frame):
+def test_text_is_refused(frame, fit):
     with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
         fit(frame({"size": [1.0, 2.0, 3.0], "colour": ["red", "green", "blue"]}))
 
 
-def test_numbers_as_names(X):
+def test_numbers_as_names(X, fit):
     model = fit(pd.DataFrame(X))
     assert "feature_names_in_" not in vars(model)
     assert model.hierarchy_.feature_names is None
 
 
-def test_names_of_two_types(X):
+def test_names_of_two_types(X, fit):
     with pytest.raises(TypeError, match=r"Feature names are only supported if all .* strings"):
         fit(pd.DataFrame(X, columns=[0, *NAMES[1:]]))
 
 
-def test_frames_are_not_changed(X, make_frame):
+def test_frames_are_not_changed(X, make_frame, fit):
     frame, same = make_frame(X), make_frame(X)
     fit(frame).predict(frame)
     assert frame.equals(same)

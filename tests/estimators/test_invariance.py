@@ -7,12 +7,19 @@ from scipy import sparse
 
 from taxarbor import HMMC, MMC
 
+GREEDY = {"refine": False, "n_init": 1, "balance": 0.3, "random_state": 0}
+PAPER = {**GREEDY, "units": "raw", "alpha": 1e-2, "beta": 1e-2, "balance": (0.9, 1.1)}
 MODELS = {
     "default": HMMC(6, random_state=0),
     "three-way": HMMC(7, branching=3, random_state=0),
-    "paper": HMMC(6, units="raw", alpha=1e-2, beta=1e-2, balance=(0.9, 1.1), random_state=0),
     "ridge": HMMC(6, penalty="l2", n_init=2, random_state=0),
-    "quasi-newton": HMMC(6, solver="pqn", random_state=0),
+    "given strength": HMMC(6, alpha=0.1, random_state=0),
+    "budget": HMMC(6, max_features=3, random_state=0),
+    "greedy": HMMC(6, **GREEDY),
+    "greedy three-way": HMMC(7, branching=3, **GREEDY),
+    "greedy ridge": HMMC(6, penalty="l2", **{**GREEDY, "n_init": 2}),
+    "paper": HMMC(6, **PAPER),
+    "quasi-newton": HMMC(6, solver="pqn", **GREEDY),
     "flat": MMC(4, random_state=0),
 }
 NAMES = ["planted", "animals", "cloud"]
@@ -75,9 +82,7 @@ def test_order_of_the_columns(data, model, name, seed):
 def test_weights_go_with_their_columns(data, name, solver):
     X = data[name]
     order = np.random.default_rng(0).permutation(X.shape[1])
-    one, other = (
-        HMMC(6, solver=solver, tol=1e-9, random_state=0).fit(Z) for Z in (X, X[:, order])
-    )
+    one, other = (HMMC(6, solver=solver, tol=1e-9, **GREEDY).fit(Z) for Z in (X, X[:, order]))
     np.testing.assert_array_equal(one.labels_, other.labels_)
     for ours, theirs in zip(one.hierarchy_.rules, other.hierarchy_.rules, strict=True):
         if ours is not None:
@@ -95,19 +100,19 @@ def test_pandas_and_numpy(data, structure, model, name):
 
 
 @pytest.mark.parametrize("random_state", [0, np.random.RandomState(0)], ids=["int", "own"])
-def test_global_random_state_is_left_alone(X, random_state):
+def test_global_random_state_is_left_alone(X, way, random_state):
     np.random.seed(5)  # noqa: NPY002
     before = np.random.get_state(legacy=False)  # noqa: NPY002
-    HMMC(4, random_state=random_state, n_init=3).fit(X)
+    HMMC(4, random_state=random_state, **{**way, "n_init": 3}).fit(X)
     after = np.random.get_state(legacy=False)  # noqa: NPY002
     np.testing.assert_equal(after, before)
 
 
-def test_no_random_state_follows_the_global_one(data):
+def test_no_random_state_follows_the_global_one(data, way):
     trees = []
     for _ in range(2):
         np.random.seed(5)  # noqa: NPY002
-        trees.append(HMMC(4).fit(data["cloud"]).hierarchy_.to_json())
+        trees.append(HMMC(4, **way).fit(data["cloud"]).hierarchy_.to_json())
     assert trees[0] == trees[1]
 
 
@@ -115,32 +120,35 @@ def test_no_random_state_follows_the_global_one(data):
 
 
 def grow(X, **parameters):
-    return HMMC(8, random_state=0, **parameters).fit(X)
+    return HMMC(8, **{"random_state": 0, **parameters}).fit(X)
 
 
 @pytest.mark.parametrize("factor", [1000.0, 2.0**-20])
 @pytest.mark.parametrize("penalty", ["group+exclusive", "group", "exclusive", "l1", "l2"])
 @pytest.mark.parametrize("name", NAMES)
-def test_relative_units_do_not_see_the_scale(data, name, penalty, factor):
+def test_relative_units_do_not_see_the_scale(data, way, name, penalty, factor):
     X = data[name]
-    labels = grow(X, penalty=penalty).labels_
-    np.testing.assert_array_equal(grow(X * factor, penalty=penalty).labels_, labels)
+    one, other = (grow(Z, penalty=penalty, **way) for Z in (X, X * factor))
+    np.testing.assert_array_equal(other.labels_, one.labels_)
+    np.testing.assert_array_equal(other.hierarchy_.n_features, one.hierarchy_.n_features)
 
 
 @pytest.mark.parametrize("units", ["relative", "raw"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_shift_changes_nothing(data, name, units):
+def test_a_shift_changes_nothing(data, way, name, units):
     X = data[name]
     shift = np.linspace(-30.0, 70.0, X.shape[1])
-    labels = grow(X, units=units, alpha=0.1).labels_
-    np.testing.assert_array_equal(grow(X + shift, units=units, alpha=0.1).labels_, labels)
+    one, other = (grow(Z, units=units, alpha=0.1, **way) for Z in (X, X + shift))
+    np.testing.assert_array_equal(other.labels_, one.labels_)
 
 
-def test_raw_units_see_the_scale(data):
+def test_raw_units_see_the_scale(data, way):
     X = data["cloud"]
-    small, large = (grow(X * factor, units="raw", alpha=1.0) for factor in (1.0, 1000.0))
+    setting = {**way, "units": "raw", "alpha": 1.0 if way else 10.0}
+    small, large = (grow(X * factor, **setting) for factor in (1.0, 1000.0))
     assert small.hierarchy_.n_features[0] < large.hierarchy_.n_features[0]
-    assert (small.labels_ != large.labels_).any()
+    # Refined, only the rules see the penalty.
+    assert (small.labels_ != large.labels_).any() == bool(way)
 
 
 # Sparse matrices that are unusual
@@ -197,13 +205,13 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("kind", list(UNUSUAL))
-def test_unusual_sparse_matrices(data, structure, kind):
+def test_unusual_sparse_matrices(data, structure, way, kind):
     X = data["animals"]
     unusual = UNUSUAL[kind](X)
     parts = ("data", "row", "col") if kind == "coo" else ("data", "indices", "indptr")
     before = {name: getattr(unusual, name).copy() for name in parts}
-    usual = HMMC(6, random_state=0).fit(sparse.csr_array(X))
-    model = HMMC(6, random_state=0).fit(unusual)
+    usual = HMMC(6, random_state=0, **way).fit(sparse.csr_array(X))
+    model = HMMC(6, random_state=0, **way).fit(unusual)
     np.testing.assert_array_equal(model.labels_, usual.labels_)
     assert structure(model.hierarchy_) == structure(usual.hierarchy_)
     np.testing.assert_array_equal(model.predict(unusual), usual.predict(X))

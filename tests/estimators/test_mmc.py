@@ -38,7 +38,8 @@ def test_planted_groups_are_found(flat, penalty):
 @pytest.mark.parametrize("n_clusters", [2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_one_split_of_hmmc(X, penalty, n_clusters):
-    tree = HMMC(n_clusters, branching=n_clusters, penalty=penalty, random_state=0).fit(X)
+    setting = {"refine": False, "n_init": 1, "balance": 0.3, "random_state": 0}
+    tree = HMMC(n_clusters, branching=n_clusters, penalty=penalty, **setting).fit(X)
     assert fit(X, n_clusters, penalty=penalty).hierarchy_.to_json() == tree.hierarchy_.to_json()
 
 

@@ -16,6 +16,10 @@ from taxarbor import HMMC, MMC, FileFormatError, Hierarchy
 MODELS = {
     "tree": HMMC(6, random_state=0),
     "three-way": HMMC(7, branching=3, penalty="l2", balance=1.0, random_state=0),
+    "greedy": HMMC(6, refine=False, random_state=0),
+    "greedy three-way": HMMC(
+        7, refine=False, branching=3, penalty="l2", balance=1.0, random_state=0
+    ),
     "one leaf": HMMC(1),
     "flat": MMC(4, random_state=0),
 }

@@ -100,10 +100,10 @@ def test_short_fits_are_silent(X, capfd, estimator, verbose):
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
-def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, verbose):
+def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, way, verbose):
     seconds = iter(range(1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
-    HMMC(6, random_state=0, verbose=verbose).fit(X)
+    HMMC(6, random_state=0, verbose=verbose, **way).fit(X)
     out, err = capfd.readouterr()
     assert out == ""
     assert err.endswith(" s\n") if verbose else err == ""
@@ -173,6 +173,9 @@ def fail():
         (HMMC(5, random_state=0), 5),
         (HMMC(7, branching=3, random_state=0), 7),
         (HMMC(None, max_depth=2, random_state=0), None),
+        (HMMC(5, refine=False, random_state=0), 5),
+        (HMMC(7, refine=False, branching=3, random_state=0), 7),
+        (HMMC(None, refine=False, max_depth=2, random_state=0), None),
         (MMC(4, random_state=0), 4),
     ],
 )
@@ -196,13 +199,13 @@ def test_callbacks_hear_of_every_leaf(X, model, most):
 
 
 @needs_callbacks
-def test_callback_that_answers_true_stops(X):
-    model = HMMC(8, random_state=0)
+def test_callback_that_answers_true_stops(X, way):
+    model = HMMC(8, random_state=0, **way)
     model.set_callbacks(Recorder(), Recorder(stop_at=3)).fit(X)
     assert model.hierarchy_.n_leaves == 3
     assert set(model.predict(X)) == {0, 1, 2}
     assert model._skl_callbacks[1].heard[-1][0] == "teardown"
-    finished = HMMC(8, random_state=0).fit(X).hierarchy_
+    finished = HMMC(8, random_state=0, **way).fit(X).hierarchy_
     np.testing.assert_array_equal(model.labels_, finished.cut(3))
 
 
@@ -234,7 +237,9 @@ def test_callbacks_propagated_by_a_pipeline(X):
 
 
 @needs_callbacks
-@pytest.mark.parametrize("model", [HMMC(5), HMMC(None, max_depth=2), MMC(3)])
+@pytest.mark.parametrize(
+    "model", [HMMC(5), HMMC(5, refine=False), HMMC(None, max_depth=2), MMC(3)]
+)
 def test_progress_bar_of_scikit_learn(X, capfd, model):
     pytest.importorskip("rich")
     from sklearn.callback import ProgressBar as TheirBar
@@ -244,8 +249,8 @@ def test_progress_bar_of_scikit_learn(X, capfd, model):
 
 
 @needs_callbacks
-def test_failing_callback_is_torn_down_and_the_old_tree_kept(X):
-    model = HMMC(5, random_state=0).fit(X)
+def test_failing_callback_is_torn_down_and_the_old_tree_kept(X, way):
+    model = HMMC(5, random_state=0, **way).fit(X)
     tree, recorder = model.hierarchy_, Raising(fail)
     with pytest.raises(OSError, match="no space left"):
         model.set_callbacks(recorder).fit(X)
@@ -266,35 +271,74 @@ def ctrl_c():
 
 @needs_callbacks
 @pytest.mark.parametrize("action", [interrupt, press_ctrl_c])
-def test_interrupted_fit_keeps_the_tree(X, ctrl_c, action):
+def test_interrupted_fit_keeps_the_tree(X, ctrl_c, way, action):
     recorder = Raising(action)
-    model = HMMC(8, random_state=0).set_callbacks(recorder)
+    model = HMMC(8, random_state=0, **way).set_callbacks(recorder)
     with pytest.warns(InterruptedFitWarning, match="tree grown so far, of 3 leaves, is kept"):
         model.fit(X)
     assert recorder.heard[-1][0] == "teardown"
     assert model.hierarchy_.n_leaves == 3
-    finished = HMMC(8, random_state=0).fit(X).hierarchy_
+    finished = HMMC(8, random_state=0, **way).fit(X).hierarchy_
     np.testing.assert_array_equal(model.labels_, finished.cut(3))
     assert set(model.predict(X)) == {0, 1, 2}
+    assert all(model.hierarchy_.rules[node] for node in set(model.hierarchy_.parents[1:]))
 
 
 @needs_callbacks
-def test_interruption_is_reported_at_the_caller(X):
-    model = HMMC(8, random_state=0).set_callbacks(Raising(interrupt))
+def test_interruption_is_reported_at_the_caller(X, way):
+    model = HMMC(8, random_state=0, **way).set_callbacks(Raising(interrupt))
     with pytest.warns(InterruptedFitWarning) as record:
         model.fit(X)
     assert record[0].filename == __file__
 
 
-def test_interrupted_before_the_first_split(X, monkeypatch):
+def test_interrupted_before_the_first_split(X, monkeypatch, way):
     monkeypatch.setattr("taxarbor.grow._Growth._split", lambda *_: interrupt())
     with pytest.warns(InterruptedFitWarning, match="of 1 leaves"):
-        model = HMMC(8, random_state=0).fit(X)
+        model = HMMC(8, random_state=0, **way).fit(X)
     assert model.hierarchy_.n_nodes == 1
     assert not model.labels_.any()
 
 
-def test_interrupted_while_the_tree_changes(X, monkeypatch, ctrl_c):
+def test_interrupted_while_the_tree_changes(X, monkeypatch, ctrl_c, way):
+    add_split = HierarchyBuilder.add_split
+    pressed = []
+
+    def add_and_interrupt(self, *arguments):
+        if not pressed:
+            pressed.append(True)
+            press_ctrl_c()
+        return add_split(self, *arguments)
+
+    monkeypatch.setattr(HierarchyBuilder, "add_split", add_and_interrupt)
+    with pytest.warns(InterruptedFitWarning, match="of 2 leaves"):
+        model = HMMC(8, random_state=0, **way).fit(X)
+    assert model.hierarchy_.n_leaves == 2
+    assert model.hierarchy_.rules[0].n_features_used > 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def is_interrupted(model, X):
+    """Say whether a fit ends by an interrupt; one that escapes would end the tests."""
+    try:
+        model.fit(X)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("where", ["fit_leaves", "move_rows", "find_rule"])
+def test_interrupted_refinement_is_no_fit(X, monkeypatch, ctrl_c, where):
+    """Once the tree is grown an interrupt is one: nothing of an earlier fit is lost."""
+    model = HMMC(3, random_state=0).fit(X)
+    tree = model.hierarchy_
+    monkeypatch.setattr(f"taxarbor.refine._whole.{where}", lambda *_, **__: press_ctrl_c())
+    assert is_interrupted(model.set_params(n_clusters=8), X)
+    assert model.hierarchy_ is tree
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c):
     add_split = HierarchyBuilder.add_split
 
     def add_and_interrupt(self, *arguments):
@@ -303,14 +347,13 @@ def test_interrupted_while_the_tree_changes(X, monkeypatch, ctrl_c):
 
     monkeypatch.setattr(HierarchyBuilder, "add_split", add_and_interrupt)
     with pytest.warns(InterruptedFitWarning, match="of 2 leaves"):
-        model = HMMC(8, random_state=0).fit(X)
-    assert model.hierarchy_.n_leaves == 2
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert is_interrupted(HMMC(8, random_state=0), X)
 
 
-def test_fit_in_another_thread(X):
-    model = HMMC(4, random_state=0)
+def test_fit_in_another_thread(X, way):
+    model = HMMC(4, random_state=0, **way)
     thread = threading.Thread(target=model.fit, args=(X,))
     thread.start()
     thread.join()
-    assert model.hierarchy_.to_json() == HMMC(4, random_state=0).fit(X).hierarchy_.to_json()
+    here = HMMC(4, random_state=0, **way).fit(X)
+    assert model.hierarchy_.to_json() == here.hierarchy_.to_json()

@@ -88,6 +88,9 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
         assert pruned.notes[new] == tree.notes[old]
     for name in ("score", "objective"):
         np.testing.assert_array_equal(getattr(pruned, name), getattr(tree, name)[kept])
+    inner = [not pruned.is_leaf(node) for node in range(pruned.n_nodes)]
+    expected = np.where(inner, tree.fidelity[kept], np.nan)
+    np.testing.assert_array_equal(pruned.fidelity, expected)
     assert pruned.feature_names == tree.feature_names
     assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
 
@@ -110,6 +113,36 @@ def test_pruning_the_known_tree(known):
     assert tree.notes == ("", "too few rows", "", "")
     assert known.prune(2).n_nodes == 1
     assert known.prune(np.int64(1)).info == known.info[:1]
+
+
+def test_pruning_moves_cells_to_the_leaves_that_stay(placed):
+    np.testing.assert_array_equal(placed.prune(4).placement.leaves, [4, 1, 3, 5, 4])
+    for pruned in (placed.prune(3), placed.prune(depth=1)):
+        assert pruned.placement.leaves.tolist() == [2, 1, 3, 2, 2]
+        assert pruned.placement.rule is placed.placement.rule
+        np.testing.assert_array_equal(pruned.fidelity, [0.9, np.nan, np.nan, np.nan])
+    for pruned in (placed.prune(1), placed.prune(depth=0)):
+        assert pruned.placement is None
+        np.testing.assert_array_equal(pruned.fidelity, [np.nan])
+        assert pruned.predict(np.ones((2, 2))).tolist() == [0, 0]
+    assert placed.placement.leaves.tolist() == [4, 1, 3, 5, 4]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_pruned_trees_predict_the_cut_of_what_is_predicted(placed_trees, data):
+    tree = data.draw(placed_trees)
+    width = 1 if tree.placement is None else len(tree.placement.rule.center)
+    X = np.random.default_rng(1).normal(scale=1e8, size=(30, width))
+    # Of each leaf, the first of its rows: where the cut puts that, it puts the leaf.
+    first = tree.order[tree.start[tree.leaves]]
+    by_number = [{"n_clusters": n} for n in range(1, tree.n_leaves + 1)]
+    for limit in by_number + [{"depth": d} for d in range(tree.height + 1)]:
+        pruned = tree.prune(**limit)
+        expected = tree.cut(**limit)[first][tree.predict(X)]
+        np.testing.assert_array_equal(pruned.predict(X), expected)
+        if pruned.placement is not None:
+            assert pruned.placement.n_cells == tree.placement.n_cells
 
 
 def test_splits_are_counted_anew_when_pruned_by_depth():
@@ -148,7 +181,8 @@ def test_a_deep_tree_is_pruned(chain):
 def test_growing_less_is_pruning(branching):
     X = np.random.default_rng(branching).normal(size=(90, 5))
     large, *small = (
-        HMMC(n, branching=branching, random_state=0).fit(X).hierarchy_ for n in (9, 7, 5, 3)
+        HMMC(n, branching=branching, refine=False, random_state=0).fit(X).hierarchy_
+        for n in (9, 7, 5, 3)
     )
     for grown in small:
         pruned = large.prune(grown.n_leaves)

@@ -241,6 +241,7 @@ def everything(rows):
     problem = PairProblem(
         start=np.zeros(p),
         labels=(rows.scores(W[:1])[:, 0] < 0).astype(np.int8),
+        hold=0,
         bounds=(n // 4, 3 * n // 4),
         l1=np.full(p, 1e-3),
         ridge=0.0,
@@ -308,7 +309,7 @@ def test_dense_and_sparse_solve_a_pair_alike(dtype):
     found = []
     for kind in KINDS:
         problem = PairProblem(
-            np.zeros(6), labels, (150, 250), np.full(6, 0.02), 0.0, 1e-9, 1e-9, 100, 100
+            np.zeros(6), labels, 0, (150, 250), np.full(6, 0.02), 0.0, 1e-9, 1e-9, 100, 100
         )
         found.append(rows_of(X, kind).solve_pair(problem))
     dense, sparse_ = found

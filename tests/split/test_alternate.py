@@ -6,6 +6,7 @@ import pytest
 from taxarbor._types import Status
 from taxarbor.assign import size_bounds
 from taxarbor.optim import ProximalNewton, ProximalQuasiNewton, first_point
+from taxarbor.rows import PairProblem
 from taxarbor.split import KINDS, Regularizer
 from taxarbor.split._alternate import Problem, Rounds
 from taxarbor.split._forms import MultiForm, PairForm
@@ -26,7 +27,8 @@ def problem_of(rows, kind, form, K, **changes):
     )
     tol = changes.pop("tol", 1e-10)
     solver = changes.pop("solver", "newton")
-    return Problem(form, penalty, BALANCE, K, tol, tol * spread, solver)
+    hold = changes.pop("hold", 0)
+    return Problem(form, penalty, BALANCE, K, tol, tol * spread, solver, hold)
 
 
 def start_of(rows, K, seed=0):
@@ -43,18 +45,19 @@ def labels_of(problem, rows, centers):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_compiled_and_general_rounds_agree(draw, rows_of, kind, storage, seed):
+@pytest.mark.parametrize("hold", [0, 1, 2, 4])
+def test_compiled_and_general_rounds_agree(draw, rows_of, kind, storage, seed, hold):
     rows = rows_of(draw(2, distance=2.0, seed=seed), storage)
-    pair = problem_of(rows, kind, PairForm(), 2)
+    pair = problem_of(rows, kind, PairForm(), 2, hold=hold)
     centers = start_of(rows, 2)
     compiled = pair.from_centers(rows, centers)
 
     loss = pair.form.loss(rows)
     penalty = pair.form.penalty(pair.penalty)
     point = first_point(loss, penalty, labels_of(pair, rows, centers))
-    general = pair._run(Rounds(loss, penalty, ProximalNewton(), 1, 1), point)
+    general = pair._run(Rounds(loss, penalty, ProximalNewton(), 1, 2, hold), point)
 
-    multi = problem_of(rows, kind, MultiForm(2), 2).from_centers(rows, centers)
+    multi = problem_of(rows, kind, MultiForm(2), 2, hold=hold).from_centers(rows, centers)
 
     np.testing.assert_allclose(compiled.trace[-1], general.trace[-1], rtol=1e-6)
     np.testing.assert_allclose(compiled.trace[-1], multi.trace[-1], rtol=1e-6)
@@ -63,6 +66,73 @@ def test_compiled_and_general_rounds_agree(draw, rows_of, kind, storage, seed):
     np.testing.assert_allclose(compiled.W, general.W, atol=1e-4 * np.abs(compiled.W).max())
     ends = {Status.CONVERGED, Status.SETTLED, Status.STALLED}
     assert {compiled.status, general.status, multi.status} <= ends
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("hold", [1, 2, 3, 5])
+def test_rows_are_held_for_as_many_rounds_in_both(draw, rows_of, monkeypatch, storage, hold):
+    """Cut off after each round, both have the same labels.
+
+    The compiled rounds count the first step from nowhere, the general ones begin after it.
+    """
+    rows = rows_of(draw(2, distance=0.7, seed=4), storage)
+    pair = problem_of(rows, "l1", PairForm(), 2, hold=hold, tol=1e-14)
+    centers = start_of(rows, 2)
+    loss, penalty = pair.form.loss(rows), pair.form.penalty(pair.penalty)
+    first = labels_of(pair, rows, centers)
+    moved = []
+    for n_rounds in range(hold + 1, hold + 4):  # fewer would hold them throughout
+        monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", n_rounds)
+        compiled = pair.from_centers(rows, centers)
+        monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", n_rounds - 1)
+        point = first_point(loss, penalty, first)
+        general = pair._run(Rounds(loss, penalty, ProximalNewton(), 1, 2, hold), point)
+        np.testing.assert_array_equal(compiled.labels, general.labels)
+        np.testing.assert_allclose(compiled.trace[1:], general.trace, rtol=1e-8)
+        moved.append(bool((compiled.labels != first).any()))
+    assert moved[0]
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", hold)
+    np.testing.assert_array_equal(pair.from_centers(rows, centers).labels, first)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_labels_held_throughout_leave_only_the_weights(draw, rows_of, hinge, storage, dtype):
+    """Held for all rounds, labels are fixed: the weights are the best ones for them."""
+    X = draw(2, distance=0.5, dtype=dtype)
+    rows = rows_of(X, storage)
+    labels = (np.arange(len(X)) % 3 == 0).astype(np.int8)
+    l1, ridge = np.full(rows.n_features, 0.01), 0.02
+    found = rows.solve_pair(
+        PairProblem(
+            np.zeros(rows.n_features), labels, 50, (0, len(X)), l1, ridge, 1e-12, 1e-7, 50, 500
+        )
+    )
+    np.testing.assert_array_equal(found.labels, labels)
+    assert (np.diff(found.trace) <= 1e-6 * found.trace[0]).all()
+    Z = X.astype(np.float64) - rows.center
+
+    def objective(d):
+        value = hinge(Z, np.stack([0.5 * d, -0.5 * d]), labels)
+        return value + l1 @ np.abs(d) + ridge * d @ d
+
+    best = objective(found.weights)
+    np.testing.assert_allclose(found.trace[-1], best, rtol=1e-5)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(20):
+            step = size * rng.normal(size=rows.n_features)
+            assert objective(found.weights + step) >= best * (1.0 - 1e-6)
+
+
+def test_weights_of_other_rows_hold_nothing(draw, rows_of):
+    """Held are the labels of a start; weights say which labels go with them."""
+    rows = rows_of(draw(2, distance=0.7, seed=4))
+    held, free = (problem_of(rows, "l1", PairForm(), 2, hold=hold) for hold in (5, 0))
+    W = free.from_centers(rows, start_of(rows, 2)).W * 0.5
+    one, other = held.from_weights(rows, W), free.from_weights(rows, W)
+    np.testing.assert_array_equal(one.trace, other.trace)
+    np.testing.assert_array_equal(one.labels, other.labels)
 
 
 @pytest.mark.parametrize("kind", KINDS)

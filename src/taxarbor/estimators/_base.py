@@ -1,7 +1,9 @@
 """What the estimators share: fitting one tree, and reading it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +25,7 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, deferred_interrupt, grow
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 
 
@@ -65,6 +68,12 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     @abstractmethod
     def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
         """Return the splitter, the number of children per split, and when to stop."""
+
+    def _make_tree(
+        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
+    ) -> Hierarchy:
+        """Return the tree of the rows: grown on them as they are, unless overridden."""
+        return grow_on(rows)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their leaves, numbered as in ``labels_``.
@@ -128,16 +137,18 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         # Large nodes are swept by several threads, small ones are tried side by side.
         pool = ThreadPoolExecutor(n_threads)
         try:
-            tree = grow(
-                rows,
-                splitter,
+            run_all = pool.map if n_threads > 1 else map
+            grow_on = partial(
+                grow,
+                splitter=splitter,
                 branching=branching,
                 stop=stop,
                 seed=seed,
                 feature_names=seen.names,
                 observer=observe_all(bar, callbacks),
-                run_all=pool.map if n_threads > 1 else map,
+                run_all=run_all,
             )
+            tree = self._make_tree(rows, grow_on, seed, run_all)
         finally:
             with deferred_interrupt():
                 pool.shutdown(cancel_futures=True)

@@ -89,5 +89,5 @@ class MMC(HierarchyEstimator):
     def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
         branching = max(n_clusters, 2)
-        splitter = check_margins(self, PENALTIES, 0.0, branching)
+        splitter = check_margins(self, PENALTIES, (self.alpha, 0.0), branching)
         return splitter, branching, StoppingRule(n_clusters)

@@ -2,13 +2,19 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from taxarbor.data import check_balance, check_choice, check_count, check_strength
 from taxarbor.grow import StoppingRule
-from taxarbor.split import Center, Kind, MaxMarginSplitter, Regularizer, SolverName
+from taxarbor.refine import Sparsity
+from taxarbor.split import KINDS, Center, Kind, MaxMarginSplitter, Regularizer, SolverName
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")
 CENTERS = ("node", "data")
+SPARSE = ("group+exclusive", "group", "l1")
+DENSE_STRENGTH = 0.1
+"""Alpha of an l2 penalty where none is given."""
 
 
 class Growing(Protocol):
@@ -24,12 +30,24 @@ class Margins(Protocol):
     """An estimator that splits by margins."""
 
     penalty: Any
-    alpha: float
     units: Any
     balance: float | tuple[float, float] | None
     n_init: int
     solver: SolverName
     tol: float
+
+
+class Refining(Protocol):
+    """An estimator whose rules are found when the tree is whole."""
+
+    refine: bool
+    max_features: int | None
+    penalty: Any
+    alpha: float | None
+    beta: float | None
+    units: Any
+    center: Any
+    solver: Any
 
 
 def check_growth(estimator: Growing) -> tuple[int, StoppingRule]:
@@ -53,16 +71,19 @@ def check_growth(estimator: Growing) -> tuple[int, StoppingRule]:
 def check_margins(
     estimator: Margins,
     kinds: tuple[Kind, ...],
-    beta: float,
+    strengths: tuple[float, float],
     n_children: int,
     center: Center = "node",
 ) -> MaxMarginSplitter:
-    """Return the splitter that the parameters describe."""
+    """Return the splitter that the parameters describe; the strengths are alpha and beta."""
     check_choice("center", center, CENTERS)
     check_choice("penalty", estimator.penalty, kinds)
     check_choice("units", estimator.units, UNITS)
     check_choice("solver", estimator.solver, SOLVERS)
-    alpha = check_strength("alpha", estimator.alpha)
+    alpha, beta = (
+        check_strength(name, value)
+        for name, value in zip(("alpha", "beta"), strengths, strict=True)
+    )
     return MaxMarginSplitter(
         Regularizer(estimator.penalty, alpha, beta, estimator.units == "relative"),
         check_balance(estimator.balance, n_children),
@@ -71,3 +92,51 @@ def check_margins(
         check_strength("tol", estimator.tol),
         center,
     )
+
+
+def check_sparsity(estimator: Refining) -> Sparsity:
+    """Return how few features rules use, or raise where parameters contradict each other."""
+    _check_choices(estimator)
+    alpha, beta, most = estimator.alpha, estimator.beta, estimator.max_features
+    strength = None if alpha is None else check_strength("alpha", alpha)
+    rival = strength if beta is None else check_strength("beta", beta)
+    if most is not None:
+        most = check_count("max_features", most, least=1)
+        if not estimator.refine or alpha is not None or estimator.penalty not in SPARSE:
+            raise ValueError(
+                f"max_features={most} takes refine=True, alpha=None and a penalty that holds "
+                f"down all features, {' or '.join(map(repr, SPARSE))}; got "
+                f"refine={estimator.refine}, alpha={alpha}, penalty={estimator.penalty!r}"
+            )
+    # An l2 penalty leaves no feature out, however strong it is.
+    is_fixed = strength is not None or estimator.penalty == "l2"
+    own = DENSE_STRENGTH if strength is None and is_fixed else strength
+    return Sparsity(
+        Regularizer(
+            estimator.penalty,
+            1.0 if own is None else own,
+            1.0 if rival is None else rival,
+            estimator.units == "relative",
+        ),
+        is_fixed,
+        most,
+    )
+
+
+def _check_choices(estimator: Refining) -> None:
+    if not isinstance(estimator.refine, bool | np.bool_):
+        raise TypeError(f"refine must be True or False, got {estimator.refine!r}")
+    check_choice("center", estimator.center, CENTERS)
+    check_choice("penalty", estimator.penalty, KINDS)
+    check_choice("units", estimator.units, UNITS)
+    check_choice("solver", estimator.solver, SOLVERS)
+    if estimator.units == "raw" and estimator.alpha is None:
+        raise ValueError("units='raw' takes a number for alpha, got None")
+    if not estimator.refine:
+        return
+    for name, value, usual in (
+        ("center", estimator.center, "node"),
+        ("solver", estimator.solver, "auto"),
+    ):
+        if value != usual:
+            raise ValueError(f"{name}={value!r} takes refine=False: it has no effect with it")

@@ -10,6 +10,7 @@ from taxarbor.native._kernels import (
     csr_norms,
     csr_pair,
     csr_principal,
+    csr_rule,
     csr_scores,
     dense_adjoint,
     dense_gram,
@@ -18,12 +19,14 @@ from taxarbor.native._kernels import (
     dense_norms,
     dense_pair,
     dense_principal,
+    dense_rule,
     dense_scores,
     descend_blocks,
     hinge_costs,
     hinge_multi,
     hinge_pair,
     mask_changes,
+    ward,
 )
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "csr_norms",
     "csr_pair",
     "csr_principal",
+    "csr_rule",
     "csr_scores",
     "dense_adjoint",
     "dense_gram",
@@ -44,10 +48,12 @@ __all__ = [
     "dense_norms",
     "dense_pair",
     "dense_principal",
+    "dense_rule",
     "dense_scores",
     "descend_blocks",
     "hinge_costs",
     "hinge_multi",
     "hinge_pair",
     "mask_changes",
+    "ward",
 ]

@@ -4,11 +4,19 @@ from typing import Any
 
 from scipy.sparse import issparse
 
-from taxarbor.rows._base import PairProblem, PairSolution, Rows
+from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
 from taxarbor.rows._dense import DenseRows
 from taxarbor.rows._sparse import SparseRows
 
-__all__ = ["DenseRows", "PairProblem", "PairSolution", "Rows", "SparseRows", "as_rows"]
+__all__ = [
+    "DenseRows",
+    "PairProblem",
+    "PairSolution",
+    "Rows",
+    "RuleProblem",
+    "SparseRows",
+    "as_rows",
+]
 
 
 def as_rows(X: Any, *, n_threads: int = 1) -> Rows:

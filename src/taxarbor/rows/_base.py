@@ -24,7 +24,10 @@ class PairProblem:
     start : array of shape (n_features,)
         Weights to start from.
     labels : array of int8 or None
-        Labels to start from, with weights of zero; None for those of the weights.
+        Labels to start from; None for those of the weights.
+    hold : int
+        Rounds for which the labels stay as they are, at the start. With ``max_alternations``
+        only the weights are sought.
     bounds : tuple of int
         Least and greatest number of rows of child 0.
     l1, ridge : array of shape (n_features,), float
@@ -38,6 +41,7 @@ class PairProblem:
 
     start: Array
     labels: NDArray[np.int8] | None
+    hold: int
     bounds: tuple[int, int]
     l1: Array
     ridge: float
@@ -64,6 +68,57 @@ class PairSolution:
     n_passes: float
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleProblem:
+    """A division of the rows, and how few features should reproduce it.
+
+    Attributes
+    ----------
+    labels : array of int32
+        The child of each row.
+    n_children : int
+        Number of children.
+    l1, ridge : array of shape (n_features,), float
+        Weight of ``|d_p|`` and of ``d_p ** 2`` at strength one.
+    second_ridge : float
+        What takes the place of both when the features in use are fitted anew.
+    barred : float
+        A weight of ``|d_p|`` that keeps a feature out.
+    strengths : list of float
+        Along which the ``l1`` is lowered; none for strength one alone.
+    max_features : int
+        The most features that may be in use; 0 for any number.
+    reproduced, nearly : float
+        Share of the rows on which to agree, and how much less is no loss.
+    tol, violation : float
+        When weights are good enough, as in a :class:`PairProblem`.
+    max_working : int
+        Most features that one Newton step may change.
+    steepest : array of shape (n_models, n_features)
+        Weights to start from, of one feature; a model per child, or one for two.
+    """
+
+    labels: NDArray[np.int32]
+    n_children: int
+    l1: Array
+    ridge: float
+    second_ridge: float
+    barred: float
+    strengths: list[float]
+    max_features: int
+    reproduced: float
+    nearly: float
+    tol: float
+    violation: float
+    max_working: int
+    steepest: Array
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the fields in the order in which the kernels take them."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
 class Rows(Protocol):
     """The rows of one node, seen from their centre.
 
@@ -76,6 +131,8 @@ class Rows(Protocol):
     center : array of shape (n_features,), float64
         What is subtracted from each row before anything else. The node's mean, unless
         another was given.
+    n_threads : int
+        Threads for one sweep; no result depends on it.
     """
 
     @property
@@ -89,6 +146,9 @@ class Rows(Protocol):
 
     @property
     def center(self) -> Array: ...
+
+    @property
+    def n_threads(self) -> int: ...
 
     def scores(self, W: Array) -> Array:
         """Return ``(X - center) @ W.T``, of shape (n_rows, len(W)): one sweep.
@@ -131,6 +191,13 @@ class Rows(Protocol):
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         ...
 
+    def ward(self, n_clusters: int) -> NDArray[np.int32]:
+        """Return Ward's clusters of the rows, numbered by their first rows.
+
+        All pairs of rows are compared at once, so this is for a few hundred of them.
+        """
+        ...
+
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, nearest first.
 
@@ -141,6 +208,14 @@ class Rows(Protocol):
 
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
+        ...
+
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+        """Return weights and offsets of a sparse rule, a model per child or one for two.
+
+        Also the share of the rows that it sends to their own child. A row is sent to the
+        child of the highest score, or, of two, to the first if the score is not negative.
+        """
         ...
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:

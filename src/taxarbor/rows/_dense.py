@@ -15,9 +15,11 @@ from taxarbor.native import (
     dense_norms,
     dense_pair,
     dense_principal,
+    dense_rule,
     dense_scores,
+    ward,
 )
-from taxarbor.rows._base import PairProblem, PairSolution
+from taxarbor.rows._base import PairProblem, PairSolution, RuleProblem
 from taxarbor.rows._neighbors import find_neighbors
 
 
@@ -91,15 +93,21 @@ class DenseRows:
         """Return the mean absolute deviation of each feature."""
         return dense_moment(*self._native, True)
 
+    def ward(self, n_clusters: int) -> NDArray[np.int32]:
+        """Return Ward's clusters of the rows."""
+        return ward(self._centered(), n_clusters)
+
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows."""
-        X = self.X if self.index is None else self.X[self.index]
-        # About the centre, so that an offset of the data costs no digits.
-        return find_neighbors(X - self.center.astype(self.dtype), n_neighbors, self.n_threads)
+        return find_neighbors(self._centered(), n_neighbors, self.n_threads)
 
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Solve a two-way split."""
         return PairSolution(*dense_pair(*self._native, *problem.arguments()))
+
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+        """Return a sparse rule for a division of the rows."""
+        return dense_rule(*self._native, *problem.arguments())
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
@@ -107,6 +115,11 @@ class DenseRows:
         if center is not None:
             return type(self)(self.X, index, center, self.n_threads)
         return type(self)(self.X, index, self.X[index[0]], self.n_threads)._about_mean()
+
+    def _centered(self) -> Array:
+        """Return a copy about the centre, so that an offset of the data costs no digits."""
+        X = self.X if self.index is None else self.X[self.index]
+        return X - self.center.astype(self.dtype)
 
     def _about_mean(self) -> Self:
         """Return the same rows about their mean, as the data's type would hold it.

@@ -16,9 +16,11 @@ from taxarbor.native import (
     csr_norms,
     csr_pair,
     csr_principal,
+    csr_rule,
     csr_scores,
+    ward,
 )
-from taxarbor.rows._base import PairProblem, PairSolution
+from taxarbor.rows._base import PairProblem, PairSolution, RuleProblem
 from taxarbor.rows._neighbors import find_neighbors
 
 
@@ -97,17 +99,22 @@ class SparseRows:
         """Return the mean absolute deviation of each feature."""
         return csr_moment(*self._native, True)
 
+    def ward(self, n_clusters: int) -> NDArray[np.int32]:
+        """Return Ward's clusters of the rows, which are made dense for it."""
+        dense = self._matrix().toarray() - self.center.astype(self.dtype)
+        return ward(np.ascontiguousarray(dense), n_clusters)
+
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows."""
-        shape = len(self.starts) - 1, self.n_features
-        X = csr_array((self.values, self.columns, self.starts), shape=shape)
-        return find_neighbors(
-            X if self.index is None else X[self.index], n_neighbors, self.n_threads
-        )
+        return find_neighbors(self._matrix(), n_neighbors, self.n_threads)
 
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Solve a two-way split."""
         return PairSolution(*csr_pair(*self._native, *problem.arguments()))
+
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+        """Return a sparse rule for a division of the rows."""
+        return csr_rule(*self._native, *problem.arguments())
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
@@ -119,6 +126,12 @@ class SparseRows:
     def _with(self, index: IndexArray | None, center: Array) -> Self:
         center = center.astype(np.float64, copy=False)
         return type(self)(self.values, self.columns, self.starts, index, center, self.n_threads)
+
+    def _matrix(self) -> Any:
+        """Return the rows, as they are, as a matrix."""
+        shape = len(self.starts) - 1, self.n_features
+        X = csr_array((self.values, self.columns, self.starts), shape=shape)
+        return X if self.index is None else X[self.index]
 
     def _about_mean(self) -> Self:
         """Return the same rows about their mean, as the data's type would hold it.

@@ -3,10 +3,12 @@
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._base import Refusal, Split, SplitTask, Splitter
 from taxarbor.split._kmeans import KMeansSplitter
+from taxarbor.split._lifted import LiftedSplitter
 from taxarbor.split._max_margin import Center, MaxMarginSplitter
-from taxarbor.split._means import CRITERIA, Criterion
+from taxarbor.split._means import CRITERIA, Criterion, child_means
 from taxarbor.split._regularizer import KINDS, Kind, Regularizer
 from taxarbor.split._spectral import SpectralSplitter
+from taxarbor.split._spread import true_spread
 
 __all__ = [
     "CRITERIA",
@@ -15,6 +17,7 @@ __all__ = [
     "Criterion",
     "KMeansSplitter",
     "Kind",
+    "LiftedSplitter",
     "MaxMarginSplitter",
     "Refusal",
     "Regularizer",
@@ -23,4 +26,6 @@ __all__ = [
     "Split",
     "SplitTask",
     "Splitter",
+    "child_means",
+    "true_spread",
 ]

@@ -73,6 +73,8 @@ class Rounds:
         Minimiser steps between two assignments.
     least : int
         Rounds before a small gain may end it.
+    hold : int
+        Rounds before a row may move.
     """
 
     loss: HingeLoss
@@ -80,6 +82,7 @@ class Rounds:
     minimiser: Minimiser
     steps: int
     least: int
+    hold: int
 
 
 @final
@@ -102,6 +105,9 @@ class Problem:
         moves and no feature violates optimality by more than ``violation``.
     solver : {"auto", "newton", "pqn"}
         How the weights are found.
+    hold : int
+        Rounds for which a start's labels stay as they are: where the first step is a poor
+        guide, as with an intercept, which it would move first of all.
     """
 
     form: Form
@@ -111,6 +117,7 @@ class Problem:
     tol: float
     violation: float
     solver: SolverName
+    hold: int = 0
 
     def from_centers(self, rows: Rows, centers: Array) -> Alternation:
         """Alternate from the child whose centre is nearest."""
@@ -123,34 +130,43 @@ class Problem:
         """Alternate from weights that were found on other rows."""
         return self._alternate(rows, W, None)
 
+    def follow(self, rows: Rows, scores: Array) -> Labels:
+        """Return the balanced labels of rows by the scores of models found on others."""
+        return self.form.assign(scores, self._bounds(rows), None)
+
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         solver = self._choose_solver(rows, W, labels)
         if solver == "newton" and isinstance(self.form, PairForm):
             return self._solve_pair(rows, W, labels)
         loss = self.form.loss(rows)
         penalty = self.form.penalty(self.penalty)
-        least_rounds = 1
+        least_rounds, hold = 1, 0
         if labels is None:
             scores = rows.scores(W)
             labels = self.form.assign(scores, self._bounds(rows), None)
             point = loss.at(W, labels, scores)
         else:
             point = first_point(loss, penalty, labels)
-            least_rounds = 2  # a first step from nowhere says little
+            least_rounds, hold = 2, self.hold  # a first step from nowhere says little
         minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
-        rounds = Rounds(loss, penalty, minimiser, STEPS[solver], least_rounds)
+        rounds = Rounds(loss, penalty, minimiser, STEPS[solver], least_rounds, hold)
         return self._run(rounds, point)
 
     def _run(self, rounds: Rounds, point: Point) -> Alternation:
         loss, penalty = rounds.loss, rounds.penalty
         bounds = self._bounds(loss.rows)
         trace = [point.value + penalty.value(point.W)]
-        status = Status.ITERATION_LIMIT
+        status, hold = Status.ITERATION_LIMIT, rounds.hold
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
             solution = rounds.minimiser.minimise(
                 loss, penalty, point, tol=self.violation, max_iter=rounds.steps
             )
             point = solution.point
+            if len(trace) < hold:  # the first step was one of them
+                trace.append(point.value + penalty.value(point.W))
+                if solution.status is not Status.ITERATION_LIMIT:
+                    hold = 0  # nothing left to do for these labels
+                continue
             labels = self.form.assign(point.scores, bounds, point.labels)
             moved = not np.array_equal(labels, point.labels)
             if moved:
@@ -171,6 +187,7 @@ class Problem:
             PairProblem(
                 start=W[0],
                 labels=labels,
+                hold=0 if labels is None else self.hold,
                 bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
                 l1=penalty.l1 + penalty.group,
                 ridge=penalty.ridge,

@@ -53,8 +53,8 @@ class Split:
     ----------
     labels : array of shape (n_rows,)
         The child of each row; no child is empty.
-    rule : LinearRule
-        Sends a new row to a child.
+    rule : LinearRule or None
+        Sends a new row to a child; None where rules are found when the tree is whole.
     score : float
         How much this split is worth doing: the leaf with the highest is split next.
     objective : float
@@ -64,7 +64,7 @@ class Split:
     """
 
     labels: Labels
-    rule: LinearRule
+    rule: LinearRule | None
     score: float
     objective: float
     info: SolveInfo

@@ -15,6 +15,7 @@ from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._base import Refusal, Split, SplitTask, refuse_few
 from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._regularizer import Regularizer
+from taxarbor.split._spread import true_spread
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out
 
 VIOLATION = 1e-3
@@ -63,13 +64,13 @@ class MaxMarginSplitter:
         if few is not None:
             return few
         rows, K = task.rows, task.n_children
-        spread = _spread(rows)
+        spread = true_spread(rows)
         critical = float(spread.max(initial=0.0))
         if critical == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal")
         if self.center == "data" and task.origin is not None:
             rows = rows.take(np.arange(rows.n_rows), center=task.origin)
-            spread = _spread(rows)
+            spread = true_spread(rows)
             critical = float(spread.max())
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
         problem = Problem(
@@ -116,14 +117,3 @@ class MaxMarginSplitter:
                 found.status, len(found.trace) - 1, found.n_passes, tuple(found.trace)
             ),
         )
-
-
-def _spread(rows: Rows) -> Array:
-    """Return the mean absolute deviation of each feature, zero where it is only rounding.
-
-    That is, within the last digits of the centre or of the largest deviation.
-    """
-    spread = rows.spread()
-    eps = float(np.finfo(rows.dtype).eps)
-    noise = eps * (4.0 * np.abs(rows.center) + 16.0 * spread.max(initial=0.0))
-    return np.where(spread > noise, spread, 0.0)

@@ -163,3 +163,4 @@ void bind_hinge(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_threshold(nb::module_& m);
+void bind_ward(nb::module_& m);

@@ -8,4 +8,5 @@ NB_MODULE(_kernels, m) {
   bind_descent(m);
   bind_assign(m);
   bind_threshold(m);
+  bind_ward(m);
 }

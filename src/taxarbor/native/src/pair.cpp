@@ -29,28 +29,38 @@ template <class T> class PairSolver {
 
   // Returns how it ended: a value of taxarbor._types.Status.
   const char* run() {
+    const bool begun = std::any_of(d_.begin(), d_.end(), [](double w) { return w != 0.0; });
+    if (begun) sweep(d_, f_);  // else f is zero, as it was made
     if (a_.labels)
-      std::copy(a_.labels, a_.labels + n_, labels_.data());  // the weights are zero, and so is f
+      std::copy(a_.labels, a_.labels + n_, labels_.data());
     else
-      sweep(d_, f_), assign();
+      assign();
     value_ = measure(f_);
     trace_.push_back(value_ + penalty(d_));
     for (const double w : d_) scale_ = std::max(scale_, w * w);
     if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / d^2
-    const std::int64_t first = a_.labels ? 1 : 0;  // a first step from nowhere says little
+    std::int64_t hold = a_.hold;
+    const std::int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
     for (std::int64_t round = 0; round < a_.max_alternations; ++round) {
       listen();
       const char* end = step();
-      const bool moved = assign();
+      const bool held = round < hold;
+      const bool moved = !held && assign();
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(d_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
       const bool slow = is_full_ && gain <= a_.tol * trace_.back();
+      if (held && hold < a_.max_alternations) {
+        if (end) hold = round + 1;  // nothing left to do for these labels
+        continue;
+      }
       if (end && !moved) return end;
       if (slow && round >= first) return "settled";
     }
     return "iteration_limit";
   }
+
+  const std::vector<double>& weights() const { return d_; }
 
   nb::tuple result(const char* status) {
     Owned<double> d(p_);
@@ -162,8 +172,35 @@ template <class T> class PairSolver {
       if (H[j * F + j] < Damping * Damping * scale_) H[j * F + j] = Damping * scale_;
       g[j] = gradient_[working_[j]], V[j] = d_[working_[j]], l1[j] = a_.l1[working_[j]];
     }
-    descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+    const bool smooth = a_.ridge > 0.0 && std::all_of(l1.begin(), l1.end(), [](double w) { return w == 0.0; });
+    if (!smooth || !solve(H, g, V))
+      descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
     for (std::int64_t j = 0; j < F; ++j) target[working_[j]] = V[j];
+  }
+
+  // Where only the ridge counts the model's minimum solves (H + 2 ridge I) V = H d - g: exact, so
+  // that it does not depend on the axes. By Cholesky; false, and V as it was, if that breaks down.
+  bool solve(const std::vector<double>& H, const std::vector<double>& g, std::vector<double>& V) const {
+    const std::int64_t F = V.size();
+    std::vector<double> L(H), x(F);
+    for (std::int64_t i = 0; i < F; ++i) {
+      x[i] = -g[i];
+      for (std::int64_t j = 0; j < F; ++j) x[i] += H[i * F + j] * V[j];
+      L[i * F + i] += 2.0 * a_.ridge;
+    }
+    for (std::int64_t i = 0; i < F; ++i)
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const double rest = L[i * F + j] - std::inner_product(&L[i * F], &L[i * F] + j, &L[j * F], 0.0);
+        if (i == j && !(rest > 0.0)) return false;
+        L[i * F + j] = i == j ? std::sqrt(rest) : rest / L[j * F + j];
+      }
+    for (std::int64_t i = 0; i < F; ++i) x[i] = (x[i] - std::inner_product(&L[i * F], &L[i * F] + i, x.data(), 0.0)) / L[i * F + i];
+    for (std::int64_t i = F - 1; i >= 0; --i) {
+      x[i] /= L[i * F + i];
+      for (std::int64_t j = 0; j < i; ++j) x[j] -= L[i * F + j] * x[i];
+    }
+    V.swap(x);
+    return true;
   }
 
   // From zero: a proximal gradient step of the length that would, at best, bring the loss to zero.
@@ -287,3 +324,11 @@ template <class T> nb::tuple solve_pair(const View<T>& rows, const PairArguments
 }
 template nb::tuple solve_pair<float>(const View<float>&, const PairArguments<float>&);
 template nb::tuple solve_pair<double>(const View<double>&, const PairArguments<double>&);
+
+template <class T> std::vector<double> fit_pair(const View<T>& rows, const PairArguments<T>& a) {
+  PairSolver<T> solver(rows, a);
+  solver.run();
+  return solver.weights();
+}
+template std::vector<double> fit_pair<float>(const View<float>&, const PairArguments<float>&);
+template std::vector<double> fit_pair<double>(const View<double>&, const PairArguments<double>&);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 
@@ -35,6 +37,7 @@ inline void add_parts(const std::vector<double>& parts, std::int64_t size, doubl
 template <class T> struct PairArguments {
   const double* start;          // weights to start from, (n_features)
   const std::int8_t* labels;    // labels to start from, or null: those of the weights
+  std::int64_t hold;            // rounds for which they stay as they are, at the start
   std::int64_t lower, upper;    // bounds on the rows of child 0
   const double* l1;             // (n_features)
   double ridge, tol, violation;
@@ -43,6 +46,26 @@ template <class T> struct PairArguments {
 
 // Alternate labels and weights of a two-way split (pair.cpp); returns what Python is given.
 template <class T> nb::tuple solve_pair(const View<T>& rows, const PairArguments<T>& a);
+
+// The weights that it ends with.
+template <class T> std::vector<double> fit_pair(const View<T>& rows, const PairArguments<T>& a);
+
+// What a rule should be like (rule.cpp).
+struct RuleArguments {
+  const std::int32_t* labels;
+  std::int64_t n_children;
+  const double* l1;               // the penalty at strength one, (n_features)
+  double ridge, second_ridge;     // beside it, and in its place for the features in use
+  double barred;                  // what keeps a feature out
+  std::vector<double> strengths;  // of the path; none for strength one alone
+  std::int64_t max_features;      // 0 for any number
+  double reproduced, nearly;      // agreement to reach, and what is no loss of it
+  double tol, violation;
+  std::int64_t max_working;
+};
+
+// Find a rule, given weights of the steepest feature alone; returns what Python is given.
+template <class T> nb::tuple find_rule(const View<T>& rows, const RuleArguments& a, const double* steepest);
 
 // What both kinds of rows show to Python.
 template <class T> struct Sweeps {
@@ -130,10 +153,16 @@ template <class T> struct Sweeps {
     }
     return direction.shaped({p});
   }
-  static auto pair(const View<T>& v, Vec<const double> start, std::optional<Vec<const std::int8_t>> labels,
+  static auto rule(const View<T>& v, Vec<const std::int32_t> labels, std::int64_t n_children, Vec<const double> l1, double ridge,
+                   double second_ridge, double barred, std::vector<double> strengths, std::int64_t max_features,
+                   double reproduced, double nearly, double tol, double violation, std::int64_t max_working, Mat<const double> steepest) {
+    return find_rule<T>(v, {labels.data(), n_children, l1.data(), ridge, second_ridge, barred, std::move(strengths), max_features,
+                            reproduced, nearly, tol, violation, max_working}, steepest.data());
+  }
+  static auto pair(const View<T>& v, Vec<const double> start, std::optional<Vec<const std::int8_t>> labels, std::int64_t hold,
                    std::pair<std::int64_t, std::int64_t> bounds, Vec<const double> l1, double ridge, double tol,
                    double violation, std::int64_t max_alternations, std::int64_t max_working) {
-    return solve_pair<T>(v, {start.data(), labels ? labels->data() : nullptr, bounds.first, bounds.second, l1.data(),
+    return solve_pair<T>(v, {start.data(), labels ? labels->data() : nullptr, hold, bounds.first, bounds.second, l1.data(),
                              ridge, tol, violation, max_alternations, max_working});
   }
 };

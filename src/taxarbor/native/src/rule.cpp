@@ -1,0 +1,173 @@
+// The sparse rule of one division: weights for fixed labels along a path of penalties, until
+// few features reproduce the division. One model against the rest per child, or one for two.
+#include <nanobind/stl/vector.h>
+
+#include <numeric>
+
+#include "view.hpp"
+
+namespace {
+
+constexpr std::int64_t MaxSteps = 50;  // of the solver, at one strength
+
+template <class T> class RuleSearch {
+ public:
+  using Weights = std::vector<double>;  // (n_models, n_features)
+
+  struct Rule {
+    Weights W;
+    std::vector<double> offsets;
+    double agreement;
+  };
+
+  RuleSearch(const View<T>& rows, const RuleArguments& a)
+      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), models_(a.n_children > 2 ? a.n_children : 1),
+        sides_(models_ * n_), l1_(p_), scores_(n_ * models_) {
+    for (std::int64_t k = 0; k < models_; ++k)
+      for (std::int64_t i = 0; i < n_; ++i) sides_[k * n_ + i] = a_.labels[i] != k;
+  }
+
+  // At the penalty as it is; a rule has one feature at least.
+  Rule at_given(const Weights& steepest) {
+    Weights W = solve(1.0, Weights(models_ * p_));
+    return count(W) ? score(std::move(W)) : refit(steepest);
+  }
+
+  Rule along_path(const Weights& steepest) {
+    std::vector<Rule> passed;
+    Weights W(models_ * p_);
+    double before = 1.0;
+    for (const double strength : a_.strengths) {
+      Weights tried = solve(strength, W);
+      if (a_.max_features && count(tried) > a_.max_features) {
+        tried = shorten(before, strength, W);
+        passed.push_back({count(tried) ? tried : steepest, {}, 1.0});
+        break;
+      }
+      before = strength;
+      W = tried;
+      passed.push_back(score(count(tried) ? std::move(tried) : steepest));
+      if (passed.back().agreement >= a_.reproduced || is_level(passed)) break;
+    }
+    double best = 0.0;
+    for (const Rule& rule : passed) best = std::max(best, rule.agreement);
+    return refit(std::find_if(passed.begin(), passed.end(), [&](const Rule& rule) { return rule.agreement >= best - a_.nearly; })->W);
+  }
+
+ private:
+  // Whether the last two steps brought next to nothing.
+  bool is_level(const std::vector<Rule>& passed) const {
+    const std::size_t n = passed.size();
+    return n > 2 && passed[n - 1].agreement < passed[n - 3].agreement + a_.nearly;
+  }
+
+  // Halve the step that broke the budget: the last weights within it.
+  Weights shorten(double before, double strength, Weights W) {
+    for (int halving = 0; halving < 6; ++halving) {
+      const double middle = std::sqrt(before * strength);
+      Weights tried = solve(middle, W);
+      if (count(tried) > a_.max_features)
+        strength = middle;
+      else
+        before = middle, W = std::move(tried);
+    }
+    return W;
+  }
+
+  Weights solve(double strength, const Weights& start) {
+    for (std::int64_t j = 0; j < p_; ++j) l1_[j] = strength * a_.l1[j];
+    return minimise(a_.ridge, start);
+  }
+
+  // Fit the features in use without the sparse penalty.
+  Rule refit(const Weights& W) {
+    for (std::int64_t j = 0; j < p_; ++j) l1_[j] = is_used(W, j) ? 0.0 : a_.barred;
+    return score(minimise(a_.second_ridge, W));
+  }
+
+  Weights minimise(double ridge, const Weights& start) {
+    Weights W(models_ * p_);
+    for (std::int64_t k = 0; k < models_; ++k) {
+      const std::vector<double> d = fit_pair<T>(rows_, {start.data() + k * p_, sides_.data() + k * n_, MaxSteps, 0, n_, l1_.data(), ridge, a_.tol, a_.violation, MaxSteps, a_.max_working});
+      std::copy(d.begin(), d.end(), W.begin() + k * p_);
+    }
+    return W;
+  }
+
+  // Set each threshold where most rows are on their side of it, and count those of all children.
+  Rule score(Weights W) {
+    rows_.scores(W.data(), models_, scores_.data());
+    std::vector<double> offsets(models_);
+    for (std::int64_t k = 0; k < models_; ++k) offsets[k] = threshold(k);
+    std::int64_t agreed = 0;
+    for (std::int64_t i = 0; i < n_; ++i) agreed += sent(offsets, i) == a_.labels[i];
+    return {std::move(W), std::move(offsets), static_cast<double>(agreed) / n_};
+  }
+
+  std::int64_t sent(const std::vector<double>& offsets, std::int64_t i) const {
+    if (models_ == 1) return static_cast<double>(scores_[i]) + offsets[0] < 0.0;
+    std::int64_t best = 0;
+    const auto at = [&](std::int64_t k) { return static_cast<double>(scores_[i * models_ + k]) + offsets[k]; };
+    for (std::int64_t k = 1; k < models_; ++k)
+      if (at(k) > at(best)) best = k;
+    return best;
+  }
+
+  // What to add to a model's scores for most of its own rows to be above zero, others below: the
+  // middle of a gap.
+  double threshold(std::int64_t k) {
+    order_.resize(n_);
+    std::iota(order_.begin(), order_.end(), 0);
+    const auto at = [&](std::int64_t i) { return static_cast<double>(scores_[i * models_ + k]); };
+    std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
+    const std::int8_t* side = sides_.data() + k * n_;
+    // Below every score all rows count as the child's own: wrong are the others.
+    std::int64_t wrong = std::accumulate(side, side + n_, std::int64_t{0}), least = wrong;
+    double cut = at(order_[0]) - 1.0;
+    for (std::int64_t i = 0; i < n_; ++i) {
+      wrong += side[order_[i]] ? -1 : 1;
+      const double here = at(order_[i]), next = i + 1 < n_ ? at(order_[i + 1]) : here + 2.0;
+      if (wrong < least && next > here) least = wrong, cut = 0.5 * (here + next);
+    }
+    return -cut;
+  }
+
+  bool is_used(const Weights& W, std::int64_t j) const {
+    for (std::int64_t k = 0; k < models_; ++k)
+      if (W[k * p_ + j] != 0.0) return true;
+    return false;
+  }
+
+  std::int64_t count(const Weights& W) const {
+    std::int64_t used = 0;
+    for (std::int64_t j = 0; j < p_; ++j) used += is_used(W, j);
+    return used;
+  }
+
+  const View<T>& rows_;
+  const RuleArguments& a_;
+  const std::int64_t n_, p_, models_;
+  std::vector<std::int8_t> sides_;  // (n_models, n_rows): 0 for the model's own rows
+  std::vector<double> l1_;
+  std::vector<T> scores_;
+  std::vector<std::int64_t> order_;
+};
+
+}  // namespace
+
+template <class T> nb::tuple find_rule(const View<T>& rows, const RuleArguments& a, const double* steepest) {
+  const std::int64_t models = a.n_children > 2 ? a.n_children : 1, p = rows.n_features();
+  typename RuleSearch<T>::Rule found;
+  {
+    nb::gil_scoped_release free;
+    RuleSearch<T> search(rows, a);
+    const std::vector<double> start(steepest, steepest + models * p);
+    found = a.strengths.empty() ? search.at_given(start) : search.along_path(start);
+  }
+  Owned<double> W(models * p), offsets(models);
+  std::copy(found.W.begin(), found.W.end(), W.data);
+  std::copy(found.offsets.begin(), found.offsets.end(), offsets.data);
+  return nb::make_tuple(W.shaped({std::size_t(models), std::size_t(p)}), offsets.shaped({std::size_t(models)}), found.agreement);
+}
+template nb::tuple find_rule<float>(const View<float>&, const RuleArguments&, const double*);
+template nb::tuple find_rule<double>(const View<double>&, const RuleArguments&, const double*);
