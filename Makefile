@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long coverage bench results clean help
+.PHONY: demo test check check-long coverage bench results defaults clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make bench       the speed table, docs/speed.md"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
+	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
 	@echo "make clean       remove .venv and build products"
 
 $(VENV)/.python:
@@ -64,6 +65,9 @@ bench: $(VENV)/.tested
 DATA ?= ../shared/data
 results: $(BUILT)
 	$(BIN)/taxarbor bench all --data $(DATA) --out results --report docs/results.md
+
+defaults: $(BUILT)
+	$(BIN)/taxarbor bench defaults --data $(DATA) --out results --report docs/defaults.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html

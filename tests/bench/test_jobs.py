@@ -40,6 +40,7 @@ def test_the_digest_is_of_the_code_that_matters(package):
         "native/src/pair.cpp",
         "optim/_new.py",
         "bench/_methods.py",
+        "bench/_variants.py",
     ):
         (package / name).write_text("another", encoding="utf-8")
         after = code_digest.__wrapped__()

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import BisectingKMeans, KMeans
+from sklearn.exceptions import ConvergenceWarning
 
+from taxarbor import HMMC
 from taxarbor.bench import METHODS
+from taxarbor.bench._methods import OTHERS, find_method
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 BASELINES = {"KM", "SC", "MMC", "SL", "AL", "CL", "HKM", "HSC", "HKM-D", "HSC-D"}
@@ -40,7 +43,24 @@ def test_a_grid_is_the_papers(name, keys):
     for settings in METHODS[name].grid:
         rest = {key: value for key, value in settings.items() if key not in keys}
         flat = {"units": "raw", "balance": [0.9, 1.1]}
-        assert rest == (flat if name == "MMC" else {**flat, "center": "data"})
+        greedy = {"refine": False, "n_init": 1, "center": "data"}
+        assert rest == (flat if name == "MMC" else {**flat, **greedy})
+
+
+def test_a_strength_that_is_not_given_has_no_effect(made):
+    """As long as a default stood for it, the grid meant the same whatever it was."""
+    X, _ = made.blobs(60)
+    kinds = {"HMMC-G": "group", "HMMC-E": "exclusive", "HMMC-1": "l1", "HMMC-2": "l2"}
+    for name, penalty in kinds.items():
+        settings = METHODS[name].grid[2]
+        given = {"alpha": 0.003, "beta": 0.003, **settings}
+        given["balance"] = tuple(given["balance"])
+        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).hierarchy_
+        found = METHODS[name].fit(X, 5, 2, 0, settings)
+        assert np.array_equal(found.labels, expected.labels)
+        for mine, other in zip(found.rules, expected.rules, strict=True):
+            assert (mine is None) == (other is None)
+            assert mine is None or np.array_equal(mine.weights, other.weights)
 
 
 def test_other_methods_have_one_setting():
@@ -91,3 +111,37 @@ def test_k_means_is_scikit_learns(name, make, made):
     tree = METHODS[name].fit(X, 7, 2, 3, METHODS[name].grid[0])
     expected = make.set_params(random_state=3).fit(X).labels_
     assert same_partition(tree.cut(7), expected)
+
+
+def test_other_methods_are_found_and_are_no_rows_of_the_table():
+    assert set(OTHERS) == {"KM+Ward", "variant"}
+    assert not set(OTHERS) & set(METHODS)
+    assert find_method("KM+Ward").name == "KM+Ward"
+    assert find_method("HMMC") is METHODS["HMMC"]
+    with pytest.raises(KeyError):
+        find_method("none")
+
+
+@pytest.mark.parametrize(("n_rows", "n_centres"), [(60, 20), (240, 40)])
+def test_centres_then_ward(n_rows, n_centres, made):
+    """Ten centres per cluster or a third of the rows, Ward on them, rows with their centre."""
+    X, _ = made.blobs(n_rows)
+    tree = find_method("KM+Ward").fit(X, 4, 2, 3, {})
+    model = KMeans(n_centres, n_init=1, random_state=3).fit(X)
+    merged = linkage(model.cluster_centers_, "ward")
+    for size in (2, 3, 4):
+        expected = fcluster(merged, size, criterion="maxclust")[model.labels_]
+        assert same_partition(tree.cut(size), expected)
+    assert tree.n_leaves == 4
+    for node in range(tree.n_nodes):
+        below = [tree.rows(child) for child in tree.children(node)]
+        assert not below or sorted(np.concatenate(below)) == sorted(tree.rows(node))
+
+
+def test_centres_without_rows_are_left_out(made):
+    X = np.repeat(made.blobs(8)[0], 5, axis=0)  # 13 centres would be wanted, of 8 points
+    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
+        tree = find_method("KM+Ward").fit(X, 4, 2, 0, {})
+    assert tree.n_leaves == 4
+    for first in range(0, len(X), 5):
+        assert len(set(tree.labels[first : first + 5])) == 1

@@ -84,3 +84,29 @@ def test_without_rules_there_are_no_zero_weights(made):
     expected = measure(tree, data)["zero_weights"]
     assert used or expected == 0.0
     assert 0.0 <= expected <= 1.0
+
+
+def test_how_a_tree_reads(made):
+    data = load_dataset("animals", None)
+    tree = fit(made.job(n_clusters=6), data)
+    found = measure(tree, data)
+    inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
+    used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
+    sizes = [len(used[node]) for node in inner]
+    assert found["median_features"] == np.median(sizes)
+    assert found["most_features"] == max(sizes)
+    assert found["mean_fidelity"] == pytest.approx(np.mean(tree.fidelity[inner]))
+    assert found["least_fidelity"] == min(tree.fidelity[inner])
+    shares = [len(used[n] & used[tree.parent(n)]) / len(used[n]) for n in inner[1:]]
+    assert found["parent_overlap"] == pytest.approx(np.mean(shares))
+
+
+def test_what_is_not_known_of_rules_is_no_measure(made):
+    data = load_dataset("animals", None)
+    greedy = measure(fit(made.job(settings='{"refine": false}'), data), data)
+    assert greedy["most_features"] >= greedy["median_features"] >= 1.0
+    assert not {"mean_fidelity", "least_fidelity"} & set(greedy)
+    assert "median_features" not in measure(fit(made.job("AL"), data), data)
+    stump = measure(fit(made.job(n_clusters=2), data), data)
+    assert "parent_overlap" not in stump
+    assert list(stump)[-1] == CLOSING

@@ -97,6 +97,21 @@ def test_the_options_arrive(tmp_path, data):
     assert "2 seeds" in (tmp_path / "page.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_runs_its_parts(tmp_path, monkeypatch, command):
+    """All but the page on the defaults, which has its own command."""
+    asked = []
+
+    def run(parts, *_, **__):
+        asked.append(parts)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(_bench, "run_experiment", run)
+    assert invoke(command, "--out", tmp_path).exit_code == 2
+    whole = ("table", "scalings", "sweep", "sparsity", "tree")
+    assert asked == [whole if command == "all" else (command,)]
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_the_bar_is_for_terminals(monkeypatch, capfd, is_terminal):
     for name in ("TTY_COMPATIBLE", "FORCE_COLOR", "NO_COLOR"):

@@ -2,14 +2,15 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, final
 
+from taxarbor.bench._ablation import plan_defaults
 from taxarbor.bench._jobs import Job
-from taxarbor.bench._methods import METHODS
+from taxarbor.bench._methods import find_method
 from taxarbor.bench._plan import (
     Setup,
     plan_scalings,
@@ -22,14 +23,16 @@ from taxarbor.bench._pool import Pool
 from taxarbor.bench._store import Store
 from taxarbor.bench._work import open_dataset, run_job
 
-Part = Literal["table", "scalings", "sweep", "sparsity", "tree"]
+Part = Literal["table", "scalings", "sweep", "sparsity", "tree", "defaults"]
 PARTS: dict[Part, Callable[[Setup], Iterator[Job]]] = {
     "table": plan_table,
     "scalings": plan_scalings,
     "sweep": plan_sweep,
     "sparsity": plan_sparsity,
     "tree": plan_tree,
+    "defaults": plan_defaults,
 }
+"""The paper's experiment, and last, apart from it, why the defaults are what they are."""
 RESULTS, CONTENTS = "results.csv", "data.json"
 
 
@@ -73,7 +76,7 @@ def run_experiment(
 
     Parameters
     ----------
-    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree"}
+    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree", "defaults"}
         What is wanted.
     setup : Setup
         On what.
@@ -96,7 +99,8 @@ def run_experiment(
         If the folder has results of other data of the same name.
     """
     wanted = dict.fromkeys(job for part in parts for job in PARTS[part](setup))
-    contents = _compare_contents(setup, out)
+    names = dict.fromkeys([*setup.datasets(), *(job.dataset for job in wanted)])
+    contents = _compare_contents(names, setup, out)
     store = Store(out / RESULTS)
     (out / CONTENTS).write_text(
         json.dumps(contents, indent=1, sort_keys=True), encoding="utf-8"
@@ -117,13 +121,13 @@ def run_experiment(
     return store
 
 
-def _compare_contents(setup: Setup, out: Path) -> dict[str, str]:
-    """Return digests of all data that the folder has results of, with this setup's."""
+def _compare_contents(names: Iterable[str], setup: Setup, out: Path) -> dict[str, str]:
+    """Return digests of all data that the folder has results of, with these."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{str(out)!r} is a file; results need a folder")
     path = out / CONTENTS
     known: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    for name in setup.datasets():
+    for name in names:
         digest = open_dataset(name, "none", 0, setup.folder).digest()
         if known.setdefault(name, digest) != digest:
             raise ValueError(
@@ -136,7 +140,7 @@ def _compare_contents(setup: Setup, out: Path) -> dict[str, str]:
 def _cost(job: Job, setup: Setup) -> float:
     """Return rough seconds, of which only the ratios matter."""
     n_rows = len(open_dataset(job.dataset, job.scaling, job.max_rows, setup.folder).X)
-    method = METHODS[job.method]
+    method = find_method(job.method)
     power = 2.0 if method.is_slow else 1.0
     children = math.sqrt(job.branching - 1)
     seconds = method.cost * children * (n_rows / 3e4) ** power * job.n_clusters / 50.0

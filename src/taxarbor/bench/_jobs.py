@@ -14,7 +14,9 @@ import taxarbor
 from taxarbor.bench._datasets import Scaling
 
 DONE = "done"
-MATTERS = {("bench", name) for name in ("_datasets.py", "_methods.py", "_work.py")}
+MATTERS = {
+    ("bench", name) for name in ("_datasets.py", "_methods.py", "_variants.py", "_work.py")
+}
 """Of what runs the experiment, what its results depend on."""
 CLOSING = "zero_weights"
 """A measure of every job that is done, written last: where it is, all others are."""

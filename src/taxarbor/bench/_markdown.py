@@ -20,12 +20,12 @@ def without_gaps(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str
     return table([headings[n] for n in kept], [[line[n] for n in kept] for line in lines])
 
 
-def percent(value: Mean) -> str:
-    """Return a mean as ``91.2 ± 0.3``, in percent; without a spread if there is one value."""
+def percent(value: Mean, digits: int = 2) -> str:
+    """Return a mean as ``91.20 ± 0.30``, in percent; without a spread if there is one value."""
     if math.isnan(value.mean):
         return NOTHING
-    told = f"{100 * value.mean:.2f}"
-    return told if value.n_values < 2 else f"{told} ± {100 * value.spread:.2f}"
+    told = f"{100 * value.mean:.{digits}f}"
+    return told if value.n_values < 2 else f"{told} ± {100 * value.spread:.{digits}f}"
 
 
 def number(value: float, digits: int = 2) -> str:

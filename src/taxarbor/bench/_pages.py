@@ -5,8 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import numpy as np
+
+from taxarbor.bench import _defaults_text
+from taxarbor.bench._ablation import plan_defaults
 from taxarbor.bench._checks import describe_checks
 from taxarbor.bench._claims import describe_claims, summarise_claims
+from taxarbor.bench._defaults import (
+    Scores,
+    describe_everywhere,
+    describe_groups,
+    describe_means,
+    summarise_defaults,
+)
 from taxarbor.bench._experiment import Part
 from taxarbor.bench._figures import draw_heights, draw_sparsity, draw_sweep, draw_tree
 from taxarbor.bench._findings import describe_differences, describe_heights, describe_ranks
@@ -14,6 +25,7 @@ from taxarbor.bench._jobs import DONE, Job, commit, machine
 from taxarbor.bench._markdown import plain
 from taxarbor.bench._plan import Setup, sweep_datasets
 from taxarbor.bench._published import STAND_INS
+from taxarbor.bench._readability import describe_readability, describe_sparser
 from taxarbor.bench._scalings import describe_scalings
 from taxarbor.bench._select import of_setup, of_table, spread_out
 from taxarbor.bench._sparsity import describe_sparsity, zero_shares
@@ -47,7 +59,7 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
 
     Parameters
     ----------
-    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree"}
+    parts : tuple of {"table", "scalings", "sweep", "sparsity", "tree", "defaults"}
         What to show.
     store : Store
         The results.
@@ -64,13 +76,14 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
     found = store.read()
     jobs = spread_out(found, setup)
     figures = page.with_suffix("")
-    sections = [_introduce(found, setup)]
+    sections = [_introduce(parts, found, setup)]
     writers: dict[Part, Callable[[], str]] = {
         "table": lambda: _table_section(jobs, setup, figures),
         "scalings": lambda: "\n\n".join([SCALINGS, describe_scalings(found, setup)]),
         "sweep": lambda: _sweep_section(jobs, setup, figures),
         "sparsity": lambda: _sparsity_section(jobs, setup, figures),
         "tree": lambda: _tree_section(jobs, setup, figures),
+        "defaults": lambda: _defaults_section(jobs, setup),
     }
     sections += [writers[part]() for part in parts]
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -78,8 +91,12 @@ def write_pages(parts: tuple[Part, ...], store: Store, setup: Setup, page: Path)
     return [page, *sorted(figures.glob("*.png")), *sorted(figures.glob("*.svg"))]
 
 
-def _introduce(found: "pd.DataFrame", setup: Setup) -> str:
-    here = of_setup(found, setup)
+def _introduce(parts: tuple[Part, ...], found: "pd.DataFrame", setup: Setup) -> str:
+    here, text = of_setup(found, setup), INTRODUCTION
+    if parts == ("defaults",):
+        text, planned = _defaults_text.INTRODUCTION, set(plan_defaults(setup))
+        fields = here[[*Job._fields]].itertuples(index=False, name=None)
+        here = here.loc[np.array([Job(*one) in planned for one in fields], dtype=np.bool_)]
     jobs = here.drop_duplicates([*Job._fields])
     failed = jobs[jobs["status"] != DONE]
     lost = "".join(
@@ -87,7 +104,7 @@ def _introduce(found: "pd.DataFrame", setup: Setup) -> str:
         f"seed {one.seed}: {plain(one.status)}"
         for one in failed.itertuples()
     )
-    return INTRODUCTION.format(
+    return text.format(
         scaling=SCALED[setup.scaling],
         rows=f"at most {setup.max_rows:,} rows of each" if setup.max_rows else "all rows",
         seeds=f"{setup.n_seeds} seed" + "s" * (setup.n_seeds != 1),
@@ -153,6 +170,18 @@ def _tree_section(jobs: "pd.DataFrame", setup: Setup, figures: Path) -> str:
     picture = f"![the first layers of the tree]({_link(figures, 'tree')})"
     text = TREE.format(told=plain(chosen.told), measure=chosen.measure)
     return "\n\n".join([text, picture, describe_tree(chosen)])
+
+
+def _defaults_section(jobs: "pd.DataFrame", setup: Setup) -> str:
+    text, scores = _defaults_text, Scores.of(jobs, setup)
+    if not len(jobs):
+        return f"{text.SUMMARY}\n\nThere are no results."
+    parts = [text.SUMMARY, summarise_defaults(scores), text.MEANS, describe_means(scores)]
+    parts += [text.EVERYWHERE, *describe_everywhere(scores)]
+    parts += [text.GROUPS, *describe_groups(scores)]
+    parts += [text.READABILITY, describe_readability(scores)]
+    parts += [text.SPARSER, describe_sparser(scores)]
+    return "\n\n".join(parts)
 
 
 def _link(figures: Path, name: str) -> str:

@@ -82,7 +82,7 @@ def plan_table(setup: Setup) -> Iterator[Job]:
         n_clusters = setup.n_classes(dataset)
         for method in METHODS.values():
             for settings in _distinct([{}, *setup.grid(method)]):
-                yield from _seeded(
+                yield from seeded(
                     setup,
                     dataset,
                     method,
@@ -99,7 +99,7 @@ def plan_scalings(setup: Setup) -> Iterator[Job]:
             other = replace(setup, scaling=scaling)
             for dataset, name in product(sweep_datasets(setup), SCALED):
                 for settings in setup.grid(METHODS[name]):
-                    yield from _seeded(
+                    yield from seeded(
                         other,
                         dataset,
                         METHODS[name],
@@ -120,7 +120,7 @@ def plan_sweep(setup: Setup) -> Iterator[Job]:
             for (n_clusters, branching), settings in product(
                 sweep_shapes(method, n_classes), setup.grid(method)
             ):
-                yield from _seeded(
+                yield from seeded(
                     setup,
                     dataset,
                     method,
@@ -137,7 +137,7 @@ def plan_sparsity(setup: Setup) -> Iterator[Job]:
         n_clusters = setup.n_classes(dataset)
         for name in SPARSE:
             method = METHODS[name]
-            yield from _seeded(
+            yield from seeded(
                 setup,
                 dataset,
                 method,
@@ -152,7 +152,7 @@ def plan_tree(setup: Setup) -> Iterator[Job]:
     dataset, method = tree_dataset(setup), METHODS["HMMC"]
     n_clusters = setup.n_classes(dataset)
     for settings in setup.grid(method):
-        yield from _seeded(setup, dataset, method, settings, n_clusters=n_clusters, n_seeds=1)
+        yield from seeded(setup, dataset, method, settings, n_clusters=n_clusters, n_seeds=1)
 
 
 def sweep_shapes(method: Method, n_classes: int) -> list[tuple[int, int]]:
@@ -192,7 +192,7 @@ def _distinct(settings: Sequence[Settings]) -> list[Settings]:
     return list({write_settings(one): one for one in settings}.values())
 
 
-def _seeded(
+def seeded(
     setup: Setup,
     dataset: str,
     method: Method,

@@ -21,8 +21,9 @@ Two protocols stand side by side.
 - **best**, the paper's: for every seed and every measure, the alpha and beta, each out of
   {strengths}, at which that very measure is highest. The labels choose,
   and for each measure anew. Methods without such parameters have one setting; k-means, HKM
-  and HKM-D take the best of ten starts. HMMC has the paper's setting: raw strengths, children
-  within a tenth of an equal share, one origin (the mean of all rows) for all nodes.
+  and HKM-D take the best of ten starts. HMMC has the paper's setting: greedy, from one start,
+  raw strengths, children within a tenth of an equal share, one origin (the mean of all rows)
+  for all nodes.
 - **default**: what a user without labels gets, the estimator with only the number of clusters
   set. It is not one of those that *best* chooses from, and may be better: children of equal
   shares can cost more than the labels gain.

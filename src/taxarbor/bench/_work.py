@@ -8,10 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor.bench._datasets import Dataset, Scaling, load_dataset
 from taxarbor.bench._jobs import DONE, Job, Outcome
-from taxarbor.bench._methods import METHODS
+from taxarbor.bench._methods import find_method
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics import score_hierarchy
 
@@ -36,7 +37,7 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
 def fit(job: Job, data: Dataset) -> Hierarchy:
     """Return the hierarchy that a job describes."""
     settings = json.loads(job.settings)
-    method = METHODS[job.method]
+    method = find_method(job.method)
     return method.fit(data.X, job.n_clusters, job.branching, job.seed, settings)
 
 
@@ -48,8 +49,37 @@ def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
         **score_hierarchy(tree, data.y, data.truth),
         "height": float(tree.height),
         "n_leaves": float(tree.n_leaves),
+        **_readability(tree),
         "zero_weights": zeros / max(sum(W.size for W in used), 1),
     }
+
+
+def _readability(tree: Hierarchy) -> dict[str, float]:
+    """Return how many features rules use, how true they are, and what parents share.
+
+    Nothing for a tree without rules; no fidelity where that is not known.
+    """
+    used: dict[int, NDArray[np.bool_]] = {
+        node: np.asarray(rule.weights.any(axis=0))
+        for node, rule in enumerate(tree.rules)
+        if rule is not None
+    }
+    if not used:
+        return {}
+    counts = [int(mine.sum()) for mine in used.values()]
+    found = {"median_features": float(np.median(counts)), "most_features": float(max(counts))}
+    known = tree.fidelity[~np.isnan(tree.fidelity)]
+    if len(known):
+        found["mean_fidelity"] = float(known.mean())
+        found["least_fidelity"] = float(known.min())
+    shared = [
+        float(used[int(tree.parents[node])][mine].mean())
+        for node, mine in used.items()
+        if tree.parents[node] in used and mine.any()
+    ]
+    if shared:
+        found["parent_overlap"] = float(np.mean(shared))
+    return found
 
 
 @lru_cache(maxsize=24)

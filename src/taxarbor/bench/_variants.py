@@ -1,0 +1,87 @@
+"""HMMC with one choice made otherwise, where the estimator has no parameter for it.
+
+The parts are the estimator's own, put together as in :func:`taxarbor.refine.grow_refined`, so
+that without settings the rows end in the leaves that HMMC gives them. Rules, which move no
+row, are not sought.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from taxarbor._types import Array
+from taxarbor.data import check_balance
+from taxarbor.estimators import HMMC
+from taxarbor.grow import StoppingRule, grow
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.refine import Coordinates, fit_leaves, move_rows, place
+from taxarbor.rows import as_rows
+from taxarbor.split import LiftedSplitter
+
+MOVING = ("n_steps", "shrinkage")
+SPLITTING = ("n_init", "top", "ridge", "has_intercept", "choose_by", "grow_by")
+OTHER = ("balance", "starts", "n_coordinates")
+
+
+def fit_variant(
+    X: Array, n_clusters: int, branching: int, seed: int, settings: Mapping[str, Any]
+) -> Hierarchy:
+    """Grow a tree and let its leaves compete for the rows; return it without rules.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        The rows.
+    n_clusters, branching, seed : int
+        As HMMC's ``n_clusters``, ``branching`` and ``random_state``.
+    settings : mapping
+        What is otherwise than in HMMC: ``n_steps`` (0 for no moves) and ``shrinkage`` of the
+        leaves; ``n_init``, ``top``, ``ridge``, ``has_intercept``, ``choose_by``, ``grow_by``
+        of the splitter; ``balance`` as HMMC's; ``starts``, a list of "principal", "far_rows"
+        and "ward"; ``n_coordinates``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such setting, or no such start.
+    """
+    known = (*MOVING, *SPLITTING, *OTHER)
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise ValueError(f"a variant has no setting {unknown[0]!r}; those are {sorted(known)}")
+    splitter = _splitter(branching, settings)
+    own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
+    moves = {key: settings[key] for key in MOVING if key in settings}
+    size = [settings["n_coordinates"]] if "n_coordinates" in settings else []
+    rows = as_rows(X, n_threads=1)
+    stop = StoppingRule(n_clusters)
+    grow_on = partial(grow, splitter=splitter, branching=branching, stop=stop, seed=own_seed)
+    if not rows.norms().any():
+        return grow_on(rows)  # to be refused there
+    with threadpool_limits(1, user_api="blas"):
+        coordinates = Coordinates.of(rows, np.random.default_rng(own_seed), *size)
+        tree = grow_on(coordinates.rows)
+        if tree.n_leaves == 1 or moves.get("n_steps") == 0:
+            return tree
+        model = fit_leaves(coordinates, tree.labels, tree.n_leaves, **moves)
+        return move_rows(tree, place(rows, coordinates.rule(model.weights, model.offsets)))
+
+
+def _splitter(branching: int, settings: Mapping[str, Any]) -> LiftedSplitter:
+    """Return HMMC's splitter, but for what the settings say."""
+    usual = HMMC()
+    given = {key: settings[key] for key in SPLITTING if key in settings}
+    given = {"n_init": usual.n_init, "tol": usual.tol, **given}
+    bounds = check_balance(settings.get("balance", usual.balance), branching)
+    splitter = LiftedSplitter(bounds, **given)
+    if "starts" not in settings:
+        return splitter
+    starts = {start.__name__: start for start in splitter.starts}
+    names = [f"{name}_start" for name in settings["starts"]]
+    if not names or not set(names) <= set(starts):
+        raise ValueError(f"starts={settings['starts']} must be some of {sorted(starts)}")
+    return LiftedSplitter(bounds, **given, starts=tuple(starts[name] for name in names))
