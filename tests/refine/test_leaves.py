@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taxarbor import HMMC
 from taxarbor.refine import Coordinates, fit_leaves, place
 from taxarbor.refine import _leaves as leaves_module
 from taxarbor.refine._leaves import best_scores
@@ -133,3 +134,21 @@ def test_scores_come_in_blocks(rows_of, data, monkeypatch, block):
     np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
     tied = best_scores(rows, np.zeros((3, 8)), None)
     assert not tied.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["points", "wide points", "one row apart"])
+def test_leaves_without_scatter(kind, dtype):
+    """What is left within leaves is rounding, and grows with the number of rows."""
+    rng = np.random.default_rng(0)
+    if kind == "one row apart":
+        X = 1e-3 * rng.standard_normal((8000, 80))
+        X[0] = 1e6
+    else:
+        points = rng.standard_normal((3, 10 if kind == "points" else 70))
+        X = np.repeat(points, 5000 if kind == "points" else 500, axis=0)
+    model = HMMC(3, n_init=1, random_state=0).fit(X.astype(dtype))
+    assert model.hierarchy_.n_leaves == 3
+    assert np.isfinite(model.hierarchy_.placement.rule.weights).all()
+    if kind != "one row apart":
+        assert len(np.unique(model.labels_[:: len(X) // 3][:3])) == 3

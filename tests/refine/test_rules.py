@@ -171,3 +171,29 @@ def test_the_threshold_is_the_best_one(rows_of, kind, seed):
     assert share(X, labels, rule) == pytest.approx(best)
     scores = (X - rule.center) @ rule.weights.T + rule.offsets
     assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_one_feature_is_enough_where_one_tells_all(rows_of, noise):
+    """Thirty features say the same: along a path they would all come in at once."""
+    labels = np.repeat([0, 1], 100)
+    X = np.where(labels[:, None] == 0, -4.0, 4.0) * np.ones((200, 30))
+    X += noise * np.random.default_rng(0).standard_normal(X.shape)
+    rule = find(rows_of(X), labels, free())
+    assert len(used(rule)) == 1
+    assert share(X, labels, rule) == 1.0
+
+
+def test_children_of_equal_means_have_a_rule(rows_of):
+    X = np.array([[0.0, 0.0, 1.0], [2.0, 2.0, 1.0], [0.0, 2.0, 1.0], [2.0, 0.0, 1.0]] * 3)
+    rule = find(rows_of(X), np.array([0, 0, 1, 1] * 3), free(most=1))
+    assert len(used(rule)) == 1
+    assert used(rule) <= {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_larger_budget_is_left_alone_where_it_does_not_help(rows_of, seed):
+    X, labels = blobs(n_telling=2, distance=1.5, seed=seed)
+    few, many = (find(rows_of(X), labels, free(most=most)) for most in (4, 12))
+    assert len(used(few)) <= 4
+    assert share(X, labels, many) >= share(X, labels, few) - 0.02

@@ -185,21 +185,15 @@ def test_the_first_row_is_in_the_first_child(K, n_rows):
 
 
 def test_rows_of_equal_scores_stay_together():
-    scores = np.array([3.0, 1.0, 1.0, 1.0, -2.0])
-    for torn in ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1]):
-        assert keep_ties(scores, np.array(torn, dtype=np.int8)).tolist() == [0, 0, 0, 0, 1]
-    assert keep_ties(scores, np.array([0, 1, 1, 1, 1], np.int8)).tolist() == [0, 1, 1, 1, 1]
-    # The tied ones are all of one side: then they are that side.
-    assert keep_ties(np.array([1.0, 1.0, 0.0]), np.array([0, 1, 1], np.int8)).tolist() == [
-        0,
-        0,
-        1,
-    ]
-    assert keep_ties(np.array([1.0, 0.0, 0.0]), np.array([0, 0, 1], np.int8)).tolist() == [
-        0,
-        1,
-        1,
-    ]
+    scores = np.array([3.0, 1.0, 1.0, 1.0, -2.0])[:, None]
+    assert keep_ties(scores, np.array([0, 0, 1, 1, 1], np.int8), 2).tolist() == [0, 1, 1, 1, 1]
+    assert keep_ties(scores, np.array([0, 0, 0, 1, 1], np.int8), 2).tolist() == [0, 0, 0, 0, 1]
+    # Rather torn than one child less.
+    one = np.array([1.0, 1.0, 1.0])[:, None]
+    assert keep_ties(one, np.array([0, 1, 1], np.int8), 2).tolist() == [0, 1, 1]
+    three = np.array([[3.0, 0.0, 0.0]] * 4 + [[0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    torn = np.array([0, 0, 0, 1, 1, 2], np.int32)
+    assert keep_ties(three, torn, 3).tolist() == [0, 0, 0, 0, 1, 2]
 
 
 @pytest.mark.parametrize("sizes", [(40, 40, 5), (100, 3, 3), (5, 1, 60)])

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from taxarbor._blas import one_blas_thread
 from taxarbor._types import Array
 from taxarbor.data import check_balance
 from taxarbor.estimators import HMMC
@@ -62,7 +62,7 @@ def fit_variant(
     grow_on = partial(grow, splitter=splitter, branching=branching, stop=stop, seed=own_seed)
     if not rows.norms().any():
         return grow_on(rows)  # to be refused there
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         coordinates = Coordinates.of(rows, np.random.default_rng(own_seed), *size)
         tree = grow_on(coordinates.rows)
         if tree.n_leaves == 1 or moves.get("n_steps") == 0:

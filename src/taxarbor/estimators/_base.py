@@ -186,7 +186,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
     open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
     if open_ends:
         told = f"{open_ends} of {len(splits)} splits did not settle in the rounds they may take"
-        if "solver" in parameters:
+        if "solver" in parameters and not parameters.get("refine", False):
             told += "; scale the columns, raise tol, or try solver='pqn'"
         warn_caller(told, ConvergenceWarning)
 

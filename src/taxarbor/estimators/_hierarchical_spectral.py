@@ -2,8 +2,7 @@
 
 from typing import Any, Self
 
-from threadpoolctl import threadpool_limits
-
+from taxarbor._blas import one_blas_thread
 from taxarbor.data import check_choice, check_count
 from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._parameters import check_growth
@@ -99,5 +98,5 @@ class HierarchicalSpectral(HierarchyEstimator):
 
     def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
         # The limit is the process's: set by nodes side by side, one would undo the other's.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return super()._grow(X, splitter, branching, stop)

@@ -37,7 +37,8 @@ class HMMC(HierarchyEstimator):
         greedy algorithm: penalties act while rows are divided, and a split is final.
     max_features : int or None, default=None
         The most features that the rule of a split uses. None leaves it to the split: as few
-        as tell most of its rows apart. Takes ``refine`` and no ``alpha``.
+        as tell most of its rows apart. Takes ``refine``, no ``alpha``, and a penalty on all
+        features, not "exclusive" or "l2".
     penalty : {"group+exclusive", "group", "exclusive", "l1", "l2"}, default="group+exclusive"
         The paper's HMMC, and its variants -G, -E, -1 and -2. "exclusive" has nothing to
         compete with at the root, where a small ridge takes its place.
@@ -67,9 +68,10 @@ class HMMC(HierarchyEstimator):
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     n_init : int, default=4
-        Starts per split, on a sample of the node's rows: along the principal direction, from
-        rows far apart, and from Ward's clusters of a few hundred rows, in turn. The best is
-        kept. Splits near the root, on which most depends, get more, unless it is one.
+        Starts per split, on a sample of the node's rows, of which the best is kept: along the
+        principal direction, from rows far apart, and, with ``refine``, from Ward's clusters
+        of a few hundred rows. There are then more for splits near the root, on which most
+        depends, unless it is one.
     solver : {"auto", "newton", "pqn"}, default="auto"
         Without ``refine``: proximal Newton, the paper's proximal quasi-Newton, or whichever
         fits the number of features.
@@ -101,14 +103,16 @@ class HMMC(HierarchyEstimator):
     minimises the paper's squared hinge loss with a light ridge and an intercept. The leaves
     then compete for the rows by linear scores (``hierarchy_.placement``), which decide where
     new rows go, too. The rule of a split describes it: ``hierarchy_.fidelity`` is the share of
-    its rows that the rule sends the right way.
+    its rows that the rule sends the right way. Scores, objectives and infos of the nodes are
+    those of growth, before rows moved.
 
     Without, a split minimises the paper's Eq. 5 over weights and labels; rows are seen from
     the mean that ``center`` names. Where ``balance`` binds, some training rows carry the label
     of the side to which the balance moved them, and ``predict``, which knows no balance, sends
     them to the other.
 
-    Ctrl-C ends a fit early: the tree grown so far is kept, with a warning. So does a
+    Ctrl-C while the tree grows ends it early: what there is so far is refined and kept, with a
+    warning. So does a
     callback (``set_callbacks``, scikit-learn 1.9) that returns True.
 
     References

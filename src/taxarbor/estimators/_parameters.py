@@ -108,8 +108,9 @@ def check_sparsity(estimator: Refining) -> Sparsity:
                 f"down all features, {' or '.join(map(repr, SPARSE))}; got "
                 f"refine={estimator.refine}, alpha={alpha}, penalty={estimator.penalty!r}"
             )
-    # An l2 penalty leaves no feature out, however strong it is.
-    is_fixed = strength is not None or estimator.penalty == "l2"
+    # An l2 penalty leaves no feature out, however strong it is; in "exclusive" beta is all.
+    given = beta if estimator.penalty == "exclusive" else alpha
+    is_fixed = given is not None or estimator.penalty == "l2"
     own = DENSE_STRENGTH if strength is None and is_fixed else strength
     return Sparsity(
         Regularizer(
@@ -130,7 +131,7 @@ def _check_choices(estimator: Refining) -> None:
     check_choice("penalty", estimator.penalty, KINDS)
     check_choice("units", estimator.units, UNITS)
     check_choice("solver", estimator.solver, SOLVERS)
-    if estimator.units == "raw" and estimator.alpha is None:
+    if estimator.units == "raw" and estimator.alpha is None and not _needs_no_alpha(estimator):
         raise ValueError("units='raw' takes a number for alpha, got None")
     if not estimator.refine:
         return
@@ -139,4 +140,8 @@ def _check_choices(estimator: Refining) -> None:
         ("solver", estimator.solver, "auto"),
     ):
         if value != usual:
-            raise ValueError(f"{name}={value!r} takes refine=False: it has no effect with it")
+            raise ValueError(f"{name}={value!r} takes refine=False; it has no effect otherwise")
+
+
+def _needs_no_alpha(estimator: Refining) -> bool:
+    return bool(estimator.penalty == "exclusive" and estimator.beta is not None)

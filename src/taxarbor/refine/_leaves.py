@@ -31,7 +31,8 @@ SHRINKAGE = 1.0
 to that of the plain distance."""
 
 LEAST = 1e3
-"""The least ridge, in roundings of the variance of all rows, where leaves are single points."""
+"""The least ridge, in roundings of the variance of all rows, or one per row if these are more:
+where leaves are single points, what is left of it within them is rounding."""
 
 BLOCK, ROWS = 4_000_000, 65536
 """Scores, and rows in double precision, that are held at a time."""
@@ -93,8 +94,8 @@ def fit_leaves(
         means = _means(coordinates.values[:, :-1], labels, counts)
         within = total - (means.T * (counts / n)) @ means
         if not trace:
-            least = LEAST * float(np.finfo(rows.dtype).eps * np.trace(total))
-            ridge = max(shrinkage * float(np.trace(within)), least) / size
+            least = max(LEAST, n) * float(np.finfo(rows.dtype).eps * np.trace(total))
+            ridge = max(shrinkage * float(np.trace(within)) / size, least)
         within[np.diag_indices(size)] += ridge
         factor = cho_factor(within)
         trace.append(2.0 * float(np.log(np.diag(factor[0])).sum()))

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from taxarbor._blas import one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import Coordinates
@@ -50,7 +49,7 @@ def grow_refined(
     if not rows.norms().any():
         return grow_on(rows)  # to be refused there
     # A threaded BLAS adds up in an order that depends on the number of threads.
-    with _libraries().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         coordinates = Coordinates.of(rows, np.random.default_rng(seed))
         tree = grow_on(coordinates.rows)
         if tree.n_leaves == 1:
@@ -62,12 +61,6 @@ def grow_refined(
     return replace(
         moved, rules=rules, fidelity=fidelity, placement=Placement(rule, moved.leaves)
     )
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Return the libraries that are loaded; looking for them takes milliseconds."""
-    return ThreadpoolController()
 
 
 def place(rows: Rows, rule: LinearRule) -> IndexArray:
@@ -114,7 +107,7 @@ def move_rows(tree: Hierarchy, labels: IndexArray) -> Hierarchy:
             info=tree.info[node],
         )
         if tree.notes[node]:
-            stayed = builder.n_rows(node) == tree.n_rows[node]
+            stayed = np.array_equal(np.sort(builder.rows(node)), np.sort(tree.rows(node)))
             builder.refuse(node, tree.notes[node] + ("" if stayed else ", before refinement"))
     return builder.freeze()
 

@@ -41,9 +41,10 @@ VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the rows' spread."""
 
 TOP = 8
-"""How many times more starts the root gets; half of that at each level below, so that levels
-get about as many each until nodes have no more than others. What goes wrong up there cannot
-be mended below, and costs little to get right: few nodes, and they are seen by samples."""
+"""Starts that the root gets in addition, for each beyond the first; half as many at each level
+below, so that levels get about as many each until nodes have no more than others. What goes
+wrong up there cannot be mended below, and costs little to get right: nodes are few there, and
+seen by samples."""
 
 HOLD = 3
 """Rounds for which the labels of a start are held."""
@@ -61,9 +62,9 @@ STARTS: tuple[Start, ...] = (
 """Taken in turn, again and again, until there are as many as asked for. Ward's clusters of
 other rows are other starts; the others hardly change."""
 
-Worth = Literal["gap", "scatter", "objective", "variance", "size"]
-"""What a division is ranked by: the scatter between its children, as it is or for the root of
-the objective; or minus the objective; or how far the rows vary, or how many they are."""
+Worth = Literal["gap", "scatter", "objective"]
+"""What a division is ranked by: the scatter between its children for the root of the objective,
+that scatter as it is, or how small the objective is."""
 
 
 @final
@@ -80,10 +81,13 @@ class LiftedSplitter:
     tol : float
         Stop when a round of labels and weights lowers the objective by less than this share.
     starts, top, ridge, has_intercept
-        What is tried in turn, how many times more of it at the root, the weight of the
-        squares, and whether boundaries may leave the node's mean.
-    choose_by, grow_by : {"gap", "scatter", "objective", "variance", "size"}
-        Which start is kept, and which leaf is split next. A gap is the scatter between the
+        What is tried in turn, how much more of it at the root, the weight of the squares,
+        and whether boundaries may leave the node's mean.
+    choose_by : {"gap", "scatter", "objective"}
+        Which start is kept.
+    grow_by : {"gap", "scatter", "objective", "variance", "size"}
+        Which leaf is split next: by its division, times its rows; or by how far its rows
+        vary, or how many they are. A gap is the scatter between the
         children for the root of the objective: the objective alone would reward cutting off
         a few rows, the scatter alone cutting through the middle of a cloud.
     """
@@ -96,7 +100,7 @@ class LiftedSplitter:
     ridge: float = RIDGE
     has_intercept: bool = True
     choose_by: Worth = "gap"
-    grow_by: Worth = "gap"
+    grow_by: Worth | Literal["variance", "size"] = "gap"
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, without a rule, or why there is none."""
@@ -106,6 +110,8 @@ class LiftedSplitter:
         rows, K, rng = task.rows, task.n_children, task.rng()
         positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * K), rng)
         sample = rows if positions is None else rows.take(positions, center=rows.center)
+        if positions is not None and not sample.norms().any():
+            sample, positions = rows, None  # what differs was not drawn
         variance = float(sample.norms().mean())
         if variance == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal, or nearly so")
@@ -118,11 +124,14 @@ class LiftedSplitter:
         if positions is not None:
             scores = self._seen(rows).scores(best.W)
             labels = problem.follow(rows, scores)
-        if K == 2:
-            labels = keep_ties(scores[:, 0], labels)
-        share = {"size": 1.0, "variance": variance}.get(self.grow_by)
-        if share is None:
-            share = self._worth(self.grow_by, best, between)
+        labels = keep_ties(scores, labels, K)
+        match self.grow_by:
+            case "size":
+                share = 1.0
+            case "variance":
+                share = variance
+            case worth:
+                share = self._worth(worth, best, between)
         return Split(
             labels=number_by_first(labels, K),
             rule=None,
@@ -177,18 +186,19 @@ def scatter_between(rows: Rows, labels: Labels, n_children: int) -> float:
     return float(shares @ np.einsum("kp,kp->k", means, means))
 
 
-def keep_ties(scores: Array, labels: Labels) -> Labels:
-    """Return the labels of a threshold, moved so that rows of equal scores stay together.
+def keep_ties(scores: Array, labels: Labels, n_children: int) -> Labels:
+    """Return the labels with rows of equal scores together, where most of them are.
 
     A bound on sizes may cut between them, and equal rows would go different ways.
     """
-    edge = scores[labels == 0].min()
-    tied = scores == edge
-    for child in (0, 1):
-        together = np.where(tied, child, labels).astype(labels.dtype)
-        if together.min() < together.max():
-            return together
-    return labels
+    free = scores[:, 0] < 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+    if (free == labels).all():
+        return labels
+    same = np.unique(scores, axis=0, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(same * n_children + labels, minlength=(same.max() + 1) * n_children)
+    together = counts.reshape(-1, n_children).argmax(axis=1)[same].astype(labels.dtype)
+    is_whole = np.bincount(together, minlength=n_children).all()
+    return together if is_whole else labels
 
 
 def _digits(worth: float) -> float:

@@ -77,11 +77,6 @@ class Regularizer:
                 ridge = self.alpha * (critical**2 if self.relative else unit)
                 return SparseGroupPenalty(0.0, nothing, ridge)
 
-    def unit(self) -> "Regularizer":
-        """Return the penalty whose alpha is the critical one, with beta in proportion."""
-        ratio = self.beta / self.alpha if self.alpha > 0.0 else 1.0
-        return Regularizer(self.kind, 1.0, ratio, relative=True)
-
     def usage(self, path: tuple[int, ...], lineage: tuple[LinearRule, ...], size: int) -> Array:
         """Return how much the models on the way to a node use each feature, on average."""
         total = np.zeros(size)

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
+from taxarbor._blas import one_blas_thread
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.optim import Labels
@@ -153,7 +153,7 @@ def _leading(
     second one of 1 but for rounding, as where a few rows are far from all others.
     """
     n = graph.shape[0]
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if n <= max(MAX_DENSE, 2 * n_vectors):
             values, vectors = np.linalg.eigh(graph.toarray())
             return values[-n_vectors:], vectors[:, -n_vectors:]

@@ -34,31 +34,33 @@ template <class T> class RuleSearch {
   }
 
   Rule along_path(const Weights& steepest) {
-    std::vector<Rule> passed;
+    std::vector<Rule> passed{score(steepest)};
+    if (passed.back().agreement >= a_.reproduced) return refit(steepest);
     Weights W(models_ * p_);
     double before = 1.0;
     for (const double strength : a_.strengths) {
       Weights tried = solve(strength, W);
       if (a_.max_features && count(tried) > a_.max_features) {
-        tried = shorten(before, strength, W);
-        passed.push_back({count(tried) ? tried : steepest, {}, 1.0});
+        passed.push_back(score(shorten(before, strength, W)));
         break;
       }
       before = strength;
       W = tried;
-      passed.push_back(score(count(tried) ? std::move(tried) : steepest));
+      passed.push_back(score(std::move(tried)));
       if (passed.back().agreement >= a_.reproduced || is_level(passed)) break;
     }
     double best = 0.0;
-    for (const Rule& rule : passed) best = std::max(best, rule.agreement);
-    return refit(std::find_if(passed.begin(), passed.end(), [&](const Rule& rule) { return rule.agreement >= best - a_.nearly; })->W);
+    for (const Rule& rule : passed)
+      if (count(rule.W)) best = std::max(best, rule.agreement);
+    const auto found = std::find_if(passed.begin(), passed.end(), [&](const Rule& rule) { return count(rule.W) && rule.agreement >= best - a_.nearly; });
+    return found == passed.end() ? passed.front() : refit(found->W);  // no feature varies: none tells
   }
 
  private:
   // Whether the last two steps brought next to nothing.
   bool is_level(const std::vector<Rule>& passed) const {
     const std::size_t n = passed.size();
-    return n > 2 && passed[n - 1].agreement < passed[n - 3].agreement + a_.nearly;
+    return n > 3 && passed[n - 1].agreement < passed[n - 3].agreement + a_.nearly;
   }
 
   // Halve the step that broke the budget: the last weights within it.

@@ -72,7 +72,9 @@ class Agglomeration {
   }
 
   void merge(std::int64_t kept, std::int64_t gone) {  // Lance and Williams
-    alive_.erase(std::lower_bound(alive_.begin(), alive_.end(), gone));
+    const auto at = std::lower_bound(alive_.begin(), alive_.end(), gone);
+    if (at == alive_.end() || *at != gone) throw std::logic_error("ward merged a cluster twice");
+    alive_.erase(at);
     const double a = size_[kept], b = size_[gone], own = cost_[kept * n_ + gone];
     for (const std::int64_t other : alive_) {
       if (other == kept) continue;
