@@ -31,8 +31,8 @@ SHRINKAGE = 1.0
 to that of the plain distance."""
 
 LEAST = 1e3
-"""The least ridge, in roundings of the variance of all rows, or one per row if these are more:
-where leaves are single points, what is left of it within them is rounding."""
+"""The least ridge, in roundings of the variance of all rows, beside one in double precision per
+row: where leaves are single points, what is left of it within them is rounding."""
 
 BLOCK, ROWS = 4_000_000, 65536
 """Scores, and rows in double precision, that are held at a time."""
@@ -94,7 +94,8 @@ def fit_leaves(
         means = _means(coordinates.values[:, :-1], labels, counts)
         within = total - (means.T * (counts / n)) @ means
         if not trace:
-            least = max(LEAST, n) * float(np.finfo(rows.dtype).eps * np.trace(total))
+            rounding = LEAST * float(np.finfo(rows.dtype).eps) + n * float(np.finfo(float).eps)
+            least = rounding * float(np.trace(total))
             ridge = max(shrinkage * float(np.trace(within)) / size, least)
         within[np.diag_indices(size)] += ridge
         factor = cho_factor(within)
