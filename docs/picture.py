@@ -5,6 +5,7 @@ python docs/picture.py docs/animals.png
 
 import sys
 from pathlib import Path
+from textwrap import wrap
 
 import matplotlib as mpl
 import numpy as np
@@ -25,7 +26,7 @@ def main(path: Path) -> None:
     animals = load_animals()
     tree = HMMC(n_clusters=8, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     layout = lay_out(tree)  # of the whole tree, so that the position of a node is its id
-    at = np.column_stack([1.65 * layout.depth, -layout.breadth])
+    at = np.column_stack([1.5 * layout.depth, -layout.breadth])
     figure, axes = plt.subplots(figsize=(14.5, 6.2), dpi=110)
     axes.set_axis_off()
     for node, (x, y) in enumerate(at):
@@ -33,15 +34,13 @@ def main(path: Path) -> None:
         if parent is not None:
             px, py = at[parent]
             axes.plot([px + 0.06, px + 0.12, x - 0.1], [py, y, y], color=BRANCH, lw=2, zorder=0)
-            found = reasons(tree, node, animals, n_top=3).split(", ")
-            for n, name in enumerate(found):
-                axes.text(
-                    x - 1.32,
-                    y + 0.1 + 0.21 * (len(found) - 1 - n),
-                    name,
-                    color=NO if name.startswith(("not ", "lower ")) else YES,
-                    fontsize=8,
-                )
+            lines = [
+                (line, NO if name.startswith(("not ", "lower ")) else YES)
+                for name in reasons(tree, node, animals, n_top=3).split(", ")
+                for line in wrap(name, 22)
+            ]
+            for n, (line, color) in enumerate(reversed(lines)):
+                axes.text(x - 1.34, y + 0.1 + 0.21 * n, line, color=color, fontsize=8)
         axes.text(
             x, y, str(tree.n_rows[node]), color="white", ha="center", va="center", fontsize=9,
             bbox={"boxstyle": "circle,pad=0.35", "color": INK},
