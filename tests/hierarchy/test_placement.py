@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement, _route, route
-from taxarbor.rows import as_rows
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement, route
+from taxarbor.rows import _choice, as_rows
 
 THREE = LinearRule(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.zeros(2))
 
@@ -141,23 +141,30 @@ def test_decision_paths_lead_where_rows_are_placed(grown, X):
 @pytest.mark.parametrize("most", [1, 7, 20, 700, 2099, 2100, 10**6])
 def test_blocks_of_rows_change_nothing(grown, X, monkeypatch, most):
     leaves = expected_leaves(grown.placement, X)
-    monkeypatch.setattr(_route, "_MAX_SCORES", most)
+    monkeypatch.setattr(_choice, "MAX_SCORES", most)
     for given_X in (X, sparse.csr_array(X)):
         np.testing.assert_array_equal(grown.leaves[grown.predict(given_X)], leaves)
 
 
 class CountingRows:
-    """As much of Rows as placing needs; it keeps the positions that were asked for."""
+    """Rows that remember which of them were scored together."""
 
-    def __init__(self, X, center=None):
-        self.X, self.center, self.n_rows, self.taken = X, center, len(X), []
+    def __init__(self, X, center=None, index=None, scored=None):
+        self.X = X
+        self.center = np.zeros(X.shape[1]) if center is None else center
+        self.index = np.arange(len(X)) if index is None else index
+        self.scored = [] if scored is None else scored
 
-    def take(self, positions, center=None):
-        self.taken.append(positions)
-        return CountingRows(self.X[positions], center)
+    @property
+    def n_rows(self):
+        return len(self.index)
+
+    def take(self, positions, center):
+        return CountingRows(self.X, center, self.index[positions], self.scored)
 
     def scores(self, W):
-        return (self.X - self.center) @ W.T
+        self.scored.append(self.index)
+        return (self.X[self.index] - self.center) @ W.T
 
 
 @pytest.mark.parametrize(("n_rows", "n_blocks"), [(4000, 1), (4001, 2), (9000, 3), (0, 0)])
@@ -169,8 +176,8 @@ def test_scores_are_four_million_at_a_time(n_rows, n_blocks):
     tree = builder.freeze(Placement(LinearRule.nearest(centers), 1 + np.arange(1000) % 2))
     rows = CountingRows(rng.normal(size=(n_rows, 2)))
     routed = route(tree, rows)
-    assert [len(positions) <= 4000 for positions in rows.taken] == [True] * n_blocks
-    assert [i for positions in rows.taken for i in positions] == list(range(n_rows))
+    assert [len(together) <= 4000 for together in rows.scored] == [True] * n_blocks
+    assert [i for together in rows.scored for i in together] == list(range(n_rows))
     nearest = cdist(rows.X, centers).argmin(axis=1)
     np.testing.assert_array_equal(routed, nearest % 2)
 

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from taxarbor import HMMC
 from taxarbor.refine import Coordinates, fit_leaves, place
-from taxarbor.refine import _leaves as leaves_module
-from taxarbor.refine._leaves import best_scores
-from taxarbor.rows import as_rows
+from taxarbor.rows import _choice, as_rows, best_scores
 
 
 def divide(n_rows, n_leaves, rng):
@@ -130,7 +128,7 @@ def test_scores_come_in_blocks(rows_of, data, monkeypatch, block):
     rng = np.random.default_rng(0)
     W, offsets = rng.normal(size=(3, 8)), rng.normal(size=3)
     expected = ((data["cloud"] - rows.center) @ W.T + offsets).argmax(axis=1)
-    monkeypatch.setattr(leaves_module, "BLOCK", block)
+    monkeypatch.setattr(_choice, "MAX_SCORES", block)
     np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
     tied = best_scores(rows, np.zeros((3, 8)), None)
     assert not tied.any()

@@ -35,9 +35,6 @@ PAPER = {
 """The paper's setting of HMMC: greedy, from one start; penalties in the units of the data,
 children within a tenth of an equal share, one origin for all nodes."""
 
-UNUSED_ALPHA = 0.003
-"""Raw strengths take an alpha, even where the penalty has no place for it."""
-
 CENTRES = 10
 """Of k-means before Ward's method, as a multiple of the number of clusters."""
 
@@ -140,12 +137,6 @@ def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
     return fit
 
 
-def _exclusive(n_clusters: int, **settings: Any) -> HMMC:
-    if settings.get("units") == "raw":
-        settings = {"alpha": UNUSED_ALPHA, **settings}
-    return HMMC(n_clusters, penalty="exclusive", **settings)
-
-
 def _centres_then_ward(
     X: Array, n_clusters: int, branching: int, seed: int, settings: Settings
 ) -> Hierarchy:
@@ -203,7 +194,7 @@ METHODS = {
         Method("HSC-D", "top-down", _top_down(HierarchicalSpectral), cost=30.0),
         Method("HMMC", "ours", _top_down(HMMC), _grid(alpha=GRID, beta=GRID), cost=0.3),
         Method("HMMC-G", "ours", _top_down(HMMC, penalty="group"), _ALPHA, cost=0.3),
-        Method("HMMC-E", "ours", _top_down(_exclusive), _BETA, cost=0.3),
+        Method("HMMC-E", "ours", _top_down(HMMC, penalty="exclusive"), _BETA, cost=0.3),
         Method("HMMC-1", "ours", _top_down(HMMC, penalty="l1"), _ALPHA, cost=0.3),
         Method("HMMC-2", "ours", _top_down(HMMC, penalty="l2"), _ALPHA, cost=0.3),
     )

@@ -1,15 +1,13 @@
 """HMMC with one choice made otherwise, where the estimator has no parameter for it.
 
-The parts are the estimator's own, put together as in :func:`taxarbor.refine.grow_refined`, so
-that without settings the rows end in the leaves that HMMC gives them. Rules, which move no
-row, are not sought.
+Rows are grouped as by the estimator, in :func:`taxarbor.refine.group_rows`, so that without
+settings they end in the leaves that HMMC gives them. Rules move no row, and are not sought.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.utils import check_random_state
 
 from taxarbor._blas import one_blas_thread
@@ -18,7 +16,7 @@ from taxarbor.data import check_balance
 from taxarbor.estimators import HMMC
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.refine import Coordinates, fit_leaves, move_rows, place
+from taxarbor.refine import group_rows
 from taxarbor.rows import as_rows
 from taxarbor.split import LiftedSplitter
 
@@ -55,20 +53,13 @@ def fit_variant(
         raise ValueError(f"a variant has no setting {unknown[0]!r}; those are {sorted(known)}")
     splitter = _splitter(branching, settings)
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
-    moves = {key: settings[key] for key in MOVING if key in settings}
-    size = [settings["n_coordinates"]] if "n_coordinates" in settings else []
-    rows = as_rows(X, n_threads=1)
+    options = {key: settings[key] for key in MOVING if key in settings}
+    if "n_coordinates" in settings:
+        options["size"] = settings["n_coordinates"]
     stop = StoppingRule(n_clusters)
     grow_on = partial(grow, splitter=splitter, branching=branching, stop=stop, seed=own_seed)
-    if not rows.norms().any():
-        return grow_on(rows)  # to be refused there
     with one_blas_thread():
-        coordinates = Coordinates.of(rows, np.random.default_rng(own_seed), *size)
-        tree = grow_on(coordinates.rows)
-        if tree.n_leaves == 1 or moves.get("n_steps") == 0:
-            return tree
-        model = fit_leaves(coordinates, tree.labels, tree.n_leaves, **moves)
-        return move_rows(tree, place(rows, coordinates.rule(model.weights, model.offsets)))
+        return group_rows(as_rows(X, n_threads=1), grow_on, own_seed, **options)[0]
 
 
 def _splitter(branching: int, settings: Mapping[str, Any]) -> LiftedSplitter:

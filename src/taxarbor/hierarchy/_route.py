@@ -7,15 +7,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
     from taxarbor.rows import Rows
-
-# Most scores, rows times cells, that a placement computes at a time: 32 MB in float64.
-_MAX_SCORES = 4_000_000
 
 
 def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
@@ -40,7 +36,10 @@ def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
     """
     _check_rules(hierarchy)
     placement = hierarchy.placement
-    leaf_of = _descend(hierarchy, rows) if placement is None else _place(placement, rows)
+    if placement is None:
+        leaf_of = _descend(hierarchy, rows)
+    else:
+        leaf_of = placement.leaves[_choose(placement.rule, rows, np.arange(rows.n_rows))]
     return _leaf_positions(hierarchy)[leaf_of]
 
 
@@ -99,23 +98,11 @@ def _descend(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
     return leaf_of
 
 
-def _place(placement: Placement, rows: "Rows") -> IndexArray:
-    """Return the id of the leaf that each row's cell belongs to, block by block."""
-    leaf_of = np.empty(rows.n_rows, dtype=np.intp)
-    n_together = max(1, _MAX_SCORES // placement.n_cells)
-    for start in range(0, rows.n_rows, n_together):
-        positions = np.arange(start, min(start + n_together, rows.n_rows))
-        leaf_of[positions] = placement.leaves[_choose(placement.rule, rows, positions)]
-    return leaf_of
-
-
 def _choose(rule: LinearRule, rows: "Rows", positions: IndexArray) -> IndexArray:
     """Return the child of the rule for each of the rows at these positions."""
-    scores = np.asarray(rows.take(positions, center=rule.center).scores(rule.weights))
-    if rule.offsets.any():  # mostly there are none, and nothing is gained by adding zeros
-        scores = scores + rule.offsets
-    choice: IndexArray = scores.argmax(axis=1)
-    return choice
+    from taxarbor.rows import best_scores
+
+    return best_scores(rows.take(positions, center=rule.center), rule.weights, rule.offsets)
 
 
 def _check_rules(hierarchy: "Hierarchy") -> None:

@@ -175,7 +175,7 @@ def dense_rule(
     violation: float,
     max_working: int,
     steepest: Array,
-) -> tuple[Array, Array, float]: ...
+) -> tuple[Array, Array]: ...
 def csr_rule(
     values: Array,
     columns: NDArray[int32],
@@ -197,4 +197,4 @@ def csr_rule(
     violation: float,
     max_working: int,
     steepest: Array,
-) -> tuple[Array, Array, float]: ...
+) -> tuple[Array, Array]: ...

@@ -3,7 +3,7 @@
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import LeafModel, fit_leaves
 from taxarbor.refine._rules import Sparsity, find_rule
-from taxarbor.refine._whole import grow_refined, move_rows, place
+from taxarbor.refine._whole import group_rows, grow_refined, move_rows, place
 
 __all__ = [
     "Coordinates",
@@ -11,6 +11,7 @@ __all__ = [
     "Sparsity",
     "find_rule",
     "fit_leaves",
+    "group_rows",
     "grow_refined",
     "move_rows",
     "place",

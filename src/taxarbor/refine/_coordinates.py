@@ -55,12 +55,12 @@ class Coordinates:
 
     @classmethod
     def of(cls, rows: Rows, rng: np.random.Generator, size: int = N_COORDINATES) -> Self:
-        """Return the coordinates of rows about their mean, which are not all equal."""
+        """Return the coordinates of rows about their mean: zeros, if all are equal."""
         few = rows
         if rows.n_rows > SAMPLE:
             chosen = np.sort(rng.choice(rows.n_rows, SAMPLE, replace=False, shuffle=False))
             few = rows.take(chosen, center=rows.center)
-        spread = float(np.sqrt(rows.norms().mean()))
+        spread = float(np.sqrt(rows.norms().mean())) or 1.0
         directions = _principal_directions(few, size, rng) / spread
         values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
         values[:, -1] = LIFT

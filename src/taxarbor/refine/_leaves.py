@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.refine._coordinates import LIFT, Coordinates
-from taxarbor.rows import Rows
+from taxarbor.rows import best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -34,8 +34,8 @@ LEAST = 1e3
 """The least ridge, in roundings of the variance of all rows, beside one in double precision per
 row: where leaves are single points, what is left of it within them is rounding."""
 
-BLOCK, ROWS = 4_000_000, 65536
-"""Scores, and rows in double precision, that are held at a time."""
+ROWS = 65536
+"""Rows that are held in double precision at a time."""
 
 
 @final
@@ -104,22 +104,11 @@ def fit_leaves(
         offsets = -0.5 * np.einsum("kq,kq->k", weights, means)
         if step == n_steps - 1:
             break  # the moves by this model are the caller's
-        moved = best_scores(rows, np.column_stack([weights, offsets / LIFT]), None)
+        moved = best_scores(rows, np.column_stack([weights, offsets / LIFT]))
         if not np.bincount(moved, minlength=n_leaves).all() or (moved == labels).all():
             break
         labels = moved
     return LeafModel(weights, offsets, trace)
-
-
-def best_scores(rows: Rows, weights: Array, offsets: Array | None) -> IndexArray:
-    """Return which of some linear scores is the highest for each row, the first of ties."""
-    best: IndexArray = np.empty(rows.n_rows, dtype=np.intp)
-    step = max(BLOCK // len(weights), 1)
-    for first in range(0, rows.n_rows, step):
-        positions = np.arange(first, min(first + step, rows.n_rows))
-        scores = rows.take(positions, center=rows.center).scores(weights)
-        best[positions] = (scores if offsets is None else scores + offsets).argmax(axis=1)
-    return best
 
 
 def _means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:

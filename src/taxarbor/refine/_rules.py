@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import MAX_WORKING
-from taxarbor.rows import Rows, RuleProblem
+from taxarbor.rows import Rows, RuleProblem, best_scores
 from taxarbor.split import Regularizer, child_means, true_spread
 
 SAMPLE = 500
@@ -94,7 +94,7 @@ def find_rule(
     center = (few.center + child_means(few, own, K).mean(axis=0)).astype(rows.dtype)
     spread = true_spread(few)
     few = few.take(np.arange(len(own)), center=center)
-    weights, offsets, _ = few.find_rule(
+    weights, offsets = few.find_rule(
         _problem(few, own, K, sparsity, usage=usage, spread=spread)
     )
     if K == 2:
@@ -106,8 +106,7 @@ def find_rule(
 def agreement(rows: Rows, labels: IndexArray, rule: LinearRule) -> float:
     """Return the share of a node's rows that a rule sends to their own child: its fidelity."""
     seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    sent = (seen.scores(rule.weights) + rule.offsets).argmax(axis=1)
-    return float(np.mean(sent == labels))
+    return float(np.mean(best_scores(seen, rule.weights, rule.offsets) == labels))
 
 
 def _sample(labels: IndexArray, rng: np.random.Generator) -> IndexArray:

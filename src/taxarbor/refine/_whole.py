@@ -10,10 +10,10 @@ import numpy as np
 from taxarbor._blas import one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
-from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._leaves import best_scores, fit_leaves
+from taxarbor.refine._coordinates import N_COORDINATES, Coordinates
+from taxarbor.refine._leaves import SHRINKAGE, STEPS, fit_leaves
 from taxarbor.refine._rules import Sparsity, agreement, find_rule
-from taxarbor.rows import Rows
+from taxarbor.rows import Rows, best_scores
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
@@ -46,21 +46,50 @@ def grow_refined(
         Its placement decides where rows belong; its rules say, on few features, what divides
         the children of a node, and its fidelities how well they do.
     """
-    if not rows.norms().any():
-        return grow_on(rows)  # to be refused there
-    # A threaded BLAS adds up in an order that depends on the number of threads.
     with one_blas_thread():
-        coordinates = Coordinates.of(rows, np.random.default_rng(seed))
-        tree = grow_on(coordinates.rows)
-        if tree.n_leaves == 1:
+        tree, rule = group_rows(rows, grow_on, seed)
+        if rule is None:
             return tree
-        model = fit_leaves(coordinates, tree.labels, tree.n_leaves)
-        rule = coordinates.rule(model.weights, model.offsets)
-        moved = move_rows(tree, place(rows, rule))
-        rules, fidelity = _explain(moved, rows, sparsity, seed, run_all)
-    return replace(
-        moved, rules=rules, fidelity=fidelity, placement=Placement(rule, moved.leaves)
+        rules, fidelity = _explain(tree, rows, sparsity, seed, run_all)
+    return replace(tree, rules=rules, fidelity=fidelity, placement=Placement(rule, tree.leaves))
+
+
+def group_rows(
+    rows: Rows,
+    grow_on: Callable[[Rows], Hierarchy],
+    seed: int,
+    *,
+    size: int = N_COORDINATES,
+    n_steps: int = STEPS,
+    shrinkage: float = SHRINKAGE,
+) -> tuple[Hierarchy, LinearRule | None]:
+    """Grow a tree and let its leaves compete for the rows; BLAS should have one thread.
+
+    Parameters
+    ----------
+    rows, grow_on, seed
+        As :func:`grow_refined` takes them.
+    size : int
+        Coordinates in which the tree is grown.
+    n_steps, shrinkage
+        As :func:`fit_leaves` takes them; without a step, rows stay where they are.
+
+    Returns
+    -------
+    tree : Hierarchy
+        Without rules.
+    rule : LinearRule or None
+        What gave the rows to the leaves; None if they stayed.
+    """
+    coordinates = Coordinates.of(rows, np.random.default_rng(seed), size)
+    tree = grow_on(coordinates.rows)
+    if tree.n_leaves == 1 or n_steps == 0:
+        return tree, None
+    model = fit_leaves(
+        coordinates, tree.labels, tree.n_leaves, n_steps=n_steps, shrinkage=shrinkage
     )
+    rule = coordinates.rule(model.weights, model.offsets)
+    return move_rows(tree, place(rows, rule)), rule
 
 
 def place(rows: Rows, rule: LinearRule) -> IndexArray:

@@ -5,6 +5,7 @@ from typing import Any
 from scipy.sparse import issparse
 
 from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
+from taxarbor.rows._choice import best_scores
 from taxarbor.rows._dense import DenseRows
 from taxarbor.rows._sparse import SparseRows
 
@@ -16,6 +17,7 @@ __all__ = [
     "RuleProblem",
     "SparseRows",
     "as_rows",
+    "best_scores",
 ]
 
 

@@ -210,11 +210,11 @@ class Rows(Protocol):
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         ...
 
-    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return weights and offsets of a sparse rule, a model per child or one for two.
 
-        Also the share of the rows that it sends to their own child. A row is sent to the
-        child of the highest score, or, of two, to the first if the score is not negative.
+        A row is sent to the child of the highest score, or, of two, to the first if the
+        score is not negative.
         """
         ...
 

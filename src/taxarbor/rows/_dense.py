@@ -105,7 +105,7 @@ class DenseRows:
         """Solve a two-way split."""
         return PairSolution(*dense_pair(*self._native, *problem.arguments()))
 
-    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""
         return dense_rule(*self._native, *problem.arguments())
 

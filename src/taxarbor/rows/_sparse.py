@@ -112,7 +112,7 @@ class SparseRows:
         """Solve a two-way split."""
         return PairSolution(*csr_pair(*self._native, *problem.arguments()))
 
-    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array, float]:
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""
         return csr_rule(*self._native, *problem.arguments())
 

@@ -169,7 +169,7 @@ template <class T> nb::tuple find_rule(const View<T>& rows, const RuleArguments&
   Owned<double> W(models * p), offsets(models);
   std::copy(found.W.begin(), found.W.end(), W.data);
   std::copy(found.offsets.begin(), found.offsets.end(), offsets.data);
-  return nb::make_tuple(W.shaped({std::size_t(models), std::size_t(p)}), offsets.shaped({std::size_t(models)}), found.agreement);
+  return nb::make_tuple(W.shaped({std::size_t(models), std::size_t(p)}), offsets.shaped({std::size_t(models)}));
 }
 template nb::tuple find_rule<float>(const View<float>&, const RuleArguments&, const double*);
 template nb::tuple find_rule<double>(const View<double>&, const RuleArguments&, const double*);
