@@ -99,7 +99,7 @@ def structure():
     def extract(tree):
         document = json.loads(tree.to_json())
         for node in document["nodes"]:
-            for name in ("score", "objective", "info"):
+            for name in ("score", "objective", "info", "mean"):
                 del node[name]
             if node["rule"] is not None:
                 node["rule"] = node["rule"]["features"]

@@ -61,6 +61,10 @@ def test_dense_and_csr(data, structure, model, name, dtype):
         if one is not None:
             largest = np.abs(one.weights).max()
             np.testing.assert_allclose(one.weights, other.weights, atol=close * largest)
+    scale = np.abs(X).max()
+    np.testing.assert_allclose(
+        dense.hierarchy_.means, csr.hierarchy_.means, atol=1e-6 * scale, rtol=0
+    )
     np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
     two_jobs = fit(model, sparse.csr_array(X), n_jobs=2)
     assert two_jobs.hierarchy_.to_json() == csr.hierarchy_.to_json()

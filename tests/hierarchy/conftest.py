@@ -27,7 +27,9 @@ def assert_same(a, b):
                 [i and (i, i.trace) for i in y]
             )
         elif field.name not in ("rules", "placement"):
-            assert x == y
+            assert y is None if x is None else x == y
+    if a.means is not None:
+        assert a.means.tobytes() == b.means.tobytes()
     assert a.fidelity.tobytes() == b.fidelity.tobytes()
     for x, y in zip(a.rules, b.rules, strict=True):
         assert_same_rule(x, y)
@@ -83,6 +85,16 @@ def placements(draw, leaves, n_features, dtype):
 
 
 @st.composite
+def with_random_means(draw, tree, n_features, dtype):
+    """Return the tree, perhaps with means of its nodes, which need not fit together."""
+    if not draw(st.booleans()):
+        return tree
+    values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
+    means = draw(hnp.arrays(dtype, (tree.n_nodes, n_features), elements=values))
+    return dataclasses.replace(tree, means=means)
+
+
+@st.composite
 def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
@@ -106,13 +118,15 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     for node in leaves:
         builder.refuse(node, draw(st.text(max_size=5)))
     if draw(is_placed) and len(leaves) > 1:
-        return builder.freeze(draw(placements(leaves, n_features, dtype)))
-    return builder.freeze()
+        tree = builder.freeze(draw(placements(leaves, n_features, dtype)))
+    else:
+        tree = builder.freeze()
+    return draw(with_random_means(tree, n_features, dtype))
 
 
 @pytest.fixture(scope="session")
 def trees():
-    """Hypothesis strategy of random hierarchies, with and without rules and placement."""
+    """Hypothesis strategy of random trees, with and without rules, placement and means."""
     return random_trees()
 
 
@@ -162,13 +176,13 @@ def bare(known):
 
 @pytest.fixture
 def placed(known):
-    """The known tree with fidelities and a placement, of two cells in leaf 4."""
+    """The known tree with means, fidelities and a placement, of two cells in leaf 4."""
     W = np.array([[1.0, 0.0], [-1.0, 0.25], [0.0, 1.0], [0.0, -1.0], [0.5, 0.5]])
     rule = LinearRule(W, np.array([1.0, 2.0]), np.array([0.0, 0.0, 0.0, 0.1, -0.3]))
     fidelity = [0.9, np.nan, 0.6, np.nan, np.nan, np.nan]
-    return dataclasses.replace(
-        known, fidelity=fidelity, placement=Placement(rule, [4, 1, 3, 5, 4])
-    )
+    means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
+    placement = Placement(rule, [4, 1, 3, 5, 4])
+    return dataclasses.replace(known, fidelity=fidelity, placement=placement, means=means)
 
 
 @pytest.fixture(scope="session")

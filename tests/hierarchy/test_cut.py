@@ -92,6 +92,9 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
     expected = np.where(inner, tree.fidelity[kept], np.nan)
     np.testing.assert_array_equal(pruned.fidelity, expected)
     assert pruned.feature_names == tree.feature_names
+    assert (pruned.means is None) == (tree.means is None)
+    if tree.means is not None:
+        np.testing.assert_array_equal(pruned.means, tree.means[kept])
     assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import re
 import sys
@@ -286,7 +287,7 @@ def test_json_is_strict_and_says_what_there_is(known):
     assert root["info"]["status"] == "converged"
     assert leaf["score"] is None
     assert leaf["note"] == "too few rows"
-    assert document["version"] == 2
+    assert document["version"] == 3
     assert document["placement"] is None
     assert {node["fidelity"] for node in document["nodes"]} == {None}
 
@@ -315,22 +316,48 @@ def test_json_says_how_rows_are_placed(same, dtype, has_rules):
     same(tree, Hierarchy.from_json(tree.to_json()))
 
 
-def old(document):
-    """Make of a document one as version 1 wrote it."""
-    del document["placement"]
+def old(tree, version):
+    """Return a tree's document as an old version wrote it."""
+    document = strict(tree.to_json())
     for node in document["nodes"]:
-        del node["fidelity"]
-    return document | {"version": 1}
+        del node["mean"]
+        if version == 1:
+            del node["fidelity"]
+    if version == 1:
+        del document["placement"]
+    return document | {"version": version}
 
 
-def test_json_of_version_1_is_read(known, placed, same):
-    for tree in (known, placed):
-        same(known, Hierarchy.from_json(json.dumps(old(strict(tree.to_json())))))
+@pytest.mark.parametrize("version", [1, 2])
+def test_json_of_old_versions_is_read(known, bare, placed, same, version):
+    left = {1: known, 2: dataclasses.replace(placed, means=None)}[version]
+    for tree, expected in ((known, known), (bare, bare), (placed, left)):
+        same(expected, Hierarchy.from_json(json.dumps(old(tree, version))))
 
 
-def test_json_of_version_2_must_have_what_version_1_had_not(placed):
-    document = old(strict(placed.to_json())) | {"version": 2}
-    with pytest.raises(FileFormatError, match="lacks 'fidelity'"):
+@pytest.mark.parametrize(("version", "lacks"), [(1, "fidelity"), (2, "mean")])
+def test_json_must_have_what_the_next_version_added(placed, version, lacks):
+    document = old(placed, version) | {"version": version + 1}
+    with pytest.raises(FileFormatError, match=f"lacks '{lacks}'"):
+        Hierarchy.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_json_says_the_means(known, bare, same, dtype):
+    means = np.linspace(-1.0, 1 / 3, 12).reshape(6, 2).astype(dtype)
+    tree = dataclasses.replace(bare, means=means)
+    document = strict(tree.to_json())
+    assert document["dtype"] == dtype
+    assert [node["mean"] for node in document["nodes"]] == means.tolist()
+    same(tree, Hierarchy.from_json(tree.to_json()))
+    assert {node["mean"] for node in strict(known.to_json())["nodes"]} == {None}
+
+
+def test_means_of_other_features_than_the_rules_are_refused(placed):
+    document = strict(placed.to_json())
+    for node in document["nodes"]:
+        node["mean"] = [0.0] * 3
+    with pytest.raises(FileFormatError, match="number of features of the rules"):
         Hierarchy.from_json(json.dumps(document))
 
 
@@ -361,7 +388,7 @@ def changed(document, *keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (["version"], 3, "newer taxarbor"),
+        (["version"], 4, "newer taxarbor"),
         (["format"], "other", "not a taxarbor hierarchy"),
         (["order"], KeyError, "lacks 'order'"),
         (["order", 0], 2, "once"),
@@ -399,6 +426,16 @@ def changed(document, *keys, value):
         (["nodes", 0, "fidelity"], "high", "damaged"),
         (["nodes", 0, "fidelity"], [0.5], "damaged"),
         (["nodes", 1, "fidelity"], 0.5, "only a node with a rule"),
+        (["nodes", 0, "mean"], KeyError, "lacks 'mean'"),
+        (["nodes", 5, "mean"], KeyError, "lacks 'mean'"),
+        (["nodes", 5, "mean"], None, "damaged"),
+        (["nodes", 0, "mean"], [1.0], "damaged"),
+        (["nodes", 0, "mean"], 1.0, "damaged"),
+        (["nodes", 0, "mean"], "none", "damaged"),
+        (["nodes", 0, "mean", 0], None, "means must be finite"),
+        (["nodes", 0, "mean", 0], "inf", "means must be finite"),
+        (["nodes", 0, "mean", 0], "a", "damaged"),
+        (["nodes", 0, "mean", 0], [1.0], "damaged"),
         (["placement"], KeyError, "lacks 'placement'"),
         (["placement"], [], "damaged"),
         (["placement"], {}, "lacks 'weights'"),

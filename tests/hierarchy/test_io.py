@@ -89,7 +89,7 @@ def test_numpy_reads_the_file_without_pickles(known, path):
         assert arrays["weights"].shape == (5, 2)
         assert arrays["centers"].shape == (2, 2)
         assert arrays["offsets"].shape == (5,)
-        assert json.loads(str(arrays["meta"]))["version"] == 2
+        assert json.loads(str(arrays["meta"]))["version"] == 3
 
 
 def test_modes_and_links_are_kept(known, same, path, tmp_path):
@@ -217,7 +217,7 @@ def test_no_flipped_bit_goes_unnoticed_or_untamed(placed, same, path):
     assert n_refused > len(flips) // 2
 
 
-@pytest.mark.parametrize("name", ["weights", "fidelity", "placement_weights"])
+@pytest.mark.parametrize("name", ["weights", "fidelity", "placement_weights", "means"])
 def test_a_flipped_bit_in_the_data_is_refused(placed, path, name):
     placed.save(path)
     damaged = bytearray(path.read_bytes())
@@ -248,8 +248,8 @@ def without(arrays, *names):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: with_meta(t, version=3), "newer taxarbor: format version 3.*Upgrade"),
-        (lambda t: without(with_meta(t, version=3), "order"), "newer taxarbor"),
+        (lambda t: with_meta(t, version=4), "newer taxarbor: format version 4.*Upgrade"),
+        (lambda t: without(with_meta(t, version=4), "order"), "newer taxarbor"),
         (lambda t: with_meta(t, version="1"), "valid version"),
         (lambda t: with_meta(t, version=True), "valid version"),
         (lambda t: with_meta(t, version=0), "valid version"),
@@ -287,7 +287,23 @@ def without(arrays, *names):
         (lambda t: pack(t) | {"offsets": np.zeros(5, "float32")}, "must be float64"),
         (lambda t: pack(t) | {"offsets": np.full(5, np.inf)}, "finite"),
         (lambda t: pack(t) | {"weights": np.zeros((5, 2), "float16")}, "float32"),
-        (lambda t: with_meta(t, version=1), r"foreign: \['fidelity', 'placement_center'"),
+        (lambda t: with_meta(t, version=1), r"foreign: \['fidelity', 'means', 'placement_cen"),
+        (lambda t: with_meta(t, version=2), r"foreign: \['means'\]"),
+        (lambda t: without(pack(t), "means"), r"missing: \['means'\]"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 2), int)}, "means must hold floats"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 2), "f2")}, "float16 of shape"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 2), "f4")}, "dtype and the number"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 2), ">f8")}, "means must be floats"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 3))}, "number of features of the rules"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 1))}, "number of features of the rules"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 0))}, "number of features of the rules"),
+        (lambda t: pack(t) | {"means": np.zeros((5, 2))}, r"each of 6 nodes.*\(5, 2\)"),
+        (lambda t: pack(t) | {"means": np.zeros((7, 2))}, r"each of 6 nodes.*\(7, 2\)"),
+        (lambda t: pack(t) | {"means": np.zeros(6)}, r"each of 6 nodes.*\(6,\)"),
+        (lambda t: pack(t) | {"means": np.zeros((6, 2, 1))}, r"each of 6 nodes"),
+        (lambda t: pack(t) | {"means": np.array(1.0)}, "damaged"),
+        (lambda t: pack(t) | {"means": np.full((6, 2), np.nan)}, "means must be finite"),
+        (lambda t: pack(t) | {"means": np.diag([np.inf] * 6)[:, :2]}, "means must be finite"),
         (lambda t: without(pack(t), "fidelity"), r"missing: \['fidelity'\]"),
         (lambda t: forged(t, fidelity=np.zeros(6, int)), "fidelity must hold floats"),
         (lambda t: forged(t, fidelity=np.zeros(0)), "fidelity has shape"),
@@ -334,26 +350,53 @@ def test_forged_contents_are_refused(placed, path, change, message):
         Hierarchy.load(path)
 
 
-def old(tree):
-    """Return the arrays as version 1 packed them."""
-    added = ("fidelity", *(f"placement_{name}" for name in PLACEMENT))
-    return without(with_meta(tree, version=1), *added)
+ADDED = {1: ("fidelity", "means", *(f"placement_{name}" for name in PLACEMENT)), 2: ("means",)}
+"""What each version had not, and the present one has."""
 
 
-def test_files_and_pickles_of_version_1_are_read(known, placed, same, path):
-    for tree in (known, placed):
-        write(path, old(tree))
-        same(known, Hierarchy.load(path))
+def old(tree, version):
+    """Return the arrays as an old version packed them."""
+    return without(with_meta(tree, version=version), *ADDED[version])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_and_pickles_of_old_versions_are_read(known, bare, placed, same, path, version):
+    left = {1: known, 2: dataclasses.replace(placed, means=None)}[version]
+    for tree, expected in ((known, known), (bare, bare), (placed, left)):
+        write(path, old(tree, version))
+        same(expected, Hierarchy.load(path))
         again = Hierarchy.__new__(Hierarchy)
-        again.__setstate__(old(tree))
-        same(known, again)
+        again.__setstate__(old(tree, version))
+        same(expected, again)
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [(1, r"missing: \['fidelity', 'means', 'placement_center'"), (2, r"missing: \['means'\]")],
+)
+def test_files_must_have_what_their_version_has(known, path, version, message):
+    write(path, old(known, version) | {"meta": pack(known)["meta"]})
+    with pytest.raises(FileFormatError, match=message):
+        Hierarchy.load(path)
 
 
 def test_files_of_version_2_must_have_what_version_1_had_not(known, path):
-    whole = pack(known)
-    write(path, old(known) | {"meta": whole["meta"]})
+    write(path, old(known, 1) | {"meta": old(known, 2)["meta"]})
     with pytest.raises(FileFormatError, match=r"missing: \['fidelity', 'placement_center'"):
         Hierarchy.load(path)
+
+
+def test_means_and_their_absence(placed, known, bare, same, path):
+    for tree in (placed, dataclasses.replace(bare, means=placed.means.astype("float32"))):
+        tree.save(path)
+        same(tree, Hierarchy.load(path))
+        with np.load(path) as arrays:
+            np.testing.assert_array_equal(arrays["means"], tree.means)
+            assert arrays["means"].dtype == tree.means.dtype
+    known.save(path)
+    assert Hierarchy.load(path).means is None
+    with np.load(path) as arrays:
+        assert arrays["means"].shape == (0, 0)
 
 
 def rewrite(path, name, content, compression=zipfile.ZIP_DEFLATED):

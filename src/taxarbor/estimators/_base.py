@@ -24,7 +24,7 @@ from taxarbor.estimators._progress import (
     with_callbacks,
 )
 from taxarbor.grow import StoppingRule, deferred_interrupt, grow
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, with_means
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 
@@ -111,6 +111,14 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         check_is_fitted(self)
         return self.hierarchy_.decision_path(check_new_rows(self, X))
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Show a fitted model's tree in notebooks, below its parameters."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        tree = vars(self).get("hierarchy_")
+        if tree is not None and "text/html" in bundle:
+            bundle["text/html"] += tree._repr_html_()
+        return bundle
+
     def __sklearn_tags__(self) -> Any:
         """Say that sparse input is welcome and the type of floats is kept."""
         tags = super().__sklearn_tags__()
@@ -148,7 +156,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
                 observer=observe_all(bar, callbacks),
                 run_all=run_all,
             )
-            tree = self._make_tree(rows, grow_on, seed, run_all)
+            tree = with_means(self._make_tree(rows, grow_on, seed, run_all), rows, run_all)
         finally:
             with deferred_interrupt():
                 pool.shutdown(cancel_futures=True)

@@ -112,8 +112,8 @@ class HMMC(HierarchyEstimator):
     them to the other.
 
     Ctrl-C while the tree grows ends it early: what there is so far is refined and kept, with a
-    warning. So does a
-    callback (``set_callbacks``, scikit-learn 1.9) that returns True.
+    warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Ctrl-C
+    while it is refined waits until that is done, and a second one ends the fit.
 
     References
     ----------

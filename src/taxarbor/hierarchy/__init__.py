@@ -1,10 +1,14 @@
 """The result of a fit: a frozen tree of clusters, and what builds, routes and writes it."""
 
-from taxarbor.hierarchy._adapters import expect_hierarchy
+from taxarbor.hierarchy._adapters import expect_hierarchy, hierarchy_of
+from taxarbor.hierarchy._atomic import write_whole
 from taxarbor.hierarchy._build import HierarchyBuilder
+from taxarbor.hierarchy._means import with_means
 from taxarbor.hierarchy._placement import Placement
-from taxarbor.hierarchy._route import route
+from taxarbor.hierarchy._reasons import Reason, rest_mean
+from taxarbor.hierarchy._route import check_columns, check_data, route
 from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._text import printable
 from taxarbor.hierarchy._tree import Hierarchy
 
 __all__ = [
@@ -12,6 +16,14 @@ __all__ = [
     "HierarchyBuilder",
     "LinearRule",
     "Placement",
+    "Reason",
+    "check_columns",
+    "check_data",
     "expect_hierarchy",
+    "hierarchy_of",
+    "printable",
+    "rest_mean",
     "route",
+    "with_means",
+    "write_whole",
 ]

@@ -26,6 +26,26 @@ def expect_hierarchy(given: object) -> None:
         )
 
 
+def hierarchy_of(model: object) -> "Hierarchy":
+    """Return the tree of a fitted model, or what is one already.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    from taxarbor.hierarchy._tree import Hierarchy
+
+    found = getattr(model, "hierarchy_", model)
+    if not isinstance(found, Hierarchy):
+        raise TypeError(
+            f"expected a fitted model of taxarbor or a Hierarchy, got {type(model).__name__}; "
+            "call fit first, or make a tree by Hierarchy.from_sklearn, .from_linkage or "
+            ".from_labels"
+        )
+    return found
+
+
 def from_labels(labels: ArrayLike) -> "Hierarchy":
     """Return a root with one leaf per distinct label, in sorted order.
 

@@ -52,6 +52,7 @@ def prune(
         notes=tuple(hierarchy.notes[node] for node in nodes),
         fidelity=np.where(is_inner, hierarchy.fidelity[kept], np.nan),
         placement=placement,
+        means=None if hierarchy.means is None else hierarchy.means[kept],
     )
 
 

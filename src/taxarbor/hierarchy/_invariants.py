@@ -19,6 +19,7 @@ def check(hierarchy: "Hierarchy") -> None:
     _check_rules(hierarchy)
     _check_fidelity(hierarchy)
     _check_placement(hierarchy)
+    _check_means(hierarchy)
     _check_names(hierarchy)
 
 
@@ -130,6 +131,23 @@ def _check_placement(h: "Hierarchy") -> None:
     _require((has_cell == is_leaf).all(), "every leaf must have a cell of the placement")
 
 
+def _check_means(h: "Hierarchy") -> None:
+    if h.means is None:
+        return
+    shape, n_nodes = h.means.shape, len(h.parents)
+    _require(
+        len(shape) == 2 and shape[0] == n_nodes and h.means.dtype in (np.float32, np.float64),
+        f"means must be floats with a row for each of {n_nodes} nodes, got "
+        f"{h.means.dtype} of shape {shape}",
+    )
+    _require(np.isfinite(h.means).all(), "means must be finite")
+    kinds = {(rule.dtype, len(rule.center)) for rule in _all_rules(h)}
+    _require(
+        kinds <= {(h.means.dtype, shape[1])},
+        "means must have the dtype and the number of features of the rules",
+    )
+
+
 def _check_names(h: "Hierarchy") -> None:
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
@@ -138,6 +156,7 @@ def _check_names(h: "Hierarchy") -> None:
         return
     _require(all(isinstance(n, str) for n in h.feature_names), "feature names must be strings")
     widths = {len(rule.center) for rule in _all_rules(h)}
+    widths |= set() if h.means is None else {h.means.shape[1]}
     _require(
         widths <= {len(h.feature_names)},
         f"{len(h.feature_names)} feature names for rules over {widths or 0} features",

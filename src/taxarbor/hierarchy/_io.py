@@ -4,8 +4,8 @@ The array ``meta`` is a JSON text with the format's name and version, the notes,
 and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the rules of
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
-hold the placement, and are empty where there is none. Files of version 1 have neither
-these four nor ``fidelity``.
+hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
+Files of version 2 lack ``means``, those of version 1 also the placement and ``fidelity``.
 """
 
 import io
@@ -41,7 +41,8 @@ _INDICES = ("order", "start", "stop", "parents", "birth")
 _FLOATS = ("score", "objective", "weights", "offsets", "centers")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NAMES_V1 = frozenset((*_INDICES, *_FLOATS, "meta"))
-_NAMES = _NAMES_V1 | {"fidelity", *_PLACEMENT}
+_NAMES_V2 = _NAMES_V1 | {"fidelity", *_PLACEMENT}
+_NAMES = _NAMES_V2 | {"means"}
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -130,6 +131,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
         "fidelity": hierarchy.fidelity,
         **_pack_placement(hierarchy.placement),
+        "means": nothing if hierarchy.means is None else hierarchy.means,
     }
 
 
@@ -155,14 +157,14 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
     version = check_version(meta)
-    expected = _NAMES_V1 if version == 1 else _NAMES
+    expected = {1: _NAMES_V1, 2: _NAMES_V2}.get(version, _NAMES)
     if arrays.keys() != expected:
         missing, foreign = sorted(expected - arrays.keys()), sorted(arrays.keys() - expected)
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
-    for name in (*_FLOATS, "fidelity", *_PLACEMENT[:-1]):
+    for name in (*_FLOATS, "fidelity", *_PLACEMENT[:-1], "means"):
         if name in expected and arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
-    names = meta["feature_names"]
+    names, means = meta["feature_names"], arrays.get("means")
     return {
         **{name: arrays[name] for name in (*_INDICES, "score", "objective")},
         "rules": _unstack(
@@ -173,6 +175,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "feature_names": None if names is None else tuple(names),
         "fidelity": arrays.get("fidelity"),
         "placement": None if version == 1 else _unpack_placement(arrays),
+        "means": None if means is None or not len(means) else means,
     }
 
 

@@ -2,13 +2,13 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 2,
+    {"format": "taxarbor-hierarchy", "version": 3,
      "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "weights": [[...], [...]],
                    "leaves": [1, 2]},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
-                "note": "",
+                "mean": [...], "note": "",
                 "rule": {"center": [...], "offsets": [...], "features": [...],
                          "weights": [[...], [...]]},
                 "info": {"status": "converged", "n_iter": 3, "n_passes": 7.5,
@@ -18,7 +18,8 @@ Weights are given for the features that the rule uses, one row per child; in a p
 for all features, one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
-either, so is the dtype. Version 1 had neither "placement" nor "fidelity".
+either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 2 had no
+"mean", version 1 neither "placement" nor "fidelity".
 """
 
 import json
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from taxarbor._errors import FileFormatError
-from taxarbor._types import IndexArray, SolveInfo, Status
+from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.hierarchy._atomic import write_whole
 from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._rule import LinearRule
@@ -38,26 +39,33 @@ from taxarbor.hierarchy._rule import LinearRule
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 2
+FORMAT, VERSION = "taxarbor-hierarchy", 3
 
 
 def to_json(hierarchy: "Hierarchy", path: str | os.PathLike[str] | None = None) -> str:
     """Return the hierarchy as JSON text, ASCII only, and write it to a file if given."""
-    placement = hierarchy.placement
-    first_rule = hierarchy.rules[hierarchy.root] if placement is None else placement.rule
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "dtype": None if first_rule is None else str(first_rule.dtype),
+        "dtype": _dtype(hierarchy),
         "feature_names": hierarchy.feature_names,
         "order": hierarchy.order.tolist(),
-        "placement": _encode_placement(placement),
+        "placement": _encode_placement(hierarchy.placement),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
     if path is not None:
         write_whole(path, lambda file: file.write(text.encode("ascii")))
     return text
+
+
+def _dtype(hierarchy: "Hierarchy") -> str | None:
+    """Return the one type of all weights and means, None where there are none."""
+    placement, rule, means = hierarchy.placement, hierarchy.rules[0], hierarchy.means
+    rule = rule if placement is None else placement.rule
+    if rule is None and means is None:
+        return None
+    return str(means.dtype if rule is None else rule.dtype)  # type: ignore[union-attr]
 
 
 def from_json(source: str | os.PathLike[str]) -> "Hierarchy":
@@ -80,7 +88,8 @@ def from_json(source: str | os.PathLike[str]) -> "Hierarchy":
         document = parse_strict(data)
         version = check_version(document)
         added = {} if version == 1 else _fields_since_v2(document)
-        return Hierarchy(**_fields(document), **added)
+        means = None if version < 3 else _decode_means(document)
+        return Hierarchy(**_fields(document), **added, means=means)
     except FileFormatError:
         raise
     except KeyError as error:
@@ -160,6 +169,7 @@ def _node(hierarchy: "Hierarchy", node: int) -> dict[str, Any]:
         "score": _encode_float(hierarchy.score[node]),
         "objective": _encode_float(hierarchy.objective[node]),
         "fidelity": _encode_float(hierarchy.fidelity[node]),
+        "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
         "note": hierarchy.notes[node],
         "rule": _encode_rule(hierarchy.rules[node]),
         "info": encode_info(hierarchy.info[node]),
@@ -193,6 +203,13 @@ def _fields_since_v2(document: dict[str, Any]) -> dict[str, Any]:
     shares = [_decode_float(node["fidelity"]) for node in document["nodes"]]
     placement = _decode_placement(document["placement"], document["dtype"])
     return {"fidelity": np.array(shares), "placement": placement}
+
+
+def _decode_means(document: dict[str, Any]) -> Array | None:
+    means = [node["mean"] for node in document["nodes"]]
+    if all(mean is None for mean in means):
+        return None
+    return np.array(means, dtype=document["dtype"])
 
 
 def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:

@@ -48,8 +48,8 @@ def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
     _check_rules(hierarchy)
     placement = hierarchy.placement
     rule = hierarchy.rules[hierarchy.root] if placement is None else placement.rule
-    _check_names(X, hierarchy.feature_names)
-    data = _checked(X, rule)
+    check_columns(X, hierarchy.feature_names)
+    data = check_data(X, rule)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
     from taxarbor.rows import as_rows
@@ -122,7 +122,7 @@ def _leaf_positions(hierarchy: "Hierarchy") -> IndexArray:
     return positions
 
 
-def _check_names(X: Any, names: tuple[str, ...] | None) -> None:
+def check_columns(X: Any, names: tuple[str, ...] | None) -> None:
     """Raise ValueError if a frame's columns are not the features the tree was grown on."""
     columns = getattr(X, "columns", None)
     if names is None or columns is None:
@@ -140,7 +140,7 @@ def _check_names(X: Any, names: tuple[str, ...] | None) -> None:
         )
 
 
-def _checked(X: ArrayLike, rule: LinearRule | None) -> Any:
+def check_data(X: ArrayLike, rule: LinearRule | None) -> Any:
     """Return X as a float array or CSR matrix of the rule's features, or raise ValueError."""
     is_sparse = sparse.issparse(X)
     data: Any = X.tocsr() if is_sparse else np.asarray(X)  # type: ignore[union-attr]

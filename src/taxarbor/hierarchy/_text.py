@@ -39,27 +39,11 @@ def size(hierarchy: "Hierarchy", node: int) -> str:
 def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
     """Say which features send rows to this node rather than to its siblings.
 
-    Only differences between children matter to the rule, so weights are compared with
-    their mean over the children. ``+name`` says that larger values lead here, ``-name``
-    that smaller ones do; the largest weight comes first. Empty for the root, and where
-    there are no rules.
+    ``+name`` says that larger values lead here, ``-name`` that smaller ones do; those that
+    do most come first. Empty for the root, and where there are no rules.
     """
-    parent = hierarchy.parent(node)
-    rule = None if parent is None else hierarchy.rules[parent]
-    if parent is None or rule is None:
-        return ""
-    weights = rule.weights.astype(np.float64)
-    contrast = weights[node - hierarchy.children(parent)[0]] - (weights / len(weights)).sum(
-        axis=0
-    )
-    contrast[np.abs(contrast) <= 1e-12 * np.abs(weights).max()] = 0  # rounding of the mean
-    largest = np.argsort(-np.abs(contrast), kind="stable")[: max(n_top, 0)]
-    named = hierarchy.feature_names
-    return ", ".join(
-        ("+" if contrast[j] > 0 else "-") + (printable(named[j]) if named else f"x{j}")
-        for j in largest.tolist()
-        if contrast[j] != 0
-    )
+    found = hierarchy.reasons(node, max(n_top, 0))
+    return ", ".join(printable(str(reason)) for reason in found)
 
 
 def to_text(

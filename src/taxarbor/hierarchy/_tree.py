@@ -3,7 +3,7 @@
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
@@ -14,14 +14,19 @@ from taxarbor.hierarchy import (
     _adapters,
     _cut,
     _export,
+    _html,
     _invariants,
     _io,
     _json,
+    _reasons,
     _route,
     _sklearn,
     _text,
+    _units,
 )
+from taxarbor.hierarchy._arrays import depths, indices, read_only
 from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy._reasons import Reason
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -68,6 +73,8 @@ class Hierarchy:
     placement : Placement or None
         What places new rows, with or without rules, where there is one; the rules then
         describe the splits and decide nothing.
+    means : array of shape (n_nodes, n_features) or None
+        The mean of each node's rows, where known, of the dtype of the rules.
     depth : int array of shape (n_nodes,)
         Number of splits above each node.
     leaves : int array of shape (n_leaves,)
@@ -105,6 +112,7 @@ class Hierarchy:
     feature_names: tuple[str, ...] | None = None
     fidelity: Array = None  # type: ignore[assignment]  # always an array once made
     placement: Placement | None = None
+    means: Array | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -112,17 +120,19 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         for name in ("order", "start", "stop", "parents", "birth"):
-            self._set(name, _indices(name, getattr(self, name)))
+            self._set(name, indices(name, getattr(self, name)))
         if self.fidelity is None:
             self._set("fidelity", np.full(self.parents.shape, np.nan))
         for name in ("score", "objective", "fidelity"):
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
+        if self.means is not None:
+            self._set("means", np.array(self.means))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
             self._set("feature_names", tuple(self.feature_names))
         _invariants.check(self)
-        self._set("depth", _depths(self.parents))
+        self._set("depth", depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
         self._set("_n_children", n_children)
         first = np.zeros_like(n_children)
@@ -143,6 +153,9 @@ class Hierarchy:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return _html.to_html(self)
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
@@ -183,18 +196,18 @@ class Hierarchy:
     @property
     def n_rows(self) -> IndexArray:
         """Number of rows of each node."""
-        return _read_only(self.stop - self.start)
+        return read_only(self.stop - self.start)
 
     @property
     def n_features(self) -> IndexArray:
         """Number of features that each node's rule uses, 0 where there is none."""
         used = [0 if rule is None else rule.n_features_used for rule in self.rules]
-        return _read_only(np.array(used, dtype=np.intp))
+        return read_only(np.array(used, dtype=np.intp))
 
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``."""
-        return _read_only(_cut.number(self, self.leaves))
+        return read_only(_cut.number(self, self.leaves))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -223,6 +236,34 @@ class Hierarchy:
         """Return the row numbers of the node, a read-only view."""
         node = self._checked(node)
         return self.order[self.start[node] : self.stop[node]]
+
+    def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
+        """Return the features that send rows to this node rather than to its siblings.
+
+        Those that do most for it come first; () for the root and where there are no rules.
+
+        Parameters
+        ----------
+        node : int
+            Id of the node.
+        n_top : int, optional
+            Return so many at most, and only such that pull the rows apart. None is all
+            that the rule uses, those that pull them together with a negative share.
+        """
+        return _reasons.reasons(self, self._checked(node), n_top)
+
+    def rename_features(self, names: Sequence[str]) -> "Hierarchy":
+        """Return the same tree with other names of the columns."""
+        if isinstance(names, str):
+            raise TypeError(f"names must be a list of names, got the text {names!r}")
+        return replace(self, feature_names=tuple(str(name) for name in names))
+
+    def unscale(self, mean: ArrayLike, scale: ArrayLike) -> "Hierarchy":
+        """Return the tree for rows as they were before they were scaled.
+
+        See :func:`taxarbor.hierarchy._units.unscale`.
+        """
+        return _units.unscale(self, mean, scale)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -356,26 +397,3 @@ class Hierarchy:
         if not 0 <= index < self.n_nodes:
             raise IndexError(f"there is no node {index}: ids run from 0 to {self.n_nodes - 1}")
         return index
-
-
-def _read_only(array: IndexArray) -> IndexArray:
-    array.setflags(write=False)
-    return array
-
-
-def _indices(name: str, values: IndexArray) -> IndexArray:
-    """Copy to intp, which must lose nothing."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"invalid hierarchy: {name} must hold integers, not {array.dtype}")
-    return array.astype(np.intp)
-
-
-def _depths(parents: IndexArray) -> IndexArray:
-    """Count the ancestors of each node, doubling the stride each time: no walk per node."""
-    depths = (parents >= 0).astype(np.intp)
-    ancestors = np.maximum(parents, 0)  # the root, its own ancestor, adds nothing
-    while ancestors.any():
-        depths += depths[ancestors]
-        ancestors = ancestors[ancestors]
-    return depths

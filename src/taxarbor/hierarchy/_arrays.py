@@ -1,0 +1,29 @@
+"""Arrays that a hierarchy holds."""
+
+import numpy as np
+
+from taxarbor._types import IndexArray
+
+
+def read_only(array: IndexArray) -> IndexArray:
+    """Return the array, which can no longer be written to."""
+    array.setflags(write=False)
+    return array
+
+
+def indices(name: str, values: IndexArray) -> IndexArray:
+    """Copy to intp, which must lose nothing."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"invalid hierarchy: {name} must hold integers, not {array.dtype}")
+    return array.astype(np.intp)
+
+
+def depths(parents: IndexArray) -> IndexArray:
+    """Count the ancestors of each node, doubling the stride each time: no walk per node."""
+    found = (parents >= 0).astype(np.intp)
+    ancestors = np.maximum(parents, 0)  # the root, its own ancestor, adds nothing
+    while ancestors.any():
+        found += found[ancestors]
+        ancestors = ancestors[ancestors]
+    return found

@@ -1,0 +1,127 @@
+"""Why rows are sent to a node: the features of its parent's rule, by what each does.
+
+A rule adds up weights times values. How far it pulls a child's rows from the others', on
+average, is the sum over features of the difference of weights times the difference of means:
+what a feature adds to that is its part in the separation. Weights alone do not tell, as they
+depend on the units of the columns.
+"""
+
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from taxarbor._types import Array
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+DIGITS = 5
+"""To which shares are compared: rounding must not choose."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A feature that sends rows to a node rather than to its siblings.
+
+    Attributes
+    ----------
+    feature : int
+        Number of the column.
+    name : str
+        Its name, ``x0``, ``x1``, ... where there are none.
+    weight : float
+        Its weight for the node, less the mean over the node and its siblings.
+    share : float
+        Its part in the separation of the node's rows from their siblings', of which those
+        that are positive add up to 1. Negative if the others have to make up for it. NaN
+        where the means of the nodes are not known; then the largest weight comes first.
+    """
+
+    feature: int
+    name: str
+    weight: float
+    share: float
+
+    @property
+    def sign(self) -> int:
+        """1 if larger values lead to the node, -1 if smaller ones do."""
+        return 1 if self.weight > 0.0 else -1
+
+    def __str__(self) -> str:
+        return f"{'+' if self.sign > 0 else '-'}{self.name}"
+
+
+def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
+    """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
+    parent = hierarchy.parent(node)
+    if parent is None or hierarchy.rules[parent] is None:
+        return ()
+    contrast = _contrast(hierarchy, node, parent)
+    used = np.flatnonzero(contrast)
+    gap = mean_gap(hierarchy, node)
+    if gap is None:
+        shares, keys = np.full(len(used), nan), np.abs(contrast[used])
+    else:
+        shares = _shares(contrast[used] * gap[used])
+        keys = shares.round(DIGITS)
+        if n_top is not None:
+            chosen = keys > 0.0
+            used, shares, keys = used[chosen], shares[chosen], keys[chosen]
+    # Among equals, the column that comes first.
+    largest = np.argsort(-keys, kind="stable")
+    largest = largest if n_top is None else largest[: max(n_top, 0)]
+    names = hierarchy.feature_names
+    return tuple(
+        Reason(
+            feature=column,
+            name=names[column] if names else f"x{column}",
+            weight=float(contrast[column]),
+            share=share,
+        )
+        for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
+    )
+
+
+def mean_gap(hierarchy: "Hierarchy", node: int) -> Array | None:
+    """Return by how much a node's mean differs from that of its siblings' rows."""
+    rest = rest_mean(hierarchy, node)
+    if rest is None or hierarchy.means is None:
+        return None
+    gap: Array = hierarchy.means[node].astype(np.float64) - rest
+    return gap
+
+
+def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
+    """Return the mean of the siblings' rows; None for the root and where means are unknown.
+
+    Taken from theirs, as what is left of the parent's mean loses digits.
+    """
+    parent = hierarchy.parent(node)
+    if hierarchy.means is None or parent is None:
+        return None
+    others = [child for child in hierarchy.children(parent) if child != node]
+    sizes = (hierarchy.stop - hierarchy.start)[others]
+    weights = sizes / sizes.sum()
+    mean: Array = weights @ hierarchy.means[others].astype(np.float64)
+    return mean
+
+
+def _contrast(hierarchy: "Hierarchy", node: int, parent: int) -> Array:
+    """Return the child's weights less the mean over all children: the rest is common."""
+    rule = hierarchy.rules[parent]
+    assert rule is not None
+    weights = rule.weights.astype(np.float64)
+    mean = (weights / len(weights)).sum(axis=0)
+    contrast: Array = weights[node - hierarchy.children(parent)[0]] - mean
+    # What the rounding of the mean leaves, column by column: they have units of their own.
+    contrast[np.abs(contrast) <= 1e-12 * np.abs(weights).max(axis=0)] = 0.0
+    return contrast
+
+
+def _shares(gains: Array) -> Array:
+    """Divide by the sum of those that are positive, or, if none is, of all sizes."""
+    total = gains[gains > 0.0].sum() or np.abs(gains).sum()
+    return gains / total if total > 0.0 else gains

@@ -1,0 +1,239 @@
+"""Reasons against their definition, computed from the rows themselves."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler
+
+from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
+
+MODELS = {
+    "hmmc": HMMC(6, random_state=0),
+    "greedy": HMMC(6, refine=False, random_state=0),
+    "three": HMMC(7, refine=False, branching=3, random_state=0),
+    "k-means": HierarchicalKMeans(6, random_state=0),
+    "k-means, three": HierarchicalKMeans(7, branching=3, random_state=0),
+}
+
+
+@pytest.fixture(scope="module", name="X")
+def animals_as_shares():
+    animals = load_animals().X
+    return animals / animals.max(axis=0)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def tree(request, X):
+    return MODELS[request.param].fit(X).hierarchy_
+
+
+def expected_shares(tree, X, node):
+    """Return the weights that count and the shares, feature by feature, zeros included."""
+    parent = tree.parent(node)
+    W = tree.rules[parent].weights.astype(float)
+    contrast = W[tree.children(parent).index(node)] - W.mean(axis=0)
+    rest = np.setdiff1d(tree.rows(parent), tree.rows(node))
+    gains = contrast * (X[tree.rows(node)].mean(axis=0) - X[rest].mean(axis=0))
+    return contrast, gains / gains[gains > 0.0].sum()
+
+
+def shares_of(tree, node, n_features):
+    """Return the shares of all reasons as an array over the features."""
+    found = np.zeros(n_features)
+    for reason in tree.reasons(node, None):
+        found[reason.feature] = reason.share
+    return found
+
+
+def test_reasons_are_contrast_times_gap(tree, X):
+    for node in range(1, tree.n_nodes):
+        contrast, shares = expected_shares(tree, X, node)
+        found = tree.reasons(node, None)
+        listed = {reason.feature for reason in found}
+        assert listed >= set(np.flatnonzero(np.abs(contrast) > 1e-12))
+        assert all(
+            abs(shares[feature]) < 1e-9 for feature in range(85) if feature not in listed
+        )
+        for reason in found:
+            assert reason.weight == pytest.approx(contrast[reason.feature], rel=1e-9)
+            assert reason.share == pytest.approx(shares[reason.feature], abs=1e-9)
+            assert reason.sign == (1 if contrast[reason.feature] > 0 else -1)
+            assert reason.name == f"x{reason.feature}"
+
+
+def test_positive_shares_add_up_to_one_and_come_in_order(tree):
+    for node in range(1, tree.n_nodes):
+        shares = np.array([reason.share for reason in tree.reasons(node, None)])
+        assert shares[shares > 0.0].sum() == pytest.approx(1.0, abs=1e-9)
+        assert (np.diff(shares.round(5)) <= 0.0).all()
+
+
+def test_the_first_reasons_are_those_that_pull_apart(tree):
+    for node in range(1, tree.n_nodes):
+        everything = tree.reasons(node, None)
+        apart = [reason for reason in everything if round(reason.share, 5) > 0.0]
+        for n_top in (0, 1, 2, 3, 1000):
+            assert tree.reasons(node, n_top) == tuple(apart[:n_top])
+        assert tree.reasons(node) == tuple(apart[:3])
+        assert tree.reasons(node, -1) == ()
+
+
+def test_names_are_the_columns(tree, X):
+    named = tree.rename_features([f"column {j}" for j in range(X.shape[1])])
+    for node in range(1, tree.n_nodes):
+        for plain, called in zip(tree.reasons(node), named.reasons(node), strict=True):
+            assert called == dataclasses.replace(plain, name=f"column {plain.feature}")
+
+
+def test_the_root_has_no_reasons_and_nor_have_trees_without_rules(tree):
+    assert tree.reasons(0) == tree.reasons(0, None) == ()
+    bare = dataclasses.replace(
+        tree, rules=(None,) * tree.n_nodes, fidelity=None, placement=None
+    )
+    assert bare.means is not None
+    assert not any(bare.reasons(node, None) for node in range(bare.n_nodes))
+    for node in (-1, tree.n_nodes):
+        with pytest.raises(IndexError, match="there is no node"):
+            tree.reasons(node)
+
+
+def test_without_means_the_largest_weights_come_first(tree):
+    tree = dataclasses.replace(tree, means=None)
+    for node in range(1, tree.n_nodes):
+        found = tree.reasons(node, None)
+        assert all(np.isnan(reason.share) for reason in found)
+        weights = np.array([reason.weight for reason in found])
+        assert (np.diff(np.abs(weights)) <= 0.0).all()
+        assert weights.all()
+        assert [r.feature for r in tree.reasons(node, 2)] == [r.feature for r in found[:2]]
+
+
+def test_two_siblings_have_the_same_reasons_with_other_signs(tree):
+    for node in range(tree.n_nodes):
+        if len(tree.children(node)) == 2:
+            left, right = (tree.reasons(child, None) for child in tree.children(node))
+            assert [r.feature for r in left] == [r.feature for r in right]
+            assert [r.sign for r in left] == [-r.sign for r in right]
+            assert [r.share for r in left] == pytest.approx([r.share for r in right])
+
+
+def made(W, means, sizes=(4, 4)):
+    """Return a tree of one split, with such weights and means of the children."""
+    W, means = np.array(W, dtype=float), np.array(means, dtype=float)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    builder = HierarchyBuilder(len(labels))
+    builder.add_split(0, labels, LinearRule(W, np.zeros(W.shape[1])))
+    whole = np.average(means, axis=0, weights=sizes)
+    return dataclasses.replace(builder.freeze(), means=np.vstack([whole, means]))
+
+
+def test_by_hand():
+    """Features: pulls most; in larger units; pulls the wrong way; unused; has no gap."""
+    W = [[1.0, -0.001, 2.0, 0.0, 5.0], [-1.0, 0.001, -2.0, 0.0, -5.0]]
+    tree = made(W, [[3.0, -1000.0, -0.5, 9.0, 7.0], [0.0, 0.0, 0.0, 0.0, 7.0]])
+    first, second, none, against = tree.reasons(1, None)
+    assert first == Reason(0, "x0", 1.0, 0.75)
+    assert second == Reason(1, "x1", -0.001, 0.25)
+    assert none == Reason(4, "x4", 5.0, 0.0)
+    assert against == Reason(2, "x2", 2.0, -0.25)
+    assert tree.reasons(1) == (first, second)
+    assert [str(reason) for reason in tree.reasons(1, None)] == ["+x0", "-x1", "+x4", "+x2"]
+    assert [str(reason) for reason in tree.reasons(2)] == ["-x0", "+x1"]
+
+
+def test_what_all_children_share_is_no_reason():
+    third = 1 / 3
+    W = [[0.1, 7.0, 3.0], [0.1, 0.0, third], [0.1, -7.0, 0.0]]
+    tree = made(W, [[5.0, 1.0, 1.0], [9.0, 0.0, 0.0], [-3.0, -1.0, 0.0]], (1, 2, 3))
+    assert [r.feature for r in tree.reasons(1, None)] == [1, 2]
+    assert [r.feature for r in tree.reasons(2, None)] == [2]
+
+
+def test_a_rule_that_uses_nothing_has_no_reasons():
+    tree = made(np.zeros((2, 3)), [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    assert tree.reasons(1, None) == tree.reasons(2) == ()
+
+
+def test_where_nothing_pulls_apart_no_reason_is_given():
+    tree = made([[1.0, 1.0], [-1.0, -1.0]], [[-1.0, 0.0], [1.0, 0.0]])
+    assert tree.reasons(1) == ()
+    assert [reason.share > 0.0 for reason in tree.reasons(1, None)] == [False, False]
+    assert tree.to_text().splitlines()[1].split(":")[1] == " 4 rows [c0]"
+
+
+def test_equal_reasons_come_in_the_order_of_the_columns():
+    W = np.outer([1.0, -1.0], [1.0, 1.0 + 1e-9, 1.0, 1.0 + 2e-9])
+    tree = made(W, [[1.0] * 4, [0.0] * 4])
+    assert [r.feature for r in tree.reasons(1, None)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("factor", [1000.0, 1e-3])
+def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X, factor):
+    scale = np.ones(X.shape[1])
+    scale[tree.rules[0].features[0]] = factor
+    scale[3::7] = factor
+    other = tree.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
+    for node in range(1, tree.n_nodes):
+        shares = shares_of(other, node, len(scale))
+        np.testing.assert_allclose(shares, shares_of(tree, node, len(scale)), atol=1e-9)
+        assert [r.feature for r in other.reasons(node)] == [
+            r.feature for r in tree.reasons(node)
+        ]
+
+
+def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
+    X = make_planted_tree(200, depth=2, random_state=3).X
+    factors = np.ones(X.shape[1])
+    factors[[0, 5, 9]] = 1000.0
+    trees = []
+    for data in (X, X * factors):
+        scaler = StandardScaler().fit(data)
+        model = HMMC(4, random_state=0).fit(scaler.transform(data))
+        trees.append(model.hierarchy_.unscale(scaler.mean_, scaler.scale_))
+    np.testing.assert_array_equal(trees[0].labels, trees[1].labels)
+    for node in range(1, trees[0].n_nodes):
+        one, other = (shares_of(tree, node, len(factors)) for tree in trees)
+        np.testing.assert_allclose(one, other, atol=1e-6)
+        weights = [{r.feature: r.weight for r in tree.reasons(node)} for tree in trees]
+        for feature, weight in weights[0].items():
+            assert weights[1][feature] * factors[feature] == pytest.approx(weight, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["hmmc", "greedy", "k-means"])
+def test_dense_and_sparse_rows_have_the_same_reasons(name, X):
+    trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
+    assert trees[0].n_nodes == trees[1].n_nodes
+    for node in range(1, trees[0].n_nodes):
+        dense, csr = (tree.reasons(node) for tree in trees)
+        assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
+        assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
+
+
+def test_float32_has_the_reasons_of_float64(X):
+    trees = [MODELS["k-means"].fit(X.astype(dtype)).hierarchy_ for dtype in ("f4", "f8")]
+    for node in range(1, trees[0].n_nodes):
+        single, double = (shares_of(tree, node, X.shape[1]) for tree in trees)
+        np.testing.assert_allclose(single, double, atol=1e-4)
+
+
+def test_reasons_of_pruned_and_loaded_trees_stay(tree, tmp_path):
+    pruned = tree.prune(3)
+    kept = np.flatnonzero(tree.birth <= pruned.n_splits)
+    for new, node in enumerate(kept):
+        assert pruned.reasons(new, None) == tree.reasons(node, None)
+    tree.save(tmp_path / "tree")
+    loaded = Hierarchy.load(tmp_path / "tree")
+    for node in range(tree.n_nodes):
+        assert loaded.reasons(node, None) == tree.reasons(node, None)
+
+
+def test_text_and_frames_say_the_reasons(tree):
+    frame = tree.to_frame(n_top=2)
+    for node, line in zip(range(tree.n_nodes), frame["top_features"], strict=True):
+        assert line == ", ".join(map(str, tree.reasons(node, 2)))
+    for line in tree.to_text(n_top=1).splitlines():
+        node = int(line.split()[1].rstrip(":"))
+        assert all(str(reason) in line for reason in tree.reasons(node, 1))
