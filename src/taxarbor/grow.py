@@ -178,14 +178,20 @@ class _Growth:
 
 
 @contextmanager
-def deferred_interrupt() -> Iterator[None]:
-    """Let what is done here finish before Ctrl-C is heard."""
+def deferred_interrupt(*, once: bool = False) -> Iterator[None]:
+    """Let what is done here finish before Ctrl-C is heard; if ``once``, a second is at once."""
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[bool] = []
-    signal.signal(signal.SIGINT, lambda *_: heard.append(True))
+
+    def hear(*_: object) -> None:
+        heard.append(True)
+        if once and len(heard) > 1:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, hear)
     try:
         yield
     finally:

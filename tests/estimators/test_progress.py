@@ -1,3 +1,4 @@
+import importlib
 import io
 import signal
 import threading
@@ -327,27 +328,38 @@ def is_interrupted(model, X):
     return False
 
 
-@pytest.mark.parametrize("where", ["fit_leaves", "move_rows", "find_rule"])
-def test_interrupted_refinement_is_no_fit(X, monkeypatch, ctrl_c, where):
-    """Once the tree is grown an interrupt is one: nothing of an earlier fit is lost."""
-    model = HMMC(3, random_state=0).fit(X)
-    tree = model.hierarchy_
-    monkeypatch.setattr(f"taxarbor.refine._whole.{where}", lambda *_, **__: press_ctrl_c())
-    assert is_interrupted(model.set_params(n_clusters=8), X)
-    assert model.hierarchy_ is tree
+def press_before(monkeypatch, where, times):
+    """Press Ctrl-C so many times when a part of the refinement begins."""
+    whole = importlib.import_module("taxarbor.refine._whole")
+    part = getattr(whole, where)
+
+    def press_and_go_on(*arguments, **options):
+        for _ in range(times):
+            press_ctrl_c()
+        return part(*arguments, **options)
+
+    monkeypatch.setattr(whole, where, press_and_go_on)
+
+
+@pytest.mark.parametrize("where", ["fit_leaves", "move_rows"])
+def test_an_interrupted_refinement_is_finished(X, monkeypatch, ctrl_c, where):
+    finished = HMMC(8, random_state=0).fit(X)
+    press_before(monkeypatch, where, times=1)
+    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept"):
+        model = HMMC(8, random_state=0).fit(X)
+    assert model.hierarchy_.to_json() == finished.hierarchy_.to_json()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c):
-    add_split = HierarchyBuilder.add_split
-
-    def add_and_interrupt(self, *arguments):
-        press_ctrl_c()
-        return add_split(self, *arguments)
-
-    monkeypatch.setattr(HierarchyBuilder, "add_split", add_and_interrupt)
-    with pytest.warns(InterruptedFitWarning, match="of 2 leaves"):
-        assert is_interrupted(HMMC(8, random_state=0), X)
+@pytest.mark.parametrize("where", ["fit_leaves", "move_rows", "find_rule"])
+def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c, where):
+    """Nothing of an earlier fit is lost."""
+    model = HMMC(3, random_state=0).fit(X)
+    tree = model.hierarchy_
+    press_before(monkeypatch, where, times=2)
+    assert is_interrupted(model.set_params(n_clusters=8), X)
+    assert model.hierarchy_ is tree
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_fit_in_another_thread(X, way):
