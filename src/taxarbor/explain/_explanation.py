@@ -1,0 +1,351 @@
+"""A tree with its reasons, examples and margins, as frames and as plain values."""
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.explain._given import given_names, index_of
+from taxarbor.explain._steps import Step, dense_part, find_steps
+from taxarbor.hierarchy import Hierarchy, Reason, check_columns, check_data, rest_mean
+from taxarbor.rows import Rows, as_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Explanation:
+    """Why the rows of a tree are where they are, and how clearly; made by :func:`explain`.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+        The tree, with rules and means. A tree that had no rules has got nearest-mean ones.
+    names : tuple of str
+        A short name for each node, made of the features that lead to it from its parent.
+    row_names : tuple of str or None
+        What the rows are called.
+    margins : tuple of array or None
+        For each split, the margins of the node's rows, in the order of
+        ``hierarchy.rows(node)``; None for leaves. 1 is a usual row, 0 is the border.
+    units : float array of shape (n_nodes,)
+        The median margin of each split, by which they were divided.
+    is_yes_no : bool array of shape (n_features,)
+        Which columns hold nothing but 0 and 1.
+    """
+
+    hierarchy: Hierarchy
+    names: tuple[str, ...]
+    row_names: tuple[str, ...] | None
+    margins: tuple[Array | None, ...]
+    units: Array
+    is_yes_no: NDArray[np.bool_]
+    _columns: Sequence[str] | None = field(repr=False)
+    _rows: Rows = field(repr=False)
+    _data: Any = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.hierarchy!r})"
+
+    def node(self, node: SupportsIndex, *, n_examples: int = 5) -> dict[str, Any]:
+        """Return what there is to say of a node, as plain values.
+
+        Parameters
+        ----------
+        node : int
+            Id of the node.
+        n_examples : int
+            Number of exemplars, and of borderline rows, at most.
+
+        Returns
+        -------
+        dict
+            ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
+            (the label, None for inner nodes), ``n_features`` and ``fidelity`` of its own
+            rule, ``note``; ``features``, what leads here, as in :meth:`features`;
+            ``exemplars``, rows deepest inside the margins of all splits above, and
+            ``borderline``, rows nearest to the border between its children, or, in a leaf,
+            between it and its siblings; each with row, name and margin.
+        """
+        tree = self.hierarchy
+        parent = tree.parent(node)
+        index = operator.index(node)
+        is_leaf, rule = tree.is_leaf(index), tree.rules[index]
+        fidelity = float(tree.fidelity[index])
+        return {
+            "node": index,
+            "name": self.names[index],
+            "parent": parent,
+            "depth": int(tree.depth[index]),
+            "n_rows": len(tree.rows(index)),
+            "children": list(tree.children(index)),
+            "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
+            "n_features": 0 if rule is None else rule.n_features_used,
+            "fidelity": None if math.isnan(fidelity) else fidelity,
+            "note": tree.notes[index],
+            "features": self.leading(index),
+            "exemplars": self.exemplars(index, n_examples),
+            "borderline": self.borderline(index, n_examples),
+        }
+
+    def exemplars(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows deepest inside a node: whose least margin on the way is largest.
+
+        Those of the root are its children's, in turn.
+        """
+        tree, n_examples = self.hierarchy, max(n_examples, 0)
+        above = tree.path(node)[:-1]
+        if not above:
+            parts = [self.exemplars(child, n_examples) for child in tree.children(0)]
+            turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
+            first = tree.rows(0)[:n_examples]
+            return turns[:n_examples] or self._told(first, [math.nan] * len(first))
+        least = np.min([self.margins_within(a, node) for a in above], axis=0)
+        deepest = np.argsort(-least, kind="stable")[:n_examples]
+        return self._told(tree.rows(node)[deepest], least[deepest])
+
+    def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows nearest to the border: between a node's children, or of a leaf."""
+        tree, n_examples = self.hierarchy, max(n_examples, 0)
+        margins = self.margins[operator.index(node)]
+        if margins is None:
+            parent = tree.parent(node)
+            if parent is None:
+                return []
+            margins = self.margins_within(parent, node)
+        nearest = np.argsort(margins, kind="stable")[:n_examples]
+        return self._told(tree.rows(node)[nearest], margins[nearest])
+
+    def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
+        """Return the margins of a node's rows at the split of one of its ancestors."""
+        tree, found = self.hierarchy, self.margins[operator.index(ancestor)]
+        if found is None or ancestor not in tree.path(node)[:-1]:
+            raise ValueError(f"node {ancestor} is not an ancestor of node {node}")
+        begin = tree.start[ancestor]
+        return found[tree.start[node] - begin : tree.stop[node] - begin]
+
+    def row(self, row: int | str) -> dict[str, Any]:
+        """Return why a row is where it is, as plain values.
+
+        Parameters
+        ----------
+        row : int or str
+            Its number or its name.
+
+        Returns
+        -------
+        dict
+            ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
+            node, the child it is in, their names, the margin, the share of the child's rows
+            with a smaller one, whether the rule alone agrees, and the features that pull
+            most, towards the child or against it.
+        """
+        number = self._number(row)
+        leaf = int(self.hierarchy.leaves[self.hierarchy.labels[number]])
+        steps = self._own_steps(np.array([number]))[0]
+        return {
+            "row": number,
+            "name": None if self.row_names is None else self.row_names[number],
+            "leaf": leaf,
+            "cluster": int(self.hierarchy.labels[number]),
+            "steps": [self._plain(step) for step in steps],
+        }
+
+    def features(self) -> "pd.DataFrame":
+        """Return a data frame with a line per node and feature that leads to it.
+
+        Returns
+        -------
+        DataFrame
+            Columns node, name, parent, feature, direction ("higher" or "lower" values lead
+            here), share (of the separation from the siblings; what is negative pulls the
+            other way), weight, mean (of the node's rows), rest_mean (of the siblings').
+        """
+        columns = ("node", "name", "parent", *_FEATURE)
+        lines = [
+            {"node": node, "name": self.names[node], "parent": self.hierarchy.parent(node)}
+            | values
+            for node in range(1, self.hierarchy.n_nodes)
+            for values in self.leading(node)
+        ]
+        return _frame(lines, columns)
+
+    def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
+        """Return a data frame with a line per node: its name, its size and its examples.
+
+        Columns as in :meth:`node`; features and rows are given in words. The parent of the
+        root and the cluster of an inner node are -1.
+        """
+        lines = []
+        for index in range(self.hierarchy.n_nodes):
+            values = self.node(index, n_examples=n_examples)
+            del values["children"]
+            for kind in ("parent", "cluster"):  # whole numbers, as in Hierarchy.to_frame
+                values[kind] = -1 if values[kind] is None else values[kind]
+            values["features"] = ", ".join(
+                f"{one['direction']} {one['feature']}" for one in values["features"][:3]
+            )
+            for kind in ("exemplars", "borderline"):
+                values[kind] = ", ".join(str(one["name"]) for one in values[kind])
+            lines.append(values)
+        return _frame(lines, tuple(lines[0]))
+
+    def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
+        """Return a data frame with a line per row and split on its way.
+
+        Parameters
+        ----------
+        which : iterable of int or str, int or str, optional
+            Numbers or names of the rows, or a single one; all of them by default.
+
+        Returns
+        -------
+        DataFrame
+            Columns row, row_name, step, node, node_name, child, child_name, margin,
+            surer_than, agrees and why: the features that pull most, in words.
+        """
+        if which is None:
+            numbers = np.arange(len(self.hierarchy.order))
+        else:
+            some = [which] if isinstance(which, int | str | np.integer) else which
+            numbers = np.array([self._number(row) for row in some], dtype=np.intp)
+        return self._step_frame(self._own_steps(numbers), self.row_names)
+
+    def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
+        """Return where new rows go, and why: a data frame as :meth:`rows` has it.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            New rows.
+        row_names : sequence of str, optional
+            What they are called.
+        """
+        tree = self.hierarchy
+        check_columns(X, None if self._columns is None else tuple(self._columns))
+        data = check_data(X, tree.rules[0])
+        if tree.means is not None and data.shape[1] != tree.means.shape[1]:
+            raise ValueError(
+                f"X has {data.shape[1]} features, but the tree was grown on "
+                f"{tree.means.shape[1]}"
+            )
+        names = given_names("row", row_names, index_of(X), data.shape[0])
+        chosen = np.arange(data.shape[0])
+        leaves = tree.leaves[tree.predict(data)]
+        steps = find_steps(self, as_rows(data), data, leaves, chosen) if len(chosen) else []
+        return self._step_frame(steps, names)
+
+    def to_dict(self, *, n_examples: int = 5) -> dict[str, Any]:
+        """Return all nodes as plain values, which JSON can hold."""
+        nodes = range(self.hierarchy.n_nodes)
+        return {"nodes": [self.node(node, n_examples=n_examples) for node in nodes]}
+
+    def values(self, rows: IndexArray, features: IndexArray) -> Array:
+        """Return some columns of some rows, as an array."""
+        return dense_part(self._data, rows, features)
+
+    def row_name(self, row: int) -> str:
+        """Return what a row is called: its name, or ``row 12``."""
+        return f"row {row}" if self.row_names is None else self.row_names[row]
+
+    def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
+        """Return the features that lead to a node, as plain values; see :meth:`features`.
+
+        Parameters
+        ----------
+        node : int
+            Id of the node.
+        n_top : int, optional
+            So many at most, of those that pull the rows apart; None is all.
+        """
+        means, rest = self.hierarchy.means, rest_mean(self.hierarchy, node)
+        if means is None or rest is None:
+            return []
+        return [
+            _plain_reason(reason, float(means[node, j]), float(rest[j]))
+            for reason in self.hierarchy.reasons(node, n_top)
+            for j in [reason.feature]
+        ]
+
+    def _told(self, rows: IndexArray, margins: Iterable[float]) -> list[dict[str, Any]]:
+        return [
+            {"row": row, "name": self.row_name(row), "margin": _number_or_none(margin)}
+            for row, margin in zip(rows.tolist(), margins, strict=False)
+        ]
+
+    def _number(self, row: int | str) -> int:
+        """Return the number of a row, given that or its name."""
+        n_rows = len(self.hierarchy.order)
+        if isinstance(row, str):
+            found = [n for n, name in enumerate(self.row_names or ()) if name == row]
+            if len(found) != 1:
+                told = "there is no row" if not found else f"there are {len(found)} rows"
+                raise KeyError(f"{told} called {row!r}; give its number, 0 to {n_rows - 1}")
+            return found[0]
+        number = operator.index(row)
+        if not 0 <= number < n_rows:
+            raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
+        return number
+
+    def _own_steps(self, numbers: IndexArray) -> list[list[Step]]:
+        leaves = self.hierarchy.leaves[self.hierarchy.labels]
+        return find_steps(self, self._rows, self._data, leaves, numbers)
+
+    def _plain(self, step: Step) -> dict[str, Any]:
+        return {
+            "node": step.node,
+            "node_name": self.names[step.node],
+            "child": step.child,
+            "child_name": self.names[step.child],
+            "margin": _number_or_none(step.margin),
+            "surer_than": step.surer_than,
+            "agrees": step.agrees,
+            "pulls": [dict(pull._asdict()) for pull in step.pulls],
+        }
+
+    def _step_frame(
+        self, found: list[list[Step]], row_names: Sequence[str] | None
+    ) -> "pd.DataFrame":
+        lines = [
+            {
+                "row": step.row,
+                "row_name": f"row {step.row}" if row_names is None else row_names[step.row],
+                "step": number,
+                **self._plain(step),
+                "why": "; ".join(map(str, step.pulls)),
+            }
+            for steps in found
+            for number, step in enumerate(steps, start=1)
+        ]
+        return _frame(lines, _STEP)
+
+
+_FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
+_STEP = (
+    *("row", "row_name", "step", "node", "node_name", "child", "child_name"),
+    *("margin", "surer_than", "agrees", "why"),
+)
+
+
+def _frame(lines: list[dict[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install 'taxarbor[io]'") from error
+    return pd.DataFrame({name: [line[name] for line in lines] for name in columns})
+
+
+def _plain_reason(reason: Reason, mean: float, rest: float) -> dict[str, Any]:
+    told = reason.name, "higher" if reason.sign > 0 else "lower", reason.share, reason.weight
+    return dict(zip(_FEATURE, (*told, mean, rest), strict=True))
+
+
+def _number_or_none(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,266 @@
+"""What can be explained, what cannot, and that all kinds of data say the same."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.cluster import KMeans
+
+from taxarbor import HMMC, MMC, HierarchicalKMeans
+from taxarbor.explain import Explanation, explain
+from taxarbor.hierarchy import Hierarchy
+
+
+@pytest.fixture(scope="module")
+def frame(X, animals):
+    return pd.DataFrame(X, columns=list(animals.feature_names), index=animals.names)
+
+
+def assert_same(one, other):
+    """Compare what is said, to the bit."""
+    assert one.to_dict() == other.to_dict()
+    assert one.row_names == other.row_names
+    assert one.names == other.names
+    pd.testing.assert_frame_equal(one.rows(), other.rows())
+
+
+def test_a_model_and_its_tree_are_the_same(model, X):
+    assert isinstance(explain(model, X), Explanation)
+    assert_same(explain(model, X), explain(model.hierarchy_, X))
+
+
+def test_the_number_of_threads_does_not_matter(X):
+    for make in (HMMC, HierarchicalKMeans):
+        one, two = (make(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
+        assert_same(explain(one, X), explain(two, X))
+        assert_same(explain(one, X), explain(one, X))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.asfortranarray,
+        np.ndarray.tolist,
+        pd.DataFrame,
+        sparse.csr_array,
+        sparse.csr_matrix,
+        sparse.csc_array,
+        sparse.coo_array,
+    ],
+)
+def test_data_of_every_kind_say_the_same(model, X, convert):
+    one, other = explain(model, X), explain(model.hierarchy_, convert(X))
+    if isinstance(convert(X), pd.DataFrame):  # whose columns are called 0, 1, ...
+        numbered = [str(j) for j in range(X.shape[1])]
+        assert other.hierarchy.feature_names == tuple(numbered)
+        one = explain(model, X, feature_names=numbered)
+    np.testing.assert_array_equal(one.is_yes_no, other.is_yes_no)
+    assert one.names == other.names
+    for a, b in zip(one.margins, other.margins, strict=True):
+        if a is not None:
+            np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_dense_and_sparse_trees_have_the_same_means(X):
+    tree = Hierarchy.from_labels(np.arange(len(X)) % 5)
+    one, other = explain(tree, X), explain(tree, sparse.csr_array(X))
+    np.testing.assert_allclose(one.hierarchy.means, other.hierarchy.means, atol=1e-12)
+    assert one.names == other.names
+
+
+def test_whole_numbers_and_truth_values(X):
+    bits = X > 0.5
+    model = HMMC(4, random_state=0).fit(bits.astype(float))
+    expected = explain(model, bits.astype(float))
+    for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
+        assert_same(explain(model, data), expected)
+
+
+def test_float32_stays_float32(X):
+    single = X.astype("float32")
+    model = HierarchicalKMeans(5, random_state=0).fit(single)
+    why = explain(model, single)
+    assert why.hierarchy.means.dtype == why.hierarchy.rules[0].dtype == np.float32
+    assert_same(why, explain(model, single.astype(float)))
+
+
+def test_frames_name_rows_and_columns(model, X, frame, animals):
+    named = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
+    assert_same(explain(model, frame), named)
+    fitted = HMMC(6, random_state=0).fit(frame)
+    assert_same(explain(fitted, frame), named)
+    assert_same(explain(fitted, X, row_names=animals.names), named)
+    polars = pl.DataFrame(X, schema=list(animals.feature_names))
+    assert explain(fitted, polars).row_names is None
+    assert_same(explain(fitted, polars, row_names=animals.names), named)
+    assert_same(explain(model, polars, row_names=np.array(animals.names)), named)
+
+
+def test_an_index_of_numbers_is_no_name(model, frame):
+    assert explain(model, frame.reset_index(drop=True)).row_names is None
+    dates = frame.set_axis(pd.date_range("2020", periods=len(frame)))
+    assert explain(model, dates).row_names is None
+    shifted = frame.set_axis(range(1000, 1000 + len(frame)))
+    assert explain(model, shifted).row(0)["name"] is None
+    text = frame.set_axis([str(n) for n in range(len(frame))])
+    assert explain(model, text).row("17")["row"] == 17
+    kinds = frame.set_axis(pd.Categorical(frame.index))
+    assert explain(model, kinds).row_names == tuple(frame.index)
+
+
+def test_names_given_come_first(frame, X):
+    fitted = HMMC(4, random_state=0).fit(frame)
+    rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
+    for data in (X, frame):
+        why = explain(fitted, data, row_names=rows, feature_names=columns)
+        assert why.row_names == tuple(rows)
+        assert why.hierarchy.feature_names == tuple(columns)
+        assert set(why.features()["feature"]) <= set(columns)
+    assert fitted.hierarchy_.feature_names == tuple(frame.columns)
+    numbers = explain(fitted, X, row_names=range(206))
+    assert numbers.row("12")["row"] == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X[:-1], "X has 205 rows, but the tree was grown on 206: pass the same rows"),
+        (lambda X: np.vstack([X, X]), "X has 412 rows"),
+        (lambda X: X[:0], "X has 0 rows"),
+        (lambda X: sparse.csr_array(X[:5]), "X has 5 rows"),
+        (lambda X: X[:, 1:], "X has 84 features, but the hierarchy was grown on 85"),
+        (lambda X: X[:, 0], "two dimensions"),
+        (lambda X: X[None], "two dimensions"),
+        (lambda X: np.where(X == 0.5, np.nan, X), "X holds NaN, infinity"),
+        (lambda X: np.where(X == 0.5, np.inf, X), "X holds NaN, infinity"),
+        (lambda X: sparse.csr_array(np.where(X == 0.5, np.nan, X)), "X holds NaN"),
+        (lambda X: X.astype(str), "X must hold numbers"),
+        (lambda X: np.full(X.shape, "a", dtype=object), "X must hold numbers"),
+        (lambda X: X.astype(complex), "X must hold numbers"),
+        (lambda X: None, "two dimensions"),
+        (lambda X: "a table", "two dimensions"),
+    ],
+)
+def test_data_that_are_not_the_rows_of_the_tree(model, X, change, message):
+    with pytest.raises(ValueError, match=message):
+        explain(model, change(X))
+
+
+@pytest.mark.parametrize("change", [lambda X: X[:-1], lambda X: np.where(X == 0.5, np.nan, X)])
+def test_data_that_are_not_the_rows_of_a_tree_without_rules(X, change):
+    with pytest.raises(ValueError, match=r"X has 205 rows|X holds NaN"):
+        explain(Hierarchy.from_labels(np.arange(206) % 3), change(X))
+
+
+def test_columns_of_another_frame(frame, X):
+    fitted = HMMC(4, random_state=0).fit(frame)
+    with pytest.raises(ValueError, match="in another order"):
+        explain(fitted, frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="missing: "):
+        explain(fitted, frame.rename(columns=str.upper))
+    with pytest.raises(ValueError, match="in another order"):
+        explain(fitted, pl.DataFrame(X, schema=list(frame.columns[::-1])))
+
+
+def test_there_must_be_a_name_for_each(model, X):
+    for n_names in (0, 205, 207):
+        with pytest.raises(ValueError, match=f"got {n_names} row names for 206 rows"):
+            explain(model, X, row_names=["a"] * n_names)
+    for n_names in (0, 84, 86):
+        with pytest.raises(ValueError, match=f"got {n_names} feature names for 85 features"):
+            explain(model, X, feature_names=["a"] * n_names)
+    for kind in ("row", "feature"):
+        with pytest.raises(TypeError, match=f"{kind}_names must be a list of names"):
+            explain(model, X, **{f"{kind}_names": "a" * 85})
+
+
+@pytest.mark.parametrize(
+    "thing", [HMMC(3), HMMC, KMeans(3), None, 7, "tree", {"hierarchy_": 1}, np.eye(3)]
+)
+def test_what_has_no_tree(X, thing):
+    with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hierarchy"):
+        explain(thing, X)
+
+
+def test_trees_of_others(X):
+    kmeans = KMeans(4, n_init=1, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"got KMeans; .*from_sklearn"):
+        explain(kmeans, X)
+    why = explain(Hierarchy.from_sklearn(kmeans), X)
+    assert (why.margins[0] >= -1e-9).all()
+    assert why.rows()["agrees"].all()
+    flat = explain(MMC(2, random_state=0).fit(X), X)
+    assert flat.hierarchy.n_leaves == 2
+
+
+def test_trees_from_old_files_get_their_means(model, X):
+    old = dataclasses.replace(model.hierarchy_, means=None)
+    why, expected = explain(old, X), explain(model, X)
+    assert old.means is None
+    np.testing.assert_array_equal(why.hierarchy.means, expected.hierarchy.means)
+    assert_same(why, expected)
+
+
+def test_trees_without_rules_get_those_of_the_nearest_means(X):
+    bare = Hierarchy.from_labels(np.arange(206) % 4)
+    why = explain(bare, X)
+    assert bare.rules == (None,) * 5
+    means = np.array([X[bare.rows(leaf)].mean(axis=0) for leaf in bare.leaves])
+    distances = np.square(X[:, None] - means).sum(axis=2)
+    np.testing.assert_array_equal(why.hierarchy.predict(X), distances.argmin(axis=1))
+    np.testing.assert_array_equal(why.hierarchy.labels, bare.labels)
+
+
+def test_columns_that_do_not_vary_are_no_reason(X):
+    wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
+    for tree in (HMMC(4, random_state=0).fit(wide), Hierarchy.from_labels(np.arange(206) % 3)):
+        why = explain(tree, wide)
+        assert not why.is_yes_no[-3:].any()
+        for node in range(1, why.hierarchy.n_nodes):
+            found = {reason.feature for reason in why.hierarchy.reasons(node)}
+            assert not found & {85, 86, 87}
+
+
+def test_rows_that_are_all_equal(strict):
+    why = explain(Hierarchy.from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
+    strict(why.to_dict())
+    assert why.names == ("all rows", "node 1", "node 2", "node 3")
+    assert (why.margins[0] == 0.0).all()
+    assert why.units[0] == 1.0
+    strict(why.row(4))
+    assert why.row(4)["steps"][0]["pulls"] == []
+    assert why.rows()["why"].tolist() == [""] * 5
+    assert len(why.features()) == 0
+
+
+def test_equal_rows_have_equal_margins(X):
+    doubled = np.vstack([X, X])
+    model = HierarchicalKMeans(5, random_state=0).fit(doubled)
+    why = explain(model, doubled)
+    for row in range(0, 206, 10):
+        one, other = why.row(row), why.row(row + 206)
+        assert one["leaf"] == other["leaf"]
+        assert one["steps"] == other["steps"]
+
+
+def test_one_row_and_one_column(strict):
+    why = explain(Hierarchy.from_labels(["a"]), [[2.0]])
+    strict(why.to_dict())
+    assert why.row(0)["steps"] == []
+    assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
+    two = explain(Hierarchy.from_labels(["a", "b"]), [[2.0], [5.0]])
+    assert two.names == ("all rows", "low x0", "high x0")
+    assert two.margins[0].tolist() == [1.0, 1.0]
+
+
+def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
+    hostile = [f"<b>{j}</b>\n\x00\u202e" for j in range(85)]
+    model = HMMC(4, random_state=0).fit(X)
+    why = explain(model, X, row_names=["\n"] * 206, feature_names=hostile)
+    strict(why.to_dict())
+    assert all(name.isprintable() for name in why.names)
+    assert all(text.isprintable() for text in why.rows()["why"])
+    assert set(why.features()["feature"]) <= set(hostile)
