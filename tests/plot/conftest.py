@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
 
 from taxarbor import HMMC, load_animals
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
@@ -11,6 +12,14 @@ from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 mpl.use("Agg")
 
 DEEP = 2000
+HOSTILE = ("$x$", r"$\frac$", "two\nlines", "y" * 500, "", "\x07\ud800", "_under", "a & <b>")
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    assert plt.get_fignums() == []
+    yield
+    plt.close("all")
 
 
 @st.composite
@@ -78,3 +87,21 @@ def animals():
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
     return HMMC(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
+
+
+@pytest.fixture(scope="session")
+def groups(animals):
+    """A class for each animal: 13 of them, of different sizes."""
+    _, names = animals
+    return np.array([f"class {min(len(name), 15)}" for name in names])
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """A tree of which features have the worst names, and as many classes."""
+    n = len(HOSTILE)
+    builder = HierarchyBuilder(2 * n, HOSTILE)
+    W = np.arange(2.0 * n).reshape(2, n) ** 2
+    builder.add_split(0, [0, 1] * n, LinearRule(W, np.zeros(n)))
+    builder.add_split(1, [0, 1] * (n // 2), LinearRule(W[:, ::-1], np.zeros(n)))
+    return builder.freeze(), HOSTILE * 2

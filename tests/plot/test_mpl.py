@@ -14,13 +14,6 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_tree
 
 
-@pytest.fixture(autouse=True)
-def no_figure_is_left():
-    assert plt.get_fignums() == []
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def told(animals):
     """Three names and three features for each node: seven lines."""
@@ -57,9 +50,31 @@ def assert_readable(drawn):
     assert (texts[:, 2:] <= boxes[owners, 2:]).all()
     lower = 1 + np.flatnonzero(np.diff(owners) == 0)
     assert (texts[lower, 3] <= texts[lower - 1, 1]).all()
+    assert_inside(drawn, boxes, texts, owners)
     width, height = drawn.axes.figure.bbox.size
     assert (boxes >= 0).all()
     assert (boxes <= [width, height, width, height]).all()
+
+
+def assert_inside(drawn, boxes, texts, owners):
+    """Assert that strips and bars are in boxes, below their texts and each other."""
+    at = drawn.axes.transData.transform
+    lowest = boxes[:, 3].copy()
+    np.minimum.at(lowest, owners, texts[:, 1])
+    places = [strip.get_window_extent().extents for strip in drawn.strips]
+    if drawn.bars is not None:
+        places += [at(path.vertices[:4])[[0, 2]].ravel() for path in drawn.bars.get_paths()]
+    for n, (left, bottom, right, top) in enumerate(places):
+        centre = np.array([left + right, bottom + top]) / 2
+        (owner,) = np.flatnonzero(
+            (boxes[:, :2] < centre).all(axis=1) & (boxes[:, 2:] > centre).all(axis=1)
+        )
+        assert left > boxes[owner, 0]
+        assert right < boxes[owner, 2]
+        assert bottom > boxes[owner, 1]
+        assert top < lowest[owner] + 1e-6
+        if n == len(drawn.strips) - 1:
+            lowest[:] = np.inf
 
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
@@ -203,3 +218,92 @@ def test_without_matplotlib(known, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.textpath", None)
     with pytest.raises(ImportError, match=r"pip install 'taxarbor\[plot\]'"):
         plot_tree(known)
+
+
+@pytest.mark.parametrize("orientation", ["down", "right"])
+def test_classes_and_images(animals, groups, orientation):
+    tree, names = animals
+    images = np.random.default_rng(0).random((len(names), 8, 12, 3))
+    drawn = plot_tree(tree, max_depth=3, classes=groups, images=images, orientation=orientation)
+    drawn.axes.figure.canvas.draw()
+    assert_readable(drawn)
+    assert len(drawn.strips) == len(drawn.boxes)
+    n_groups = sum(
+        len(set(groups[tree.rows(node)]) & {text.get_text() for text in drawn.legend.texts})
+        for node in drawn.layout.nodes.tolist()
+    )
+    others = len(drawn.bars.get_paths()) - n_groups
+    assert 0 < others <= len(drawn.boxes)
+    assert [text.get_text() for text in drawn.legend.texts][8:] == ["other"]
+    legend = drawn.legend.get_window_extent().extents
+    boxes, _, _ = extents(drawn)
+    assert legend[3] < boxes[:, 1].min()
+    assert legend[0] >= 0
+    assert legend[2] <= drawn.axes.figure.bbox.width
+    assert words(drawn)[0][-2].endswith("%")
+
+
+def test_a_bar_has_the_shares_of_the_classes(known):
+    drawn = plot_tree(known, classes=["b", "a", "b", "b"] * 3)
+    first, second, *_ = drawn.bars.get_paths()
+    widths = [np.ptp(path.vertices[:, 0]) for path in (first, second)]
+    assert widths[0] == pytest.approx(3 * widths[1])
+    assert [text.get_text() for text in drawn.legend.texts] == ["b", "a"]
+    assert words(drawn)[0] == ["12 rows", "b · 75%", "a · 25%"]
+
+
+def test_given_axes_with_classes(known):
+    for size in [(1, 1), (3, 2), (20, 10)]:
+        _, ax = plt.subplots(figsize=size)
+        drawn = plot_tree(known, classes=["one", "two", "three", "four"] * 3, ax=ax)
+        drawn.axes.figure.canvas.draw()
+        boxes, _, _ = extents(drawn)
+        legend = drawn.legend.get_window_extent().extents
+        frame = ax.get_window_extent().extents
+        assert legend[3] <= boxes[:, 1].min()
+        assert (legend[:2] >= frame[:2] - 1).all()
+        assert (legend[2:] <= frame[2:] + 1).all()
+
+
+def test_exemplars_are_chosen(known):
+    images = np.zeros((12, 4, 4), dtype=np.uint8)
+    images[7] = 255
+    drawn = plot_tree(known, images=images, exemplars={0: [7], 1: [1, 7, 2]})
+    assert len(drawn.strips) == 2
+    shown = drawn.strips[0].get_array()
+    assert shown.shape == (4, 4, 4)
+    assert (shown == 255).all()
+    drawn = plot_tree(known, images=images, exemplars=lambda node: [node])
+    assert len(drawn.strips) == 6
+
+
+def test_wrong_classes_and_images_are_refused(known):
+    with pytest.raises(
+        ValueError, match=r"one entry for each of the 12 rows, got shape \(3,\)"
+    ):
+        plot_tree(known, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"images must have shape .*, got \(12, 4\)"):
+        plot_tree(known, images=np.zeros((12, 4)))
+    with pytest.raises(ValueError, match="give the images too"):
+        plot_tree(known, exemplars={0: [1]})
+    assert plt.get_fignums() == []
+
+
+def test_hostile_names(hostile):
+    tree, classes = hostile
+    drawn = plot_tree(tree, classes=classes)
+    drawn.axes.figure.canvas.draw()
+    assert_readable(drawn)
+    shown = [text.get_text() for text in drawn.legend.texts]
+    assert {"$x$", "two lines", "(empty)", "_under", "a & <b>"} < set(shown)
+    texts = [*drawn.legend.texts, *itertools.chain(*drawn.texts)]
+    assert not any(text.get_parse_math() for text in texts)
+    assert max(len(text.get_text()) for text in texts) <= 28
+
+
+def test_a_chain_with_classes_and_images(chain):
+    n_rows = len(chain.order)
+    drawn = plot_tree(
+        chain, max_depth=300, classes=np.arange(n_rows) % 9, images=np.zeros((n_rows, 2, 2))
+    )
+    assert len(drawn.boxes) == 601

@@ -5,7 +5,7 @@ and down where the root is on top, down and to the right where it is on the left
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final, get_args
 
 import numpy as np
 
@@ -46,6 +46,12 @@ class BoxLayout:
     stubs: tuple[Array, ...]
     size: tuple[float, float]
     scale: float
+
+
+def expect_orientation(given: object) -> None:
+    """Raise ValueError, saying what there is, for what is no orientation."""
+    if given not in get_args(Orientation):
+        raise ValueError(f"orientation must be 'down' or 'right', got {given!r}")
 
 
 def place_boxes(

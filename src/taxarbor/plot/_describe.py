@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
-import numpy as np
-
 from taxarbor.hierarchy import Hierarchy
 
 Style: TypeAlias = Literal["title", "plain", "plus", "minus"]
@@ -19,23 +17,21 @@ MINUS = "\u2212"  # as wide as a plus
 
 def describe_node(hierarchy: Hierarchy, node: int) -> list[StyledLine]:
     """Return the number of rows, then the features that lead here, as ``to_text`` has them."""
+    return [(count_rows(hierarchy, node), "title"), *describe_reasons(hierarchy, node)]
+
+
+def count_rows(hierarchy: Hierarchy, node: int) -> str:
+    """Return ``1,234 rows``, ``1 row``."""
     n_rows = len(hierarchy.rows(node))
-    lines: list[StyledLine] = [(f"{n_rows:,} row" + "s" * (n_rows != 1), "title")]
-    parent = hierarchy.parent(node)
-    rule = None if parent is None else hierarchy.rules[parent]
-    if parent is None or rule is None:
-        return lines
-    weights = rule.weights.astype(np.float64)
-    contrast = weights[node - hierarchy.children(parent)[0]] - (weights / len(weights)).sum(0)
-    contrast[np.abs(contrast) <= 1e-12 * np.abs(weights).max()] = 0  # rounding of the mean
-    names = hierarchy.feature_names
-    for j in np.argsort(-np.abs(contrast), kind="stable")[:N_TOP].tolist():
-        name = names[j] if names else f"x{j}"
-        if contrast[j] != 0:
-            lines.append(
-                (f"+{name}", "plus") if contrast[j] > 0 else (f"{MINUS}{name}", "minus")
-            )
-    return lines
+    return f"{n_rows:,} row" + "s" * (n_rows != 1)
+
+
+def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
+    """Return the features that lead to a node, ``+name`` or ``-name``."""
+    return [
+        (f"+{reason.name}", "plus") if reason.sign > 0 else (f"{MINUS}{reason.name}", "minus")
+        for reason in hierarchy.reasons(node, n_top)
+    ]
 
 
 def tidy(lines: Sequence[str | StyledLine], node: int) -> list[StyledLine]:
@@ -65,9 +61,12 @@ def _styled(line: str | StyledLine, default: Style, node: int) -> StyledLine:
             f"the style of a line must be one of {', '.join(STYLES)}, "
             f"got {style!r} for node {node}"
         )
+    return shorten(text), style
+
+
+def shorten(text: object, longest: int = LONGEST) -> str:
+    """Return what can be drawn of a text on one line, and not too much of it."""
     # A half character cannot be drawn, and a line break would move what follows.
     whole = str(text).encode("utf-8", "replace").decode("utf-8")
     shown = "".join(c if c.isprintable() else " " for c in whole).strip()
-    if len(shown) > LONGEST:
-        shown = shown[: LONGEST - 1].rstrip() + "…"
-    return shown, style
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"

@@ -1,0 +1,276 @@
+"""Which features the splits of each level turn on."""
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+import numpy as np
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy, LinearRule, expect_hierarchy
+from taxarbor.plot._axes import new_axes, require_matplotlib, room_on
+from taxarbor.plot._describe import shorten
+from taxarbor.plot._palette import FACE, INK, PLAIN, PLUS, ink_on, mix
+from taxarbor.plot._text import FONT_SIZE, LEADING, LITERAL, font, width_of, write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.text import Text
+
+MATTERS = 0.01  # share of a level from which on a feature matters to it
+CELL = 34.0, 14.0  # points of a new figure
+BAR = 10.0, 110.0  # width and length of what explains the colours
+N_TICKS, GRID = 20, "#e4e9ee"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FeatureLevels:
+    """The part that each feature has in the splits of each level; arrays are read-only.
+
+    A split's part in its level is that of its rows, and a feature's part in a split is the
+    share of the separation that it adds (``Reason.share``, taken as positive) or, where the
+    means of the nodes are not known, the length of its weights over the children. So each
+    level adds up to 1, or to 0 if its rules use no features.
+
+    Attributes
+    ----------
+    features : int array of shape (n_used,)
+        Numbers of the columns that any rule uses, by the first level of which they make up
+        one percent, the largest share in it first.
+    names : tuple of str
+        Their names.
+    matrix : float array of shape (n_used, n_levels)
+        The shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+    >>> builder = HierarchyBuilder(3, ["age", "height"])
+    >>> _ = builder.add_split(0, [0, 1, 1], LinearRule(np.diag([1.0, -1.0]), np.zeros(2)))
+    >>> measure_levels(builder.freeze()).matrix.tolist()
+    [[0.5], [0.5]]
+    """
+
+    features: IndexArray
+    names: tuple[str, ...]
+    matrix: Array
+
+    def __post_init__(self) -> None:
+        self.features.setflags(write=False)
+        self.matrix.setflags(write=False)
+
+    def __repr__(self) -> str:
+        n_used, n_levels = self.matrix.shape
+        return f"FeatureLevels(n_used={n_used}, n_levels={n_levels})"
+
+
+def measure_levels(hierarchy: Hierarchy) -> FeatureLevels:
+    """Return which features are used where.
+
+    Raises
+    ------
+    TypeError
+        If it is no hierarchy.
+    ValueError
+        If it has no rules, or these use no features.
+    """
+    expect_hierarchy(hierarchy)
+    rules = [(node, rule) for node, rule in enumerate(hierarchy.rules) if rule is not None]
+    if not rules:
+        raise ValueError("the tree has no rules, so no features that its splits turn on")
+    n_features = rules[0][1].weights.shape[1]
+    matrix = np.zeros((n_features, hierarchy.height))
+    for node, rule in rules:
+        part = _parts(hierarchy, node, rule)
+        matrix[:, hierarchy.depth[node]] += len(hierarchy.rows(node)) * part
+    totals = matrix.sum(axis=0)
+    if not totals.any():
+        raise ValueError("the rules of the tree use no features: all their weights are equal")
+    matrix /= np.where(totals > 0.0, totals, 1.0)
+    order = _order(matrix)
+    names = hierarchy.feature_names
+    return FeatureLevels(
+        features=order,
+        names=tuple(names[j] if names else f"x{j}" for j in order.tolist()),
+        matrix=matrix[order],
+    )
+
+
+def _parts(hierarchy: Hierarchy, node: int, rule: LinearRule) -> Array:
+    """Return the part of each feature in one split."""
+    parts = np.zeros(rule.weights.shape[1])
+    children = hierarchy.children(node)
+    # Of two children, what sends rows to the one keeps them from the other.
+    for child in children if len(children) > 2 else children[:1]:
+        for reason in hierarchy.reasons(child, n_top=None):
+            parts[reason.feature] += len(hierarchy.rows(child)) * abs(reason.share)
+    if not np.isfinite(parts).all():
+        weights = rule.weights.astype(np.float64)
+        parts = np.linalg.norm(weights - weights.mean(axis=0), axis=0)
+    total = parts.sum()
+    return parts / total if total > 0.0 else parts
+
+
+def _order(matrix: Array) -> IndexArray:
+    """Return the features used, by their first level and by their share in it."""
+    used = np.flatnonzero(matrix.any(axis=1))
+    shares = matrix[used]
+    matters = shares >= MATTERS
+    first = np.where(matters.any(axis=1), matters.argmax(axis=1), matrix.shape[1])
+    size = np.where(
+        first < matrix.shape[1],
+        shares[np.arange(len(used)), np.minimum(first, matrix.shape[1] - 1)],
+        shares.max(axis=1, initial=0.0),
+    )
+    return used[np.lexsort([-size, first])]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelArtists:
+    """What was drawn, to be changed or asked for its place.
+
+    Attributes
+    ----------
+    axes : Axes
+        What it was drawn on.
+    levels : FeatureLevels
+        All features, of which the first lines show the most important.
+    mesh : QuadMesh
+        The cells: a line for each feature shown and one for all others, if there are any.
+    texts : tuple of Text
+        The percentages of at least one, where they fit.
+    colorbar : Colorbar
+        What the colours mean.
+    """
+
+    axes: "Axes"
+    levels: FeatureLevels
+    mesh: "QuadMesh"
+    texts: tuple["Text", ...]
+    colorbar: "Colorbar"
+
+
+def plot_feature_levels(
+    hierarchy: Hierarchy, *, n_top: SupportsIndex = 30, ax: "Axes | None" = None
+) -> LevelArtists:
+    """Draw which features the splits of each level turn on, as a table in colours.
+
+    A penalty that keeps features from being used again below makes it a staircase.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        The tree. It must have rules.
+    n_top : int
+        Show so many features, those with the largest shares over all levels, by the first
+        level at which they matter. A last line sums up all others.
+    ax : Axes, optional
+        What to draw on. If not given, a new figure is made.
+
+    Returns
+    -------
+    LevelArtists
+        The axes and all that was drawn on them.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If there are no rules, or an argument is none of the above.
+
+    Examples
+    --------
+    >>> from taxarbor import HMMC, load_animals
+    >>> animals = load_animals()
+    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    >>> drawn = plot_feature_levels(tree, n_top=5)
+    >>> drawn.levels.matrix.sum(axis=0).round(6).tolist()
+    [1.0, 1.0, 1.0]
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(drawn.axes.figure)
+    """
+    most = operator.index(n_top)
+    if most < 1:
+        raise ValueError(f"n_top must be 1 or more, got {most}")
+    levels = measure_levels(hierarchy)
+    names, matrix = _summarise(levels, most)
+    require_matplotlib("plot_feature_levels")
+    if ax is None:
+        left = max(width_of((name, "plain")) for name in names) + 14.0
+        width = max(CELL[0] * matrix.shape[1], 3 * CELL[0])
+        ax = new_axes((width, CELL[1] * len(names)), (left, 8.0, 66.0, 40.0))
+    mesh, bar = _draw_mesh(ax, names, matrix)
+    return LevelArtists(ax, levels, mesh, _write_shares(ax, matrix), bar)
+
+
+def _summarise(levels: FeatureLevels, most: int) -> tuple[list[str], Array]:
+    """Return the names and shares of the most important features, and of all others."""
+    totals = levels.matrix.sum(axis=1)
+    is_shown = np.zeros(len(totals), dtype=bool)
+    is_shown[np.argsort(-totals, kind="stable")[:most]] = True
+    names = [shorten(name) for name, shown in zip(levels.names, is_shown, strict=True) if shown]
+    matrix, n_others = levels.matrix[is_shown], int((~is_shown).sum())
+    if n_others:
+        names.append(f"and {n_others:,} more feature" + "s" * (n_others > 1))
+        matrix = np.vstack([matrix, levels.matrix[~is_shown].sum(axis=0)])
+    return names, matrix
+
+
+def _draw_mesh(ax: "Axes", names: list[str], matrix: Array) -> tuple["QuadMesh", "Colorbar"]:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("shares", [FACE, PLUS])
+    cell = np.array(room_on(ax)) / matrix.shape[::-1]
+    mesh = ax.pcolormesh(
+        matrix, cmap=shades, vmin=0.0, vmax=float(matrix.max()), edgecolors=GRID,
+        linewidth=min(0.5, 0.1 * float(cell.min())),
+    )  # fmt: skip
+    ax.set_aspect("auto")
+    ax.set(xlim=(0, matrix.shape[1]), ylim=(len(names), 0))
+    look: dict[str, Any] = {"labelsize": FONT_SIZE, "labelcolor": INK, "length": 0.0}
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, **look)
+    n_levels = matrix.shape[1]
+    shown = np.unique(np.linspace(0, n_levels - 1, min(n_levels, N_TICKS)).round().astype(int))
+    ax.set_xticks(shown + 0.5, [f"{level}" for level in shown])
+    ax.set_yticks(np.arange(len(names)) + 0.5, names, **LITERAL)
+    ax.xaxis.set_label_position("top")
+    ax.set_xlabel("depth of the node that is split", color=PLAIN, fontsize=FONT_SIZE)
+    ax.spines[:].set_visible(False)
+    return mesh, _draw_bar(ax, mesh)
+
+
+def _draw_bar(ax: "Axes", mesh: "QuadMesh") -> "Colorbar":
+    """Draw what the colours mean on the right, outside: the axes given stay as they are."""
+    from matplotlib.ticker import PercentFormatter
+
+    width, height = room_on(ax)
+    length = min(1.0, BAR[1] / height)
+    inset = ax.inset_axes((1.0 + BAR[0] / width, 1.0 - length, BAR[0] / width, length))
+    bar = ax.figure.colorbar(mesh, cax=inset, format=PercentFormatter(1.0, 0))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=FONT_SIZE, labelcolor=PLAIN, length=0.0)
+    bar.set_label("share of the level", color=PLAIN, fontsize=FONT_SIZE)
+    return bar
+
+
+def _write_shares(ax: "Axes", matrix: Array) -> tuple["Text", ...]:
+    """Write percentages where there is room for them."""
+    width, height = np.array(room_on(ax)) / matrix.shape[::-1]
+    if width < width_of(("100 ", "plain")) or height < LEADING * FONT_SIZE:
+        return ()
+    texts = []
+    for n, level in np.argwhere(matrix >= MATTERS).tolist():
+        share = float(matrix[n, level])
+        written = write(
+            ax, (level + 0.5, n + 0.5), f"{100.0 * share:.0f}", ha="center",
+            va="center_baseline", color=ink_on(mix(PLUS, FACE, share / float(matrix.max()))),
+            fontproperties=font("plain"),
+        )  # fmt: skip
+        texts.append(written)
+    return tuple(texts)

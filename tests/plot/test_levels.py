@@ -1,0 +1,146 @@
+"""Shares of a level add up to 1, and are those of the reasons."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from matplotlib import pyplot as plt
+
+from taxarbor import HMMC, load_animals
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.plot import measure_levels, plot_feature_levels
+
+
+@st.composite
+def ruled_trees(draw):
+    """Random trees with rules over five features; some, but not the first, use none."""
+    builder = HierarchyBuilder(12)
+    leaves = [0]
+    for _ in range(draw(st.integers(1, 5))):
+        wide = [leaf for leaf in leaves if len(builder.rows(leaf)) > 3]
+        if not wide:
+            break
+        node = draw(st.sampled_from(wide))
+        K = draw(st.integers(2, 3))
+        W = draw(hnp.arrays(float, (K, 5), elements=st.integers(-2, 2).map(float)))
+        labels = [n % K for n in range(len(builder.rows(node)))]
+        W[0, 0] += 3.0 * (node == 0 or draw(st.booleans()))
+        leaves.remove(node)
+        leaves += builder.add_split(node, labels, LinearRule(W, np.zeros(5)))
+    return builder.freeze()
+
+
+@given(tree=ruled_trees())
+def test_levels_add_up(tree):
+    levels = measure_levels(tree)
+    assert levels.matrix.shape == (len(levels.features), tree.height)
+    assert len(levels.names) == len(levels.features) == len(set(levels.features.tolist()))
+    assert (levels.matrix >= 0).all()
+    for depth, total in enumerate(levels.matrix.sum(axis=0)):
+        rules = [
+            tree.rules[node]
+            for node in range(tree.n_nodes)
+            if tree.depth[node] == depth and tree.rules[node] is not None
+        ]
+        has_any = any(np.ptp(rule.weights, axis=0).any() for rule in rules)
+        assert total == pytest.approx(float(has_any))
+    first = (levels.matrix >= 0.01).argmax(axis=1)
+    assert (np.diff(first) >= 0).all()
+
+
+def test_rules_that_use_nothing_are_refused():
+    builder = HierarchyBuilder(2)
+    builder.add_split(0, [0, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    with pytest.raises(ValueError, match="the rules of the tree use no features"):
+        measure_levels(builder.freeze())
+
+
+def test_the_animals(animals):
+    tree, _ = animals
+    levels = measure_levels(tree)
+    np.testing.assert_allclose(levels.matrix.sum(axis=0), 1.0)
+    used = np.unique(np.concatenate([r.features for r in tree.rules if r is not None]))
+    assert set(levels.features.tolist()) <= set(used.tolist())
+    shares = {reason.feature: abs(reason.share) for reason in tree.reasons(1, n_top=None)}
+    total = sum(shares.values())
+    for feature, share in zip(levels.features.tolist(), levels.matrix[:, 0], strict=True):
+        assert share == pytest.approx(shares.get(feature, 0.0) / total)
+    assert repr(levels).startswith("FeatureLevels(n_used=")
+    assert not levels.matrix.flags.writeable
+
+
+def test_rows_weigh():
+    builder = HierarchyBuilder(12)
+    one, two = np.array([[1.0, 0, 0], [0, 0, 0]]), np.array([[0, 1.0, 0], [0, 0, 0]])
+    builder.add_split(0, [0] * 9 + [1] * 3, LinearRule(np.eye(3)[:2], np.zeros(3)))
+    builder.add_split(1, [0, 1, 1] * 3, LinearRule(one, np.zeros(3)))
+    builder.add_split(2, [0, 1, 1], LinearRule(two, np.zeros(3)))
+    levels = measure_levels(builder.freeze())
+    assert levels.names == ("x0", "x1")
+    np.testing.assert_allclose(levels.matrix, [[0.5, 0.75], [0.5, 0.25]])
+
+
+def test_the_table(animals):
+    tree, _ = animals
+    drawn = plot_feature_levels(tree, n_top=10)
+    names = [text.get_text() for text in drawn.axes.get_yticklabels()]
+    n_used = len(drawn.levels.features)
+    assert names[-1] == f"and {n_used - 10} more features"
+    assert len(names) == 11
+    shown = drawn.mesh.get_array()
+    assert shown.shape == (11, tree.height)
+    np.testing.assert_allclose(shown.sum(axis=0), 1.0)
+    assert [text.get_text() for text in drawn.texts] == [
+        f"{100 * share:.0f}" for share in shown.ravel() if share >= 0.01
+    ]
+    figure = drawn.axes.figure
+    figure.canvas.draw()
+    page = figure.get_tightbbox()
+    assert page.x0 >= 0
+    assert page.y0 >= 0
+    assert (page.max <= figure.get_size_inches()).all()
+    whole = plot_feature_levels(tree, n_top=10_000)
+    assert len(whole.axes.get_yticklabels()) == n_used
+
+
+def test_given_axes(animals):
+    tree, _ = animals
+    figure, (ax, other) = plt.subplots(1, 2, figsize=(3, 2))
+    ax.invert_yaxis()
+    before = ax.get_position().bounds
+    drawn = plot_feature_levels(tree, ax=ax)
+    assert drawn.axes is ax
+    assert ax.get_position().bounds == before
+    assert ax.yaxis_inverted()
+    assert drawn.texts == ()
+    assert plt.get_fignums() == [figure.number]
+    assert not other.collections
+    figure.canvas.draw()
+
+
+def test_hostile_names(hostile):
+    tree, _ = hostile
+    drawn = plot_feature_levels(tree)
+    drawn.axes.figure.canvas.draw()
+    labels = drawn.axes.get_yticklabels()
+    assert not any(text.get_parse_math() for text in labels)
+    assert max(len(text.get_text()) for text in labels) <= 28
+    assert "$x$" in [text.get_text() for text in labels]
+
+
+def test_a_fit_without_names():
+    X = load_animals().X[:60]
+    drawn = plot_feature_levels(HMMC(3, random_state=0).fit(X).hierarchy_, n_top=1)
+    assert drawn.axes.get_yticklabels()[0].get_text().startswith("x")
+
+
+def test_what_has_no_rules_is_refused(single, known):
+    for tree in (single, Hierarchy.from_labels([0, 1])):
+        with pytest.raises(ValueError, match="the tree has no rules"):
+            plot_feature_levels(tree)
+    with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):
+        plot_feature_levels(known, n_top=0)
+    with pytest.raises(TypeError, match="expected a Hierarchy"):
+        measure_levels(None)
+    assert plt.get_fignums() == []
