@@ -1,7 +1,9 @@
-"""Data in: checks, what ships with the package, generators."""
+"""Data in: files, checks, what ships with the package, generators."""
 
 from taxarbor.data._bundled import Bundle, load_animals
+from taxarbor.data._files import read_table
 from taxarbor.data._synthetic import PlantedTree, make_planted_tree
+from taxarbor.data._table import Table
 from taxarbor.data._validate import (
     check_balance,
     check_choice,
@@ -15,6 +17,7 @@ from taxarbor.data._validate import (
 __all__ = [
     "Bundle",
     "PlantedTree",
+    "Table",
     "check_balance",
     "check_choice",
     "check_count",
@@ -24,4 +27,5 @@ __all__ = [
     "check_training_rows",
     "load_animals",
     "make_planted_tree",
+    "read_table",
 ]

@@ -1,0 +1,180 @@
+"""Rows from a file of any format that is supported, or from standard input."""
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, TypeAlias, cast
+
+from taxarbor.data._arrays import read_mtx, read_npy, read_npz
+from taxarbor.data._delimited import read_csv, read_tsv
+from taxarbor.data._frames import read_parquet
+from taxarbor.data._h5ad import read_h5ad
+from taxarbor.data._table import Request, Table
+
+Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "parquet": read_parquet,
+    "npy": read_npy,
+    "npz": read_npz,
+    "mtx": read_mtx,
+    "h5ad": read_h5ad,
+}
+TEXTS = ("csv", "tsv", "mtx")
+"""The formats that may be compressed as a whole; the others are so within, if at all."""
+MAGIC = {
+    b"PAR1": "parquet",
+    b"\x93NUMPY": "npy",
+    b"PK": "npz",
+    b"\x89HDF": "h5ad",
+    b"%%MatrixMarket": "mtx",
+}
+GZIP = b"\x1f\x8b"
+STDIN = "-"
+
+
+def read_table(
+    source: Source,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    format: str | None = None,
+) -> Table:
+    r"""Return the rows in a file.
+
+    Features are the columns of numbers and truths. Text, dates, empty columns, an index that
+    came along and what looks like an identifier are left out; the table says which, and why.
+
+    Parameters
+    ----------
+    source : path, binary stream or "-"
+        Where to read; ``"-"`` is standard input.
+    columns : sequence of str, optional
+        Use these columns, in this order, and no others.
+    id_column, label_column : str, optional
+        The columns with the names and the labels of the rows. In an h5ad file they are in
+        ``obs``, in an npz file they are arrays.
+    format : {"csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"}, optional
+        By default, what the name ends in, where csv, tsv and mtx may be followed by gz;
+        without a name, what the first bytes say.
+
+    Returns
+    -------
+    Table
+        The numbers, names, labels, and what was left out.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, of an unknown format, lacks a column that was asked for, or
+        has cells that are missing or infinite.
+    OSError
+        If it cannot be opened.
+    ImportError
+        If the format needs a library that is not installed.
+
+    Examples
+    --------
+    >>> import io
+    >>> table = read_table(io.BytesIO(b"name,height,legs\nowl,0.3,2\nfox,0.4,4"))
+    >>> table.feature_names, table.X.shape, table.dropped
+    (('height', 'legs'), (2, 2), (('name', 'text, 2 different values'),))
+    """
+    request = _request(source, columns, id_column, label_column)
+    if format is not None and format not in READERS:
+        raise ValueError(f"format must be one of {', '.join(READERS)}; got {format!r}")
+    with _opened(source, request) as stream:
+        with request.reading("gz"):
+            found = format or _format_by_name(source, request) or _format_by_content(stream)
+            plain = _unpacked(stream, found, request)
+        return READERS[found](plain, request)
+
+
+def _request(
+    source: Source,
+    columns: Sequence[str] | None,
+    id_column: str | None,
+    label_column: str | None,
+) -> Request:
+    """Check what is asked for, and give the source a name that fits in a line."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names, got the text {columns!r}")
+    asked = None if columns is None else tuple(columns)
+    if asked is not None:
+        taken = {id_column, label_column} & set(asked)
+        if taken:
+            raise ValueError(f"columns has {taken.pop()!r}, which is the id or label column")
+        if not asked or len(set(asked)) < len(asked):
+            raise ValueError(f"columns must be names, each once; got {list(asked)}")
+    if isinstance(source, str | os.PathLike):
+        is_stdin = source == STDIN
+        name = "standard input" if is_stdin else " ".join(Path(source).name.split())
+    else:
+        name = "the stream"
+    return Request(name, asked, id_column, label_column)
+
+
+@contextmanager
+def _opened(source: Source, request: Request) -> Iterator[IO[bytes]]:
+    """Open what is named, or take it as it is; all of it can be sought in."""
+    if source == STDIN:
+        yield _seekable(sys.stdin.buffer)
+    elif isinstance(source, str | os.PathLike):
+        if Path(source).is_dir():
+            raise request.error("is a folder; give a file in it")
+        with Path(source).open("rb") as stream:
+            yield _seekable(stream)
+    else:
+        if not isinstance(source.read(0), bytes):
+            raise TypeError("the stream must be open in binary mode")
+        yield _seekable(source)
+
+
+def _seekable(stream: IO[bytes]) -> IO[bytes]:
+    """Return the stream; its rest in memory if it is a pipe, or has been read from."""
+    if stream.seekable() and stream.tell() == 0:
+        return stream
+    return io.BytesIO(stream.read())
+
+
+def _format_by_name(source: Source, request: Request) -> str | None:
+    """Return the format a file's name ends in; pipes need not have such names."""
+    if not isinstance(source, str | os.PathLike) or source == STDIN:
+        return None
+    name = Path(source).name.lower().removesuffix(".gz")
+    found = name.rpartition(".")[2]
+    if found in READERS:
+        return found
+    if not Path(source).is_file():
+        return None
+    raise request.error(
+        f"has a name that tells no format; say which it is with format=: {', '.join(READERS)}"
+    )
+
+
+def _format_by_content(stream: IO[bytes]) -> str:
+    """Return the format that the first bytes tell; text is csv, whatever the separator."""
+    head = stream.read(16)
+    stream.seek(0)
+    if head.startswith(GZIP):
+        with gzip.GzipFile(fileobj=stream) as unpacked:
+            head = unpacked.read(16)
+        stream.seek(0)
+    return next((MAGIC[start] for start in MAGIC if head.startswith(start)), "csv")
+
+
+def _unpacked(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
+    is_packed = stream.read(2) == GZIP
+    stream.seek(0)
+    if not is_packed:
+        return stream
+    if format not in TEXTS:
+        raise request.error("is compressed as a whole; unpack it first")
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))

@@ -1,0 +1,268 @@
+"""What a file of rows comes to, what was asked of it, and the checks all formats share."""
+
+import csv
+import difflib
+import lzma
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from taxarbor._errors import FileFormatError
+from taxarbor._types import Array, IndexArray
+
+if TYPE_CHECKING:
+    Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
+
+Where: TypeAlias = Callable[[int], str]
+"""Says where in the file a row is, for messages."""
+
+MAX_NAMED = 10
+"""Columns that a message names before it only counts them."""
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
+DAMAGED = (
+    EOFError,
+    LookupError,
+    MemoryError,  # as often a header that lies as a file that is too large
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,  # of the literal that heads an npy file
+    ValueError,
+    csv.Error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the libraries that read files raise when these are not what they should be."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The rows of a file.
+
+    Attributes
+    ----------
+    X : array or CSR array of shape (n_rows, n_features)
+        The numbers, float32 or float64, all finite; in C order where dense.
+    feature_names : tuple of str or None
+        Names of the columns of ``X``, where the file has any.
+    row_names : tuple of str or None
+        The id column, or the file's own names of its rows, where there are any.
+    labels : array of str of shape (n_rows,) or None
+        The label column; empty where a label is missing.
+    dropped : tuple of (str, str)
+        Each column that is not used, and why.
+    """
+
+    X: "Matrix"
+    feature_names: tuple[str, ...] | None
+    row_names: tuple[str, ...] | None = None
+    labels: NDArray[np.str_] | None = None
+    dropped: tuple[tuple[str, str], ...] = field(default=())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to take from a file.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the file.
+    columns : tuple of str or None
+        The columns to use, in this order.
+    id_column, label_column : str or None
+        Where the names and the labels of the rows are.
+    """
+
+    name: str
+    columns: tuple[str, ...] | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The id and the label column, where asked for."""
+        asked = (self.id_column, self.label_column)
+        return tuple(dict.fromkeys(name for name in asked if name is not None))
+
+    def error(self, text: str) -> FileFormatError:
+        """Return an error that names the file."""
+        return FileFormatError(f"{self.name} {text}")
+
+    @contextmanager
+    def reading(self, kind: str, *also: type[Exception]) -> Iterator[None]:
+        """Turn what another library raises into one line about this file."""
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except UnicodeDecodeError as error:
+            raise self.error(
+                f"is not text in UTF-8 ({error.reason}: 0x{error.object[error.start]:02x}); "
+                "save it as UTF-8"
+            ) from error
+        except DAMAGED + also as error:
+            cause = " ".join(str(error).split())[:300] or type(error).__name__
+            raise self.error(f"is no {kind} file, or a damaged one: {cause}") from error
+
+
+def by_position(row: int) -> str:
+    """Say where a row is in a file without lines."""
+    return f"row {row}, counted from 0"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return ``'a', 'b', ... and 7 more``."""
+    shown = [repr(name) for name in names]
+    n_more = len(shown) - MAX_NAMED
+    text = ", ".join(shown[:MAX_NAMED])
+    return f"{text} and {n_more} more" if n_more > 0 else text
+
+
+def refuse_repeated(request: Request, names: Iterable[str]) -> None:
+    """Refuse two columns of one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise request.error(
+            f"has more than one column called {listed(repeated)}; make the names different"
+        )
+
+
+def refuse_absent(
+    request: Request, wanted: Iterable[str], present: Sequence[str], what: str = "column"
+) -> None:
+    """Refuse to go on without something that was asked for by name."""
+    known = set(present)
+    absent = [name for name in wanted if name not in known]
+    if not absent:
+        return
+    close = difflib.get_close_matches(absent[0], present, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    there = f"it has {listed(present)}" if present else "it has none"
+    raise request.error(f"has no {what} called {listed(absent)}: {there}{hint}")
+
+
+def selected(
+    request: Request, X: "Matrix", names: tuple[str, ...] | None
+) -> tuple["Matrix", tuple[str, ...] | None]:
+    """Return the columns of a matrix that were asked for, and their names."""
+    if names is not None:
+        if len(names) != X.shape[1]:
+            raise request.error(f"names {len(names)} columns and has {X.shape[1]}")
+        refuse_repeated(request, names)
+    if request.columns is None:
+        return X, names
+    if names is None:
+        raise request.error(
+            f"has no column names, so {listed(request.columns)} cannot be looked up in it"
+        )
+    refuse_absent(request, request.columns, names)
+    position = {name: j for j, name in enumerate(names)}
+    chosen = [position[name] for name in request.columns]
+    return X if chosen == list(range(len(names))) else X[:, chosen], request.columns
+
+
+def as_floats(request: Request, values: Any) -> "Matrix":
+    """Return numbers as float32 where they are, else as float64; copied only if they must.
+
+    Raises
+    ------
+    FileFormatError
+        If it is no table of real numbers.
+    """
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if values.dtype.names is not None:
+        raise request.error("holds records; save the numbers as one array with two axes")
+    if kind not in "fiub":
+        what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
+        raise request.error(f"holds {what.get(kind, str(values.dtype))}, not real numbers")
+    if len(values.shape) != 2:
+        hint = " or ".join(("(n, 1) for one column", "(1, n) for one row"))
+        more = f": reshape it to {hint}" if len(values.shape) == 1 else ""
+        raise request.error(f"has shape {values.shape}, not (n_rows, n_features){more}")
+    dtype = np.float32 if kind == "f" and size <= 4 else np.float64
+    with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
+        if not issparse(values):
+            return np.ascontiguousarray(values, dtype=dtype)
+        sparse: Any = values
+        found: csr_array[Any, tuple[int, int]] = csr_array(sparse, dtype=dtype)
+        found.sum_duplicates()
+    return found
+
+
+def refuse_gaps(
+    request: Request, X: "Matrix", names: Sequence[str] | None, where: Where = by_position
+) -> None:
+    """Refuse data without rows or columns, or with cells that are missing or infinite."""
+    if 0 in X.shape:
+        raise request.error(f"has no {'columns' if X.shape[0] else 'rows'}")
+    cells: Any = X.data if issparse(X) else X
+    if _all_finite(cells):
+        return
+    rows, columns = _gaps(X)
+    found = np.unique(columns).tolist()
+    named = listed(names[j] for j in found) if names is not None else _numbered(found)
+    n_cells = f"{len(rows)} cells that are" if len(rows) > 1 else "a cell that is"
+    raise request.error(
+        f"has {n_cells} missing or infinite, in column{'s' * (len(found) > 1)} {named}, "
+        f"first in {where(int(rows.min()))}; fill or drop them, or leave the columns out with "
+        "columns="
+    )
+
+
+def as_texts(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return values as text, empty where there is none."""
+    return tuple("" if _is_none(value) else str(value) for value in values)
+
+
+def as_labels(values: Iterable[str] | None) -> NDArray[np.str_] | None:
+    """Return labels as an array."""
+    return None if values is None else np.array(tuple(values), dtype=np.str_)
+
+
+def _is_none(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _all_finite(values: Array) -> bool:
+    """Look at the sum first: mostly that is enough, and takes no memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return True
+    flat = values.ravel()  # a view: the data are contiguous
+    steps = range(0, len(flat), BLOCK)
+    return all(bool(np.isfinite(flat[first : first + BLOCK]).all()) for first in steps)
+
+
+def _gaps(X: "Matrix") -> tuple[IndexArray, IndexArray]:
+    """Return the rows and the columns of the cells that are not finite."""
+    sparse: Any = X
+    if not issparse(X):
+        rows, columns = np.nonzero(~np.isfinite(sparse))
+        return rows, columns
+    at = np.flatnonzero(~np.isfinite(sparse.data))
+    rows = np.searchsorted(sparse.indptr, at, side="right") - 1
+    return rows, sparse.indices[at].astype(np.intp)
+
+
+def _numbered(columns: list[int]) -> str:
+    text = ", ".join(map(str, columns[:MAX_NAMED]))
+    n_more = len(columns) - MAX_NAMED
+    return (f"{text} and {n_more} more" if n_more > 0 else text) + " (counted from 0)"
