@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from taxarbor.metrics._labels import encode
+from taxarbor.metrics._labels import encode_labels
 
 ROWS = ["b", "a", "b", "c", "a"]
 TEXT = [
@@ -27,7 +27,7 @@ TYPES = ["int8", "int16", "int32", "int64", "float32", "float64", "object"]
 
 
 def decoded(y):
-    codes, classes = encode(y, len(y))
+    codes, classes = encode_labels(y, len(y))
     assert codes.dtype == np.intp
     assert sorted(set(codes)) == list(range(len(classes)))
     return [classes[code] for code in codes]
@@ -53,21 +53,21 @@ def test_the_ends_of_a_type(dtype):
 
 def test_labels_read_as_python_would():
     assert decoded(np.array([True, False])) == [True, False]
-    assert {type(label) for label in encode(np.array([True, False]), 2)[1]} == {bool}
-    assert {type(label) for label in encode(np.array([1, 0]), 2)[1]} == {int}
-    assert {type(label) for label in encode(np.array(["a", "b"]), 2)[1]} == {str}
+    assert {type(label) for label in encode_labels(np.array([True, False]), 2)[1]} == {bool}
+    assert {type(label) for label in encode_labels(np.array([1, 0]), 2)[1]} == {int}
+    assert {type(label) for label in encode_labels(np.array(["a", "b"]), 2)[1]} == {str}
     assert decoded(np.array([(1, 2), "x", None], dtype=object)[:2]) == [(1, 2), "x"]
 
 
 def test_labels_that_read_the_same_are_one_class():
-    codes, classes = encode([1, "1", 2, b"1", "2"], 5)
+    codes, classes = encode_labels([1, "1", 2, b"1", "2"], 5)
     assert codes.tolist() == [0, 0, 1, 0, 1]
     assert classes == (1, 2)
 
 
 def test_dates():
     y = np.array(["2020-01-01", "2021-01-01", "2020-01-01"], dtype="datetime64[D]")
-    assert encode(y, 3)[0].tolist() == [0, 1, 0]
+    assert encode_labels(y, 3)[0].tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_missing_classes_are_refused(y):
     with pytest.raises(
         ValueError, match=r"no class for 2 rows, the first of them row 1; leave"
     ):
-        encode(y, 4)
+        encode_labels(y, 4)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_missing_classes_are_refused(y):
 )
 def test_a_wrong_shape_is_refused(y):
     with pytest.raises(ValueError, match=r"each of the 3 rows.*shape \(3,\); got shape \("):
-        encode(y, 3)
+        encode_labels(y, 3)
 
 
 def test_what_cannot_be_a_class_is_refused():
     y = np.array([["a"], {"b": 1}, None], dtype=object)
     with pytest.raises(ValueError, match=r"one class per row.*unhashable"):
-        encode(y, 3)
+        encode_labels(y, 3)

@@ -1,6 +1,7 @@
 """How well a tree of clusters agrees with known classes, and with a known tree of them."""
 
 from taxarbor.metrics._class_tree import ClassTree
+from taxarbor.metrics._labels import encode_labels, name_of
 from taxarbor.metrics._leaf_scores import (
     adjusted_mutual_info_score,
     adjusted_rand_score,
@@ -17,6 +18,8 @@ __all__ = [
     "adjusted_rand_score",
     "dasgupta_cost",
     "dendrogram_purity",
+    "encode_labels",
+    "name_of",
     "path_sharing_score",
     "path_sharing_similarity",
     "rand_score",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._types import IndexArray
 
 
-def encode(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
+def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
     """Give each class a number.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor.hierarchy import Hierarchy, expect_hierarchy
-from taxarbor.metrics._labels import encode
+from taxarbor.metrics._labels import encode_labels
 
 Counts = NDArray[np.int64]
 
@@ -85,7 +85,7 @@ def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
         raise ValueError(
             f"all measures compare pairs of rows: needs two at least, got {n_rows}"
         )
-    codes, classes = encode(y, n_rows)
+    codes, classes = encode_labels(y, n_rows)
     shape = hierarchy.n_leaves, len(classes)
     # Leaves own consecutive rows of `order`, so only the classes have to be looked up.
     offsets = np.arange(shape[0]) * shape[1]

@@ -1,0 +1,116 @@
+// The panel: all there is to say of the chosen node.
+function crumbs(node) {
+  const line = html("p", { class: "crumbs" });
+  path(node).forEach((above, n) => {
+    if (n) line.append(" › ");
+    line.append(above === node ? html("span", {}, above.name) : html("button", { onclick: () => choose(above) }, above.name));
+  });
+  return line;
+}
+
+function told(node) {
+  const parts = [plural(node.size, "row"), percent(node.size / data.n_rows, node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
+  if (node.label) parts.unshift("Group " + node.label);
+  if (node.children.length && node.n_features) parts.push("its split turns on " + plural(node.n_features, "feature"));
+  if (node.fidelity !== null) parts.push("the rule fits " + percent(node.fidelity) + " of its rows");
+  return html("p", { class: "muted" }, parts.join(" · "));
+}
+
+function featureLine(feature) {
+  const value = (mean) => (feature.yes_no ? percent(mean) : number(mean));
+  const way = feature.sign > 0 ? "plus" : "minus";
+  const word = feature.yes_no ? (feature.sign > 0 ? "yes" : "no") : (feature.sign > 0 ? "high" : "low");
+  return html("div", { class: "feature" },
+    html("span", { class: "what" }, html("b", { class: way }, word + " "), feature.name),
+    html("span", { class: "how", title: "mean here, and of the siblings" }, value(feature.mean) + " here, " + value(feature.rest) + " beside"),
+    html("div", { class: "bar", title: percent(feature.share) + " of the separation" },
+      html("span", { style: { width: 100 * feature.share + "%", background: `var(--${way})` } })));
+}
+
+function features(node) {
+  if (!node.features.length) return [];
+  const more = node.n_leading - node.features.length;
+  return [html("h3", {}, "What leads here"), ...node.features.map(featureLine),
+    more > 0 ? html("p", { class: "muted" }, `and ${plural(more, "feature")} more`) : null];
+}
+
+function childButtons(node) {
+  if (!node.children.length) return node.note ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
+  return [html("h3", {}, "Divides into"), ...node.children.map((id) => nodes[id]).map((child) =>
+    html("button", { class: "child", onclick: () => choose(child) },
+      html("span", {}, child.name), html("span", { class: "muted" }, plural(child.size, "row"))))];
+}
+
+function classBars(node) {
+  if (!node.classes.length) return [];
+  const strip = html("div", { class: "bar strip" }, ...node.classes.map(([code, count]) =>
+    html("span", { style: { width: 100 * count / node.size + "%", background: colour(code) } })));
+  const legend = html("div", { class: "legend" });
+  for (const [code, count] of node.classes) {
+    legend.append(html("i", { style: { background: colour(code) } }), html("span", {}, code < 0 ? "others" : data.classes[code]),
+      html("span", { class: "num" }, `${count.toLocaleString("en")} · ${percent(count / node.size)}`));
+  }
+  return [html("h3", {}, "Known classes"), strip, legend];
+}
+
+function histogram(node) {
+  if (!node.margins.length) return [];
+  const isPair = node.margins.length === 2, tall = 70, wide = 360;
+  const bins = node.margins[0].length, most = Math.max(1, ...node.margins[0].map((_, n) => node.margins.reduce((sum, side) => sum + side[n], 0)));
+  const picture = svg("svg", { class: "histogram", viewBox: `0 -4 ${wide} ${tall + 24}`, role: "img", "aria-label": "Histogram of margins" });
+  for (let n = 0; n < bins; n++) {
+    let base = tall;
+    node.margins.forEach((side, which) => {
+      const height = tall * side[n] / most;
+      base -= height;
+      if (height) picture.append(svg("rect", { x: n * wide / bins + 0.5, y: base, width: wide / bins - 1, height, rx: 1, style: { fill: isPair ? (which ? "var(--accent)" : "var(--hit)") : COLOURS[which % COLOURS.length] } }));
+    });
+  }
+  picture.append(svg("line", { x1: 0, x2: wide, y1: tall, y2: tall, style: { stroke: "var(--line)" } }),
+    svg("line", { x1: wide / 2, x2: wide / 2, y1: -4, y2: tall, style: { stroke: "var(--ink)", strokeDasharray: "2 3" } }));
+  const [left, right] = isPair ? node.children.map((id) => fit(nodes[id].name, 150, "9px system-ui")) : ["", "clearer →"];
+  picture.append(svg("text", { x: 0, y: tall + 13 }, isPair ? "← " + left : ""), svg("text", { x: wide / 2, y: tall + 13, "text-anchor": "middle" }, "border"),
+    svg("text", { x: wide, y: tall + 13, "text-anchor": "end" }, isPair ? right + " →" : right));
+  return [html("h3", {}, "How clearly it divides"), picture];
+}
+
+function thumb(one) {
+  const name = data.rows[one.row][0], source = data.pictures[one.row];
+  const image = html("img", { src: source, alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
+  return html("figure", { title: name }, image, html("figcaption", {}, name));
+}
+
+function rowTable(node, some) {
+  const columns = node.features.slice(0, 3);
+  const body = some.map((one) => {
+    const [name, code] = data.rows[one.row];
+    const dot = code >= 0 ? html("i", { title: data.classes[code], style: { background: colour(code), display: "inline-block", width: ".6em", height: ".6em", borderRadius: "50%", marginRight: ".45em" } }) : null;
+    return html("tr", {}, html("td", {}, dot, name), ...columns.map((_, n) => html("td", {}, number(one.values[n]))), html("td", {}, one.margin === null ? "–" : one.margin.toFixed(2)));
+  });
+  const head = html("tr", {}, html("th", {}, ""), ...columns.map((feature) => html("th", {}, feature.name.replaceAll("_", "_\u200b"))), html("th", {}, "margin"));
+  return html("table", { class: "rows" }, html("thead", {}, head), html("tbody", {}, ...body));
+}
+
+function examples(node, kind, title) {
+  const some = node[kind];
+  if (!some.length) return [];
+  const pictured = some.filter((one) => data.pictures[one.row]);
+  return [html("h3", {}, title), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some)];
+}
+
+function members(node) {
+  if (!data.names) return [];
+  const most = 500, names = data.names.slice(node.start, Math.min(node.stop, node.start + most));
+  const rest = node.size - names.length;
+  return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")),
+    html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${rest.toLocaleString("en")} more` : "")))];
+}
+
+function showPanel(node) {
+  const panel = byId("panel");
+  panel.replaceChildren(...[crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
+    ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars"),
+    ...examples(node, "borderline", node.children.length ? "On the border between its parts" : "On its border"), ...members(node)].filter(Boolean));
+  panel.scrollTop = 0;
+}
+listeners.push(showPanel);

@@ -1,0 +1,77 @@
+// Search: groups by their names, features and labels, and rows by their names.
+const MOST = 12;
+let results = [], marked = -1;
+
+function findNodes(query) {
+  return nodes.filter((node) => {
+    const words = [node.name, node.label || "", ...node.features.map((feature) => feature.name)];
+    const top = majority(node);
+    if (top) words.push(data.classes[top[0]]);
+    return words.some((word) => word.toLowerCase().includes(query));
+  });
+}
+function leafAt(position) { return leaves.find((leaf) => leaf.start <= position && position < leaf.stop); }
+function findRows(query) {
+  if (data.names) {
+    const found = [];
+    for (let n = 0; n < data.names.length && found.length < MOST; n++) {
+      if (data.names[n].toLowerCase().includes(query)) found.push({ kind: "row", text: data.names[n], node: leafAt(n) });
+    }
+    return found;
+  }
+  const found = [];
+  for (const leaf of leaves) {
+    for (const one of [...leaf.exemplars, ...leaf.borderline]) {
+      const name = data.rows[one.row][0];
+      if (name.toLowerCase().includes(query) && !found.some((other) => other.text === name)) found.push({ kind: "row", text: name, node: leaf });
+    }
+  }
+  return found.slice(0, MOST);
+}
+
+function search() {
+  const box = byId("search"), list = byId("found"), query = box.value.trim().toLowerCase();
+  hits.clear();
+  marked = -1;
+  const matched = query ? findNodes(query) : [];
+  matched.forEach((node) => hits.add(node.id));
+  const rows = query ? findRows(query) : [];
+  const groups = matched.slice(0, MOST).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
+  results = [...rows.slice(0, MOST / 2), ...groups, ...rows.slice(MOST / 2)].slice(0, MOST);
+  list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
+    html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
+  if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
+  list.hidden = !query;
+  box.setAttribute("aria-expanded", String(!list.hidden));
+  byId("count").textContent = query ? `${plural(matched.length, "branch").replace("branchs", "branches")} and ${plural(rows.length, "row")} found` : "";
+  render();
+}
+function mark(n) {
+  const options = [...byId("found").querySelectorAll("[role=option]")];
+  if (!options.length) return;
+  marked = (n + options.length) % options.length;
+  options.forEach((option, at) => option.setAttribute("aria-selected", String(at === marked)));
+  options[marked].scrollIntoView({ block: "nearest" });
+  byId("search").setAttribute("aria-activedescendant", "found-" + marked);
+}
+function close() { byId("found").hidden = true; byId("search").setAttribute("aria-expanded", "false"); }
+function take(n) {
+  if (!results[n]) return;
+  showPage("tree");
+  choose(results[n].node);
+  close();
+}
+function startSearch() {
+  const box = byId("search");
+  box.addEventListener("input", search);
+  box.addEventListener("focus", () => { if (box.value) byId("found").hidden = false; });
+  box.addEventListener("blur", close);
+  box.addEventListener("keydown", (event) => {
+    const keys = {
+      ArrowDown: () => mark(marked + 1), ArrowUp: () => mark(marked - 1), Enter: () => take(Math.max(marked, 0)),
+      Escape: () => { box.value = ""; search(); close(); box.blur(); },
+    };
+    if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
+    event.stopPropagation();
+  });
+}

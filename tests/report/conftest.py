@@ -1,0 +1,120 @@
+"""A tree worth a page, pages of it, and a browser to open them in."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from taxarbor import HMMC, load_animals
+from taxarbor.report import report
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+BREAKOUT = "</script><script>alert(2)</script>"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def group_of(tree, depth=2):
+    """Return the group that each animal belongs to at some depth of their tree."""
+    found = {}
+    waiting = [(tree, 0, "")]
+    while waiting:
+        node, level, group = waiting.pop()
+        group = node["name"] if level <= depth else group
+        children = node.get("children") or []
+        if not children:
+            found[node["name"]] = group
+        waiting += [(child, level + 1, group) for child in children]
+    return found
+
+
+@pytest.fixture(scope="session")
+def animals():
+    """The animals as a frame, the group of each, and a fitted model."""
+    bundle = load_animals()
+    X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
+    groups = group_of(bundle.tree)
+    return X, [groups[name] for name in bundle.names], HMMC(12, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="session")
+def animals_page(animals, tmp_path_factory):
+    """The animals' page."""
+    X, groups, model = animals
+    path = tmp_path_factory.mktemp("pages") / "animals.html"
+    report(model, X, path, classes=groups, title="Animals")
+    return path
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """What a user's texts may be like."""
+    return HOSTILE, BREAKOUT
+
+
+@pytest.fixture(scope="session")
+def hostile_page(tmp_path_factory):
+    """A page on which every text that a user may give tries to break out."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 20)
+    X = rng.normal(size=(60, 3)) + 6 * np.eye(3)[labels]
+    frame = pd.DataFrame(X, columns=[HOSTILE, BREAKOUT, "a\u2028b%%data%%&amp;\x00"])
+    path = tmp_path_factory.mktemp("pages") / "hostile.html"
+    model = HMMC(3, random_state=0).fit(frame)
+    names = [f"{HOSTILE}{BREAKOUT}{n}" for n in range(60)]
+    classes = np.array([HOSTILE, BREAKOUT, "%%script%%"])[labels]
+    report(model, frame, path, row_names=names, classes=classes, title=BREAKOUT)
+    return path
+
+
+@pytest.fixture(scope="session")
+def large_page(tmp_path_factory):
+    """A page of 500 groups."""
+    X = np.random.default_rng(0).normal(size=(4000, 12))
+    path = tmp_path_factory.mktemp("pages") / "large.html"
+    report(HMMC(500, n_init=1, random_state=0).fit(X), X, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, as Debian has it; where there is none, that is said."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser found; looked for {', '.join(BROWSERS)}")
+    with api.sync_playwright() as playwright:
+        # In a container there is no sandbox to be had; the pages are our own.
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page of ours; when the test is over, nothing may have gone wrong in it."""
+    troubles, contexts = [], []
+
+    def open_page(path, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        address = path.as_uri()
+        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (troubles.append("dialog"), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: (
+                request.url in (address, f"{address}#")
+                or request.url.startswith("data:")
+                or troubles.append(f"request: {request.url}")
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []

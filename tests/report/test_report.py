@@ -1,0 +1,148 @@
+"""What the page holds, and what it takes."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.cluster.hierarchy import linkage
+from sklearn.datasets import load_digits
+
+from taxarbor import HMMC, HierarchicalKMeans, Hierarchy, load_animals, make_planted_tree
+from taxarbor.report import report
+
+
+def context_of(path):
+    text = path.read_text("utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def test_the_page_says_what_the_tree_says(animals, animals_page):
+    X, groups, model = animals
+    tree, context = model.hierarchy_, context_of(animals_page)
+    assert context["n_rows"] == 206
+    assert context["n_groups"] == tree.n_leaves == 12
+    for node, shown in enumerate(context["nodes"]):
+        rows = tree.rows(node)
+        assert (shown["stop"] - shown["start"], shown["parent"]) == (
+            len(rows),
+            tree.parent(node),
+        )
+        reasons = tree.reasons(node, 10)
+        assert [one["name"] for one in shown["features"]] == [one.name for one in reasons]
+        assert sum(count for _, count in shown["classes"]) == len(rows)
+        for one in (*shown["exemplars"], *shown["borderline"]):
+            assert one["row"] in rows
+        if shown["margins"]:
+            assert sum(map(sum, shown["margins"])) == len(rows)
+        counts = {context["classes"][code]: n for code, n in shown["classes"] if code >= 0}
+        own = [groups[row] for row in rows]
+        assert all(own.count(name) == n for name, n in counts.items())
+    assert context["names"] == [X.index[row] for row in tree.order]
+    assert 0.4 < context["scores"]["adjusted_rand"] < 0.8
+
+
+def test_the_same_page_every_time(animals, animals_page, tmp_path):
+    X, groups, model = animals
+    report(model, X, tmp_path / "again.html", classes=groups, title="Animals")
+    assert (tmp_path / "again.html").read_bytes() == animals_page.read_bytes()
+
+
+def test_nothing_is_fetched(animals_page, hostile_page):
+    for path in (animals_page, hostile_page):
+        page = path.read_text("utf-8")
+        addresses = set(re.findall(r"https?://[^\"'\s<]+", page))
+        assert addresses <= {"http://www.w3.org/2000/svg"}
+        assert page.count("</script>") == 2
+
+
+def test_30000_rows_and_50_groups_take_less_than_a_megabyte(tmp_path):
+    data = make_planted_tree(n_rows=30_000, branching=2, depth=6, random_state=0)
+    model = HMMC(50, n_init=1, random_state=0).fit(data.X)
+    names = [f"cell {n:05d}" for n in range(30_000)]
+    classes = np.char.add("type ", data.labels.astype(str))
+    report(model, data.X, tmp_path / "page.html", row_names=names, classes=classes)
+    assert (tmp_path / "page.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["float", "byte", "colour"])
+def test_pictures(tmp_path, kind):
+    digits = load_digits()
+    images = {
+        "float": digits.images / 16,
+        "byte": (digits.images * 15).astype(np.uint8),
+        "colour": np.repeat(digits.images[..., None] / 16, 3, axis=3).astype(np.float32),
+    }[kind]
+    model = HMMC(10, random_state=0).fit(digits.data)
+    report(model, digits.data, tmp_path / "page.html", images=images, classes=digits.target)
+    context = context_of(tmp_path / "page.html")
+    assert len(context["pictures"]) > 50
+    starts = {picture[:22] for picture in context["pictures"].values()}
+    assert starts == {"data:image/png;base64,"}
+
+
+def test_large_pictures_are_made_smaller(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    images = rng.integers(0, 255, size=(300, 200, 150, 3), dtype=np.uint8)
+    report(HMMC(20, random_state=0).fit(X), X, tmp_path / "page.html", images=images)
+    assert (tmp_path / "page.html").stat().st_size < 1_000_000
+    context = context_of(tmp_path / "page.html")
+    inner = {node["parent"] for node in context["nodes"]}
+    for number, node in enumerate(context["nodes"]):
+        if number not in inner:
+            assert all(str(one["row"]) in context["pictures"] for one in node["exemplars"])
+
+
+def test_any_tree_has_a_page(tmp_path):
+    X = load_animals().X
+    trees = [
+        Hierarchy.from_linkage(linkage(X, "ward"), 9),
+        Hierarchy.from_labels(X[:, 0]),
+        Hierarchy.from_labels(np.zeros(len(X))),
+        HierarchicalKMeans(5, random_state=0).fit(X),
+        HMMC(9, branching=3, random_state=0).fit(X),
+        HMMC(5, refine=False, random_state=0).fit(sparse.csr_array(X)),
+    ]
+    for number, tree in enumerate(trees):
+        path = tmp_path / f"{number}.html"
+        report(tree, X, path)
+        assert len(context_of(path)["nodes"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"classes": ["a"] * 5}, "5"),
+        ({"row_names": ["a"]}, "1 row names for 206 rows"),
+        ({"images": np.zeros((206, 5))}, r"images must have shape \(206, height, width\)"),
+        ({"images": np.zeros((9, 5, 5))}, "images must have shape"),
+        ({"images": np.zeros((206, 5, 5, 2))}, "images must have shape"),
+        ({"images": np.zeros((206, 5, 5), dtype=int)}, "bytes"),
+        ({"truth": {"name": "a"}}, "give classes, too"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(animals, tmp_path, change, told):
+    X, _, model = animals
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=told):
+        report(model, X, path, **change)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there(animals, tmp_path):
+    X, _, model = animals
+    with pytest.raises(OSError, match="nowhere"):
+        report(model, X, tmp_path / "nowhere" / "page.html")
+
+
+def test_scores_against_a_true_tree(tmp_path):
+    animals = load_animals()
+    model = HMMC(12, random_state=0).fit(animals.X)
+    path = tmp_path / "page.html"
+    report(model, animals.X, path, classes=animals.names, truth=animals.tree)
+    assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1
