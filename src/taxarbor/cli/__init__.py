@@ -1,5 +1,6 @@
 """The command line: each command parses, calls one function and shows what came of it."""
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -15,4 +16,6 @@ def main() -> None:
         sys.exit("taxarbor's command line needs typer and rich: pip install 'taxarbor[cli]'")
     except KeyboardInterrupt:
         sys.exit(130)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names may have letters that it lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

@@ -1,0 +1,102 @@
+"""``taxarbor explain``: why rows are where they are."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from taxarbor.cli import _options as opt
+from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
+from taxarbor.cli._input import Asked, read_for, read_own
+from taxarbor.cli._output import STDIN, say_json, say_notes
+from taxarbor.explain import Explanation
+from taxarbor.explain import explain as explain_tree
+from taxarbor.hierarchy import Hierarchy
+
+
+def explain(
+    model: opt.Model,
+    data: opt.SameData,
+    node: Annotated[
+        str | None,
+        typer.Option(help="One node: its number, or c0, c1, ...", show_default=False),
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(help="One row: its name, or its number from 0.", show_default=False),
+    ] = None,
+    new: Annotated[
+        Path | None,
+        typer.Option(help="A file of new rows: where they go, and why.", show_default=False),
+    ] = None,
+    id_column: opt.IdColumn = None,
+    top: Annotated[int, typer.Option(min=1, help="Features and rows named, at most.")] = 5,
+    format: opt.Format = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say which features divide the groups, and which rows are typical or at the border.
+
+    Without --node, --row or --new: all nodes. The margin of a row is 1 where it is usual, 0 at
+    the border, and negative beyond it.
+    """
+    if sum(choice is not None for choice in (node, row, new)) > 1:
+        raise ValueError("give one of --node, --row and --new")
+    if str(data) == str(new) == STDIN:
+        raise ValueError("only one of DATA and --new can be standard input")
+    tree = Hierarchy.load(model)
+    wanted = None if node is None else _node_id(tree, node)
+    notes: list[str] = []
+    table = read_own(tree, data, Asked(id_column, format=format), notes)
+    fresh = None if new is None else read_for(tree, new, Asked(id_column))
+    names = tree.feature_names or table.feature_names
+    X: Any = table.X
+    why = explain_tree(tree, X, row_names=table.row_names, feature_names=names)
+    if wanted is not None:
+        told: dict[str, Any] = why.node(wanted, n_examples=top)
+        told["features"] = told["features"][:top]
+        _say(told | {"notes": notes}, as_json, lambda: say_node(why, told))
+    elif row is not None:
+        found = why.row(_row_id(why, row))
+        _say(found | {"notes": notes}, as_json, lambda: say_rows([found], tree))
+    elif fresh is not None:
+        rows = place_rows(why, fresh.X, fresh.row_names)
+        _say({"rows": rows, "notes": notes}, as_json, lambda: say_rows(rows, tree))
+    else:
+        nodes = why.to_dict(n_examples=top)["nodes"]
+        for one in nodes:
+            one["features"] = one["features"][:top]
+        _say({"nodes": nodes, "notes": notes}, as_json, lambda: say_nodes(nodes, top))
+
+
+def _say(document: dict[str, Any], as_json: bool, say: Any) -> None:
+    if as_json:
+        say_json(document)
+    else:
+        say_notes(document["notes"])
+        say()
+
+
+def _node_id(tree: Hierarchy, text: str) -> int:
+    """Return a node by its number or, as c0, c1, ..., by its group's."""
+    is_group, digits = text[:1] in "cC", text.removeprefix("c").removeprefix("C")
+    most = tree.n_leaves if is_group else tree.n_nodes
+    if not (digits.isascii() and digits.isdigit() and int(digits) < most):
+        raise ValueError(
+            f"there is no node {text!r}: nodes are numbered 0 to {tree.n_nodes - 1}, groups "
+            f"c0 to c{tree.n_leaves - 1}"
+        )
+    return int(tree.leaves[int(digits)]) if is_group else int(digits)
+
+
+def _row_id(why: Explanation, text: str) -> int | str:
+    """Return the name of a row if it is one, else its number."""
+    n_rows = len(why.hierarchy.order)
+    n_called = (why.row_names or ()).count(text)
+    if n_called == 1:
+        return text
+    if n_called > 1:
+        raise ValueError(f"{n_called} rows are called {text!r}; give its number, from 0")
+    if text.isascii() and text.isdigit() and int(text) < n_rows:
+        return int(text)
+    hint = "" if why.row_names is not None else "; --id-column says where the names are"
+    raise ValueError(f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}{hint}")

@@ -1,0 +1,123 @@
+"""A table of customers, a model of it, and ways to run the command."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from taxarbor import HMMC
+from taxarbor.cli._app import app
+from taxarbor.data import read_table
+
+COLUMNS = ("age", "spend", "visits", "items")
+KINDS = ("student", "family", "senior", "business")
+
+
+def write_customers(path, n_rows=120):
+    rng = np.random.default_rng(0)
+    kind = np.arange(n_rows) % 4
+    means = np.array([[22, 15, 9, 2], [41, 52, 4, 9], [70, 33, 1, 4], [45, 95, 21, 30]])
+    X = means[kind] + rng.normal(size=(n_rows, 4))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *COLUMNS, "city", "class"])
+        for row, values in enumerate(X.round(3).tolist()):
+            city = ("Bern", "Graz", "Lund")[row % 3]
+            writer.writerow([f"C{row:03d}", *values, city, KINDS[kind[row]]])
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Make the files once."""
+    folder = tmp_path_factory.mktemp("made")
+    write_customers(folder / "customers.csv")
+    table = read_table(folder / "customers.csv", id_column="id", label_column="class")
+    tree = HMMC(6, random_state=0).fit(table.X).hierarchy_
+    tree.rename_features(table.feature_names).save(folder / "model.taxarbor")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    """A folder with customers.csv and model.taxarbor, in which the command is run."""
+    for path in made.iterdir():
+        shutil.copy(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder):
+    """Run the command in this process."""
+
+    def run(*arguments, stdin=None):
+        return CliRunner().invoke(app, [str(part) for part in arguments], input=stdin)
+
+    return run
+
+
+@pytest.fixture
+def run_json(run):
+    """Run the command, which must succeed, and return the one document that it prints."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    def run_json(*arguments, stdin=None):
+        told = run(*arguments, "--json", stdin=stdin)
+        assert (told.exit_code, told.stderr) == (0, ""), told.output
+        assert told.stdout.count("\n") == 1
+        return json.loads(told.stdout, parse_constant=refuse)
+
+    return run_json
+
+
+@pytest.fixture
+def refused(run, folder):
+    """Run the command, which must refuse in one line, and change no file."""
+
+    def refused(message, *arguments, stdin=None):
+        before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        told = run(*arguments, stdin=stdin)
+        assert told.exit_code == 2, told.output
+        assert told.stdout == ""
+        assert told.stderr.startswith("taxarbor: ")
+        assert told.stderr.count("\n") == 1
+        assert message in told.stderr
+        assert before == {
+            path: path.read_bytes() for path in folder.iterdir() if path.is_file()
+        }
+
+    return refused
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Let rich take standard output for a terminal."""
+
+    def terminal(width=100):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "xterm-256color")
+
+    return terminal
+
+
+@pytest.fixture
+def start(folder):
+    """Start the command as a process."""
+
+    def start(*arguments, **options):
+        script = Path(sys.executable).with_name("taxarbor")
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen([script, *map(str, arguments)], **(pipes | options))
+
+    return start

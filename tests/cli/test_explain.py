@@ -1,0 +1,150 @@
+"""``taxarbor explain``."""
+
+import numpy as np
+import pytest
+
+from taxarbor import Hierarchy
+from taxarbor.data import read_table
+from taxarbor.explain import explain
+
+BOTH = ("explain", "model.taxarbor", "customers.csv")
+ID = ("--id-column", "id")
+
+
+@pytest.fixture
+def why(folder):
+    table = read_table(folder / "customers.csv", id_column="id")
+    tree = Hierarchy.load(folder / "model.taxarbor")
+    return explain(tree, table.X, row_names=table.row_names)
+
+
+def test_all_nodes(run, why):
+    told = run(*BOTH, *ID)
+    assert (told.exit_code, told.stderr) == (0, "")
+    header, _, *lines = told.stdout.splitlines()
+    assert (
+        " ".join(header.split()) == "node group rows name features typical rows at the border"
+    )
+    assert len(lines) == 11
+    for node, line in enumerate(lines):
+        values = why.node(node, n_examples=3)
+        assert values["name"] in line
+        assert values["exemplars"][0]["name"] in line
+        assert values["borderline"][0]["name"] in line
+        assert all(
+            f"{one['feature']} {one['share']:.0%}" in line for one in values["features"][:3]
+        )
+
+
+def test_rows_without_names_are_numbers(run, why):
+    lines = run(*BOTH).stdout.splitlines()[2:]
+    for node, line in enumerate(lines):
+        numbers = ", ".join(str(one["row"]) for one in why.exemplars(node, 3))
+        assert f" {numbers} " in line
+
+
+def test_all_nodes_in_json(run_json, why):
+    told = run_json(*BOTH, *ID, "--top", 2)
+    assert told["notes"] == []
+    expected = why.to_dict(n_examples=2)["nodes"]
+    assert [node["exemplars"] for node in told["nodes"]] == [n["exemplars"] for n in expected]
+    assert all(len(node["features"]) <= 2 for node in told["nodes"])
+
+
+def test_a_node(run, run_json, why):
+    told = run(*BOTH, *ID, "--node", "1")
+    assert told.exit_code == 0
+    values = why.node(1)
+    assert told.stdout.startswith(f"node 1: {values['name']}\n")
+    assert "mean of the rest" in told.stdout
+    assert "within all rows\n" in told.stdout
+    assert "divided by " in told.stdout
+    assert values["exemplars"][0]["name"] in told.stdout
+    document = run_json(*BOTH, *ID, "--node", "1")
+    assert document == values | {"notes": [], "features": values["features"][:5]}
+
+
+def test_a_group_is_a_node(run, run_json, why):
+    leaf = int(why.hierarchy.leaves[2])
+    assert run_json(*BOTH, "--node", "c2")["node"] == leaf
+    assert run_json(*BOTH, "--node", str(leaf))["cluster"] == 2
+    assert f"node {leaf}, c2: " in run(*BOTH, "--node", "C2").stdout
+    assert "node 0: all rows" in run(*BOTH, "--node", "0").stdout
+
+
+@pytest.mark.parametrize("row", ["C007", "7"])
+def test_a_row_by_name_or_number(run, run_json, why, row):
+    document = run_json(*BOTH, *ID, "--row", row)
+    assert document == why.row(7) | {"notes": []}
+    told = run(*BOTH, *ID, "--row", row)
+    assert f"C007  c{document['cluster']}" in told.stdout
+    assert all(step["child_name"] in told.stdout for step in document["steps"])
+    assert "Margin: 1 is usual" in told.stdout
+
+
+def test_a_row_without_names(run):
+    assert "row 7  c" in run(*BOTH, "--row", "7").stdout
+
+
+def test_new_rows(run, run_json, folder, why):
+    lines = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "new.csv").write_text("\n".join([lines[0], *lines[5:8]]), encoding="utf-8")
+    rows = run_json(*BOTH, *ID, "--new", "new.csv")["rows"]
+    assert [row["name"] for row in rows] == ["C004", "C005", "C006"]
+    for number, row in enumerate(rows):
+        known = why.row(number + 4)
+        assert row["cluster"] == known["cluster"]
+        assert [s["child"] for s in row["steps"]] == [s["child"] for s in known["steps"]]
+        assert np.allclose(
+            [s["margin"] for s in row["steps"]], [s["margin"] for s in known["steps"]]
+        )
+    told = run(*BOTH, *ID, "--new", "new.csv")
+    assert all(name in told.stdout for name in ("C004", "C005", "C006"))
+    assert rows[0]["steps"][0]["why"] in told.stdout
+
+
+def test_rows_in_another_order_are_noted(run, run_json, folder):
+    header, *lines = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
+    mixed = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
+    (folder / "mixed.csv").write_text("\n".join([header, *mixed]), encoding="utf-8")
+    told = run("explain", "model.taxarbor", "mixed.csv")
+    assert told.exit_code == 0
+    assert told.stderr.startswith("taxarbor: note: the model would put only ")
+    assert run_json("explain", "model.taxarbor", "mixed.csv")["notes"]
+
+
+def test_names_are_no_markup(run, run_json, folder, terminal):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    for number in range(120):
+        text = text.replace(f"C{number:03d}", f"[red]{number}[/blue]")
+    (folder / "odd.csv").write_text(text, encoding="utf-8")
+    terminal(250)
+    for options in ((), ("--node", "c0"), ("--row", "3")):
+        told = run("explain", "model.taxarbor", "odd.csv", *ID, *options)
+        assert told.exit_code == 0
+        assert "[/blue]" in told.stdout
+
+
+def test_a_tree_without_rules(run, folder):
+    Hierarchy.from_labels(np.arange(120) % 4).save(folder / "m")
+    told = run("explain", "m", "customers.csv")
+    assert told.exit_code == 0
+    assert "spend" in told.stdout
+
+
+def test_bad_input_is_one_line(refused, folder):
+    few = "\n".join((folder / "customers.csv").read_text(encoding="utf-8").splitlines()[:9])
+    (folder / "few.csv").write_text(few, encoding="utf-8")
+    refused(
+        "has 8 rows, and the model was fitted on 120", "explain", "model.taxarbor", "few.csv"
+    )
+    refused("nodes are numbered 0 to 10", *BOTH, "--node", "11")
+    refused("groups c0 to c5", *BOTH, "--node", "c6")
+    refused("there is no node '-1'", *BOTH, "--node=-1")
+    refused("there is no node ''", *BOTH, "--node", "")
+    refused("rows are numbered 0 to 119; --id-column", *BOTH, "--row", "C001")
+    refused("there is no row '120'", *BOTH, *ID, "--row", "120")
+    refused("30 rows are called 'senior'", *BOTH, "--id-column", "class", "--row", "senior")
+    refused("one of --node", *BOTH, "--node", "1", "--row", "1")
+    refused("standard input", "explain", "model.taxarbor", "-", "--new", "-", stdin=b"x")
+    refused("nowhere.csv: No such file", *BOTH, "--new", "nowhere.csv")

@@ -1,0 +1,353 @@
+"""``taxarbor fit``."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor import HMMC, Hierarchy
+from taxarbor.cli import _fit, _fitting
+from taxarbor.data import read_table
+
+ROLES = ("--id-column", "id", "--label-column", "class")
+
+
+def lines_of(path, delimiter=","):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def test_a_model_is_written_and_summed_up(run, folder):
+    told = run("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
+    assert told.exit_code == 0
+    assert told.stderr == "taxarbor: note: left out: city (text, 3 different values)\n"
+    first, second, *rest = told.stdout.splitlines()
+    assert first == "customers.csv: 120 rows, 4 features (1 column left out)"
+    assert second.startswith("6 groups in ")
+    assert second.endswith(" s -> m.taxarbor")
+    assert rest[1] == "node 0: 120 rows"
+    for measure in ("adjusted rand", "adjusted mutual info", "dendrogram purity"):
+        assert any(line.startswith(measure) for line in rest)
+    assert not [line for line in told.stdout.splitlines() if line != line.rstrip()]
+    tree = Hierarchy.load(folder / "m.taxarbor")
+    assert tree.feature_names == ("age", "spend", "visits", "items")
+    assert (tree.labels == Hierarchy.load(folder / "model.taxarbor").labels).all()
+
+
+def test_json_has_all_of_it(run_json, folder):
+    told = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
+    assert told["data"] == "customers.csv"
+    assert (told["n_rows"], told["n_features"], told["n_groups"]) == (120, 4, 6)
+    assert told["dropped"] == [{"column": "city", "reason": "text, 3 different values"}]
+    assert told["notes"] == []
+    assert told["scores"]["dendrogram_purity"] > 0.9
+    assert (told["model"], told["labels"], told["report"]) == ("m.taxarbor", None, None)
+    assert told["places_new_rows"] is True
+    assert told["interrupted"] is False
+    assert (folder / "m.taxarbor").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), {"n_clusters": 8, "refine": True, "random_state": 0, "n_jobs": 1}),
+        (("-k", 3, "--max-depth", 4), {"n_clusters": 3, "max_depth": 4}),
+        (("--max-leaf-size", 20), {"n_clusters": None, "max_leaf_size": 20}),
+        (("--max-depth", 2), {"n_clusters": None, "max_depth": 2}),
+        (("--branching", 3, "--max-features", 2), {"branching": 3, "max_features": 2}),
+        (("--n-init", 1, "--balance", 0.9), {"n_init": 1, "balance": 0.9}),
+        (("--no-refine", "--seed", 7), {"refine": False, "random_state": 7}),
+        (("--jobs", 2), {"n_jobs": 2, "verbose": 0}),  # no bar: this is no terminal
+    ],
+)
+def test_the_options_arrive(run, monkeypatch, options, expected):
+    seen = {}
+
+    def spy(**settings):
+        seen.update(settings)
+        return HMMC(**settings)
+
+    monkeypatch.setattr(_fitting, "HMMC", spy)
+    assert run("fit", "customers.csv", "-o", "m.taxarbor", *options).exit_code == 0
+    assert expected.items() <= seen.items()
+
+
+def test_columns_are_chosen(run, run_json, folder):
+    assert run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2).stderr == ""
+    run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
+    assert Hierarchy.load(folder / "m").feature_names == ("items", "age")
+
+
+def test_standardized_columns_count_alike_and_raw_rows_fit(run_json, folder):
+    """The model takes rows as they are in the file."""
+    table = read_table(folder / "customers.csv")
+    spread = [1.0, 1e6, 1.0, 1.0]
+    np.savez(folder / "wide.npz", X=table.X * spread, feature_names=table.feature_names)
+    plain = run_json("fit", "wide.npz", "-k", 4, "-o", "plain")
+    assert "spend varies " in plain["notes"][0]
+    assert "--standardize" in plain["notes"][0]
+    told = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--standardize")
+    assert told["notes"] == []
+    tree = Hierarchy.load(folder / "m")
+    X = read_table(folder / "wide.npz").X
+    assert (tree.predict(X) == tree.labels).all()
+    assert np.abs(tree.means[0] / X.mean(axis=0) - 1.0).max() < 1e-6
+    kinds = np.arange(120) % 4
+    assert all(len(set(tree.labels[kinds == kind])) == 1 for kind in range(4))
+
+
+def test_sparse_rows_stay_sparse(run_json, folder):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(rng.poisson(0.3, (80, 30)) * rng.choice([1.0, 50.0], 30))
+    sparse.save_npz(folder / "counts.npz", X)
+    told = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--standardize")
+    assert told["n_features"] == 30
+    tree = Hierarchy.load(folder / "m")
+    assert (tree.predict(X) == tree.labels).mean() > 0.9
+
+
+def test_a_constant_column_does_no_harm(run_json, folder):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:, 1] = 5.0
+    np.save(folder / "x.npy", X)
+    assert run_json("fit", "x.npy", "-k", 2, "-o", "m", "--standardize")["n_groups"] == 2
+    assert Hierarchy.load(folder / "m").feature_names is None
+
+
+def test_labels_and_report_are_written(run, folder):
+    outputs = ("-o", "m.taxarbor", "--labels", "labels.csv", "--report", "out.html")
+    told = run("fit", "customers.csv", "-k", 6, *outputs, *ROLES)
+    assert told.exit_code == 0, told.output
+    assert "labels -> labels.csv" in told.stdout
+    assert "report -> out.html" in told.stdout
+    header, *rows = lines_of(folder / "labels.csv")
+    assert header == ["id", "cluster"]
+    labels = Hierarchy.load(folder / "m.taxarbor").labels
+    assert rows == [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
+    page = (folder / "out.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "business" in page
+
+
+def test_standard_input(run, folder):
+    data = (folder / "customers.csv").read_bytes()
+    told = run("fit", "-", "-k", 3, "-o", "m.taxarbor", stdin=data)
+    assert told.exit_code == 0
+    assert told.stdout.startswith("standard input: 120 rows, 4 features (3 columns left out)\n")
+
+
+def test_format_is_for_names_that_do_not_tell(run_json, refused, folder):
+    (folder / "customers.csv").rename(folder / "customers.data")
+    refused("--format", "fit", "customers.data", "-o", "m")
+    assert run_json("fit", "customers.data", "--format", "csv", "-o", "m")["n_rows"] == 120
+
+
+def test_many_columns_left_out_are_summed_up(run, folder):
+    text = "x," + ",".join(f"t{j}" for j in range(17)) + "\n"
+    text += "".join(f"{row * row}," + ",".join("ab" * 8 + "a") + "\n" for row in range(20))
+    (folder / "texts.csv").write_text(text, encoding="utf-8")
+    told = run("fit", "texts.csv", "-k", 2, "-o", "m")
+    assert told.exit_code == 0
+    assert told.stderr.count("\n") == 1
+    assert told.stderr.endswith(" t4 (text, always the same) and 12 more\n")
+    assert "(17 columns left out)" in told.stdout
+
+
+def test_missing_labels_are_not_scored(run_json, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    (folder / "gaps.csv").write_text(text.replace("Bern,senior", "Bern,"), encoding="utf-8")
+    told = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
+    assert told["scores"] is None
+    assert told["notes"] == ["not scored: 10 rows without a label"]
+
+
+def test_a_warning_is_a_note(run, run_json, folder):
+    np.save(folder / "same.npy", np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0))
+    told = run("fit", "same.npy", "-k", 5, "-o", "m")
+    assert told.exit_code == 0
+    assert told.stderr.startswith("taxarbor: note: the tree has 2 leaves where 5 were asked")
+    assert told.stderr.count("\n") == 1
+    (note,) = run_json("fit", "same.npy", "-k", 5, "-o", "m2")["notes"]
+    assert note in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("model.taxarbor is there already; --force", ["customers.csv", "-o", "model.taxarbor"]),
+        ("customers.csv would be read", ["customers.csv", "-o", "customers.csv", "--force"]),
+        ("link.csv would be read", ["./customers.csv", "-o", "link.csv", "--force"]),
+        ("there is no folder", ["customers.csv", "-o", "nowhere/m"]),
+        ("sub is a folder", ["customers.csv", "-o", "sub", "--force"]),
+        ("cannot write to the folder /proc", ["customers.csv", "-o", "/proc/m"]),
+        ("/dev/null is no plain file", ["customers.csv", "-o", "/dev/null", "--force"]),
+        ("written twice", ["customers.csv", "-o", "m", "--report", "./m"]),
+        ("there already", ["customers.csv", "-o", "m", "--labels", "labels.csv"]),
+        ("there already", ["customers.csv", "-o", "m", "--report", "labels.csv"]),
+        ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.parquet"]),
+        ("File name too long", ["customers.csv", "-o", "m" * 300]),
+        (
+            "does not go with",
+            ["customers.csv", "-o", "m", "--no-refine", "--max-features", "1"],
+        ),
+    ],
+)
+def test_outputs_are_checked_before_anything_is_read(
+    refused, folder, monkeypatch, message, arguments
+):
+    monkeypatch.setattr(_fit, "Asked", None)  # nothing is read
+    (folder / "sub").mkdir()
+    (folder / "link.csv").symlink_to("customers.csv")
+    (folder / "labels.csv").write_text("mine", encoding="utf-8")
+    refused(message, "fit", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("nowhere.csv: No such file", ["nowhere.csv"]),
+        ("is a folder", ["."]),
+        ("did you mean 'class'", ["customers.csv", "--label-column", "clas"]),
+        ("no column called 'x'", ["customers.csv", "--columns", "x"]),
+        ("has no numbers in the column 'city'", ["customers.csv", "--columns", "age,city"]),
+        ("120 rows", ["customers.csv", "-k", "121"]),
+        ("n_jobs", ["customers.csv", "--jobs", "0"]),
+        ("holes.csv", ["holes.csv"]),
+        ("damaged", ["bad.parquet"]),
+    ],
+)
+def test_bad_data_is_one_line(refused, folder, message, arguments):
+    (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
+    (folder / "bad.parquet").write_bytes(b"hello\nworld")
+    refused(message, "fit", *arguments, "-o", "m")
+
+
+def test_messages_name_options(refused, folder):
+    (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
+    refused("with --columns", "fit", "holes.csv", "-o", "m")
+
+
+@pytest.mark.parametrize(
+    "options", [["-k", "0"], ["--balance", "2"], ["--branching", "1"], ["--format", "xls"]]
+)
+def test_options_have_bounds(run, folder, options):
+    told = run("fit", "customers.csv", "-o", "m", *options)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert not (folder / "m").exists()
+
+
+def test_a_missing_extra_is_one_line(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    refused("pip install 'taxarbor[io]'", "fit", "customers.csv", "-o", "m")
+
+
+def test_force_replaces(run, folder):
+    before = (folder / "model.taxarbor").read_bytes()
+    told = run("fit", "customers.csv", "-k", 3, "-o", "model.taxarbor", "--force")
+    assert told.exit_code == 0
+    assert (folder / "model.taxarbor").read_bytes() != before
+
+
+def test_names_are_no_markup(run, folder, terminal):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    text = text.replace("spend", "[/b]:cat:[red]").replace("age", "[bold]")
+    text = text.replace("items", "line \x1b[2J").replace("visits", "[link=http://x]y")
+    (folder / "odd.csv").write_text(text, encoding="utf-8")
+    terminal(200)
+    told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor")
+    assert told.exit_code == 0
+    assert "[/b]:cat:[red]" in told.stdout
+    assert "\x1b[2J" not in told.stdout
+    assert "├──" in told.stdout
+
+
+def wait_for(condition, process, seconds=60.0):
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+SLOWLY = """
+import sys, time
+from pathlib import Path
+from taxarbor import grow
+told = grow._Growth._report
+def report(self, observer):
+    if self._builder.n_leaves >= 4:
+        Path("growing").touch()
+        time.sleep(0.1)
+    return told(self, observer)
+grow._Growth._report = report
+from taxarbor.cli import main
+sys.argv = ["taxarbor", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_interrupt_saves_what_has_grown(folder, as_json):
+    arguments = ["fit", "customers.csv", "-k", "100", "-o", "m.taxarbor", "--report", "r.html"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, *arguments, *["--json"] * as_json],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((folder / "growing").exists, process)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert 4 <= Hierarchy.load(folder / "m.taxarbor").n_leaves < 100
+    assert not (folder / "r.html").exists()
+    told = stdout if as_json else stderr
+    assert "the fit was interrupted; the tree grown so far" in told
+    assert "saved as m.taxarbor; there is no report" in told
+    assert (stderr == "") == as_json
+    assert not list(folder.glob(".taxarbor-*"))
+
+
+def test_an_interrupt_with_the_bar_drawn(start, folder):
+    """As a user does it: a real fit, in a terminal, seen to be growing."""
+    rng = np.random.default_rng(0)
+    np.save(folder / "large.npy", rng.normal(size=(40_000, 60)).astype(np.float32))
+    ours, theirs = os.openpty()
+    process = start("fit", "large.npy", "-k", 4_000, "-o", "m.taxarbor", stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while b" leaves, " not in seen:
+        seen += os.read(ours, 1000)
+    process.send_signal(signal.SIGINT)
+    while b"note: saved as m.taxarbor" not in seen:
+        seen += os.read(ours, 1000)
+    process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 130
+    assert b"Traceback" not in seen
+    assert len(Hierarchy.load(folder / "m.taxarbor").order) == 40_000
+
+
+def test_an_interrupt_while_reading_writes_nothing(start, folder):
+    process = start("fit", "-", "-o", "m.taxarbor", stdin=subprocess.PIPE)
+    process.stdin.write("x,y\n" + "1,2\n" * 100_000)  # more than a pipe holds: it is reading
+    process.stdin.flush()
+    give_up = time.monotonic() + 60.0
+    while process.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.5)  # Python misses a signal that comes between two reads of a pipe
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+    assert process.returncode == 130
+    assert process.stderr.read() == "taxarbor: interrupted\n"
+    process.stdin.close()
+    process.stdout.close()
+    process.stderr.close()
+    assert sorted(path.name for path in folder.iterdir()) == ["customers.csv", "model.taxarbor"]
