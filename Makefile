@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long coverage bench results defaults clean help
+.PHONY: demo test check check-long coverage docs bench results defaults clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test        format, lint, types, layers and the whole test suite"
 	@echo "make check-long  the checks that take minutes"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
+	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
 	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
@@ -41,7 +42,7 @@ $(VENV)/.tested: $(BUILT) pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(BUILT)
-	$(BIN)/python examples/demo.py
+	$(BIN)/taxarbor demo --force --output demo.html
 
 check: $(VENV)/.tested
 	$(BIN)/ruff format --check .
@@ -58,6 +59,13 @@ check-long: check
 coverage: $(VENV)/.tested
 	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term-missing:skip-covered
 
+$(VENV)/.documented: $(BUILT) pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt --group docs
+	@touch $@
+
+docs: $(VENV)/.documented
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/speed.py --write docs/speed.md
 
@@ -70,4 +78,5 @@ defaults: $(BUILT)
 	$(BIN)/taxarbor bench defaults --data $(DATA) --out results --report docs/defaults.md
 
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \
+		docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst

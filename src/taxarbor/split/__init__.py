@@ -1,5 +1,6 @@
 """One division of one node."""
 
+from taxarbor._types import SolveInfo, Status
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._base import Refusal, Split, SplitTask, Splitter
 from taxarbor.split._kmeans import KMeansSplitter
@@ -21,11 +22,13 @@ __all__ = [
     "MaxMarginSplitter",
     "Refusal",
     "Regularizer",
+    "SolveInfo",
     "SolverName",
     "SpectralSplitter",
     "Split",
     "SplitTask",
     "Splitter",
+    "Status",
     "child_means",
     "true_spread",
 ]

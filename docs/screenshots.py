@@ -1,0 +1,80 @@
+"""Take the pictures of the report that the README and the documentation show.
+
+python docs/screenshots.py docs/images
+
+Needs playwright and Chromium.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import sync_playwright
+from sklearn.datasets import load_digits
+
+from taxarbor import HMMC, load_animals
+from taxarbor.metrics import ClassTree
+from taxarbor.report import report
+
+WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
+        animals, digits = Path(made, "animals.html"), Path(made, "digits.html")
+        write_animals(animals)
+        write_digits(digits)
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+
+        def take(name: str, page: Path, actions=(), **options) -> None:
+            tab = browser.new_page(**{"viewport": WIDE, "color_scheme": "light", **options})
+            tab.goto(page.as_uri())
+            for action, *arguments in actions:
+                getattr(tab, action)(*arguments)
+            tab.screenshot(path=folder / f"{name}.png")
+
+        chosen = [("click", "#node-11 .size")]
+        take("report", animals, chosen)
+        take("report-dark", animals, chosen, color_scheme="dark")
+        take("report-narrow", animals, chosen, viewport=NARROW)
+        take("report-search", animals, [("fill", "#search", "otter")])
+        take("report-groups", animals, [("click", "#tab-groups")])
+        take("report-digits", digits, [("click", "#node-2 .size")])
+        browser.close()
+
+
+def write_animals(path: Path) -> None:
+    animals = load_animals()
+    X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
+    truth = ClassTree.read(animals.tree)
+    groups = [
+        truth.node_names[ancestor(truth, leaf)] for leaf in truth.leaves_of(animals.names)
+    ]
+    model = HMMC(12, random_state=0).fit(X)
+    report(model, X, path, classes=groups, title="Animals, divided by their attributes")
+
+
+def ancestor(tree: ClassTree, leaf: int, depth: int = 2) -> int:
+    path = [int(leaf)]
+    while tree.parents[path[-1]] >= 0:
+        path.append(int(tree.parents[path[-1]]))
+    return path[::-1][min(depth, len(path) - 1)]
+
+
+def write_digits(path: Path) -> None:
+    digits = load_digits()
+    model = HMMC(12, random_state=0).fit(digits.data)
+    ink = 1.0 - np.asarray(digits.images) / 16.0
+    tree = model.hierarchy_.rename_features(map(str, digits.feature_names))
+    title = "Handwritten digits, divided by their pixels"
+    report(tree, digits.data, path, classes=digits.target, images=ink, title=title)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

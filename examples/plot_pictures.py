@@ -1,0 +1,87 @@
+"""
+Pictures: one tree, five ways
+=============================
+
+What ``taxarbor.plot`` draws, all of it of one small tree, and when to use which. Every function
+draws on the axes that it is given, or on a new figure, and returns what it drew.
+"""
+
+# %%
+# A tree
+# ------
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from taxarbor import HMMC, load_animals
+from taxarbor.plot import (
+    plot_dendrogram,
+    plot_feature_levels,
+    plot_icicle,
+    plot_trace,
+    plot_tree,
+)
+
+animals = load_animals()
+X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
+tree = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
+
+
+def members(node):
+    """Return the animals below a node of the biological classification."""
+    if "children" not in node:
+        return [node["name"]]
+    return [name for child in node["children"] for name in members(child)]
+
+
+groups = [group for half in animals.tree["children"] for group in half["children"]]
+kind = {name: group["name"] for group in groups for name in members(group)}
+classes = [kind[name] for name in animals.names]
+
+# %%
+# Boxes
+# -----
+# ``plot_tree`` is for reading: each box says how many rows there are and what leads to them.
+# With ``classes`` it shows what is inside, with ``images`` examples; ``describe`` writes the
+# text.
+
+drawn = plot_tree(tree, max_depth=3, classes=classes)
+
+# %%
+# Icicle
+# ------
+# ``plot_icicle`` is for proportions: as wide as the node has rows. It stays readable for more
+# leaves than boxes do.
+
+drawn = plot_icicle(tree, classes=classes)
+
+# %%
+# Dendrogram
+# ----------
+# ``plot_dendrogram`` is for choosing a cut: a line across it shows the clusters that ``cut``
+# returns.
+
+drawn = plot_dendrogram(tree)
+
+# %%
+# Features by level
+# -----------------
+# ``plot_feature_levels`` shows which features the splits of each level turn on. The competition
+# with ancestors (``beta``) makes it a staircase.
+
+drawn = plot_feature_levels(tree, n_top=15)
+
+# %%
+# Traces
+# ------
+# ``plot_trace`` is for those who look at solvers: how the objective of each split fell. It
+# never rises.
+
+drawn = plot_trace(tree)
+plt.show()
+
+# %%
+# And a page
+# ----------
+# :func:`taxarbor.report.report` writes one HTML file with the tree, its reasons and its rows,
+# to be looked at in a browser, without a network.
