@@ -175,9 +175,9 @@ def test_a_zip_file_of_something_else(tmp_path):
         ("length,weight\n1,2\n", "no column called class or label or y"),
         ("", r"some\.csv cannot be read"),
         ('a,class\n1,"x\n', r"some\.csv cannot be read"),
-        ("class\nape\n", "has no numbers"),
-        ("length,class\n", "has no numbers"),
-        ("length,class\n1,ape\n,cod\n", "missing, infinite or beyond"),
+        ("class\nape\n", "has no column of numbers"),
+        ("length,class\n", "has no rows"),
+        ("length,class\n1,ape\n,cod\n", "missing or infinite, in column 'length'"),
     ],
 )
 def test_wrong_csv(tmp_path, text, message):
@@ -273,7 +273,7 @@ def test_tree_files_are_tried_in_order(tmp_path, made):
 def test_a_text_among_numbers_is_named(tmp_path):
     text = "f0,f1,name,class\n1,2,x,a\n3,red,y,b\n5,6,z,a\n"
     (tmp_path / "some.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"'f1' is of numbers but for 'red' in line 3"):
+    with pytest.raises(FileFormatError, match=r"column 'f1' but for 'red' in line 3"):
         load_dataset("some", tmp_path)
     (tmp_path / "some.csv").write_text(text.replace("red", "4"), encoding="utf-8")
     assert load_dataset("some", tmp_path).feature_names == ("f0", "f1")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import Array
-from taxarbor.data import load_animals
+from taxarbor.data import load_animals, read_table
 from taxarbor.metrics import ClassTree
 
 if TYPE_CHECKING:
@@ -210,31 +210,17 @@ def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> NDArray[
 
 
 def _from_csv(path: Path, name: str) -> Dataset:
-    frame = _read_csv(path)
-    found = _class_columns(frame)
+    found = _class_columns(_read_csv(path, nrows=0))
     if not found:
         raise FileFormatError(f"{path.name} has no column called {' or '.join(CLASS_COLUMNS)}")
-    features = frame.drop(columns=found)
-    _refuse_spoilt(features, path)
-    numbers = features.select_dtypes("number")
+    table = read_table(path, label_column=found[0])
+    features = tuple(n for n in table.feature_names or () if n not in found)
+    if features != table.feature_names:
+        table = read_table(path, columns=features, label_column=found[0])
+    assert table.labels is not None
     with np.errstate(over="ignore"):
-        X = np.ascontiguousarray(numbers.to_numpy(dtype=np.float32))
-    labels = frame[found[0]].astype(str).to_numpy(dtype=str)
-    return Dataset(name, X, labels, None, tuple(map(str, numbers.columns)))
-
-
-def _refuse_spoilt(features: "pd.DataFrame", path: Path) -> None:
-    """Refuse a column of numbers with a few texts among them; one of texts is left out."""
-    import pandas as pd
-
-    for name, column in features.select_dtypes(exclude="number").items():
-        numeric = pd.to_numeric(column, errors="coerce").notna()
-        if 0.5 < numeric.mean() < 1.0:
-            line = int((~numeric).to_numpy().argmax())
-            raise FileFormatError(
-                f"{path.name}: the column {name!r} is of numbers but for {column[line]!r} in "
-                f"line {line + 2}; mend or remove it"
-            )
+        X = np.ascontiguousarray(table.X, dtype=np.float32)
+    return Dataset(name, X, table.labels, None, table.feature_names)
 
 
 def _read_csv(path: Path, nrows: int | None = None) -> "pd.DataFrame":

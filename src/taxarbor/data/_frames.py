@@ -162,7 +162,8 @@ def _chosen(
     if not chosen:
         told = ", ".join(f"{name!r} ({reason})" for name, reason in dropped[:MAX_NAMED])
         more = f" and {len(dropped) - MAX_NAMED} more" * (len(dropped) > MAX_NAMED)
-        raise request.error(f"has no column of numbers to use: {told or 'no other'}{more}")
+        why = f": {told}{more}" if told else ""
+        raise request.error(f"has no column of numbers to use{why}")
     return chosen, dropped
 
 
