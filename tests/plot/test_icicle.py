@@ -145,7 +145,7 @@ def test_hostile_names(hostile):
 def test_what_is_wrong_leaves_no_figure(known):
     with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):
         plot_icicle(known, orientation="up")
-    with pytest.raises(ValueError, match="one entry for each of the 12 rows"):
+    with pytest.raises(ValueError, match="one class for each of the 12 rows"):
         plot_icicle(known, classes=[1])
     with pytest.raises(TypeError, match="expected a Hierarchy, got int"):
         plot_icicle(3)

@@ -279,7 +279,7 @@ def test_exemplars_are_chosen(known):
 
 def test_wrong_classes_and_images_are_refused(known):
     with pytest.raises(
-        ValueError, match=r"one entry for each of the 12 rows, got shape \(3,\)"
+        ValueError, match=r"one class for each of the 12 rows .* got shape \(3,\)"
     ):
         plot_tree(known, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"images must have shape .*, got \(12, 4\)"):

@@ -1,7 +1,6 @@
 """``taxarbor export``: the tree for other programs."""
 
 import io
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -31,15 +30,7 @@ def export(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Where to write; default: standard output.",
-            show_default=False,
-        ),
-    ] = None,
+    output: opt.Output = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:

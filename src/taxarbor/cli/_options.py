@@ -49,5 +49,11 @@ Truth = Annotated[
         help="The true tree of the classes: nested JSON or Newick.", show_default=False
     ),
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Where to write; default: standard output.", show_default=False
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -1,7 +1,6 @@
 """``taxarbor predict``: the groups of new rows."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -15,15 +14,7 @@ from taxarbor.hierarchy import Hierarchy
 def predict(
     model: opt.Model,
     data: opt.Data,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Where to write; default: standard output.",
-            show_default=False,
-        ),
-    ] = None,
+    output: opt.Output = None,
     id_column: opt.IdColumn = None,
     format: opt.Format = None,
     force: opt.Force = False,

@@ -103,7 +103,7 @@ def _encode_hashable(y: list[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
         number = {label: code for code, label in enumerate(dict.fromkeys(y))}
     except TypeError as error:
         raise ValueError(
-            f"y must hold one class per row, such as a number or a name: {error}"
+            f"there must be one class per row, such as a number or a name: {error}"
         ) from error
     codes = np.fromiter(map(number.__getitem__, y), dtype=np.intp, count=len(y))
     return codes, tuple(number)
@@ -121,8 +121,8 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
 def _check_shape(shape: tuple[int, ...], n_rows: int) -> None:
     if shape != (n_rows,):
         raise ValueError(
-            f"y must hold one class for each of the {n_rows} rows of the hierarchy, "
-            f"so be of shape ({n_rows},); got shape {shape}"
+            f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
+            f"of shape ({n_rows},); got shape {shape}"
         )
 
 
@@ -134,6 +134,6 @@ def _is_missing(label: Any) -> bool:
 
 def _missing(count: int, first: int) -> str:
     return (
-        f"y has no class for {count} rows, the first of them row {first}; leave such rows out "
+        f"there is no class for {count} rows, the first of them row {first}; leave such rows out "
         "when fitting, or give them a class of their own"
     )

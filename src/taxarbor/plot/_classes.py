@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.metrics import encode_labels, name_of
 from taxarbor.plot._describe import StyledLine, shorten
 from taxarbor.plot._palette import CLASSES, N_CLASSES, OTHER
 
@@ -79,9 +80,9 @@ def count_classes(hierarchy: Hierarchy, classes: ArrayLike) -> Makeup:
         If there is not one class for each row.
     """
     n_rows = len(hierarchy.order)
-    given = _strings(classes, n_rows)
-    names, codes, sizes = np.unique(given, return_inverse=True, return_counts=True)
-    order = np.argsort(-sizes, kind="stable")
+    codes, found = encode_labels(classes, n_rows)
+    names = [name_of(label) for label in found]
+    order = np.lexsort((np.array(names), -np.bincount(codes)))
     order[:N_CLASSES] = sorted(order[:N_CLASSES], key=_number(names))
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
@@ -95,17 +96,7 @@ def count_classes(hierarchy: Hierarchy, classes: ArrayLike) -> Makeup:
     return Makeup(told, codes, groups, sums[hierarchy.stop] - sums[hierarchy.start])
 
 
-def _strings(classes: ArrayLike, n_rows: int) -> NDArray[np.object_]:
-    given = np.asarray(classes, dtype=object)
-    if given.shape != (n_rows,):
-        raise ValueError(
-            f"classes must have one entry for each of the {n_rows:,} rows, "
-            f"got shape {given.shape}"
-        )
-    return np.array([str(one) for one in given.tolist()], dtype=object)
-
-
-def _number(names: NDArray[np.object_]) -> Callable[[int], float]:
+def _number(names: list[str]) -> Callable[[int], float]:
     """Return a key by which numbers ascend, and other names stay as they are."""
     try:
         values = [float(name) for name in names]

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from taxarbor._images import Pixels, check_images, small_image
 from taxarbor.hierarchy import Hierarchy
 
 Exemplars: TypeAlias = Mapping[int, ArrayLike] | Callable[[int], ArrayLike]
-Pixels: TypeAlias = NDArray[np.uint8]
 
 N_SHOWN = 4
 SIDE = 128  # pixels; larger images are made smaller, by means over squares
@@ -62,33 +62,12 @@ def make_strips(
     ValueError
         If the images or the exemplars are none of the above.
     """
-    pixels = _expect_images(images, len(hierarchy.order))
+    pixels = check_images(images, len(hierarchy.order))
     strips = []
     for node in nodes:
         rows = _choose(hierarchy, node, exemplars)
-        strips.append(_join([_to_bytes(pixels[row], row) for row in rows]))
+        strips.append(_join([_in_colour(small_image(pixels, row, SIDE)) for row in rows]))
     return tuple(strips)
-
-
-def _expect_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
-    pixels = np.asanyarray(images)
-    is_grey = pixels.ndim == 3
-    if not (is_grey or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
-        raise ValueError(
-            "images must have shape (n_rows, height, width), with 3 or 4 colours behind if "
-            f"they are not grey, got {pixels.shape}"
-        )
-    if len(pixels) != n_rows:
-        raise ValueError(
-            f"there must be one image for each of the {n_rows:,} rows, got {len(pixels):,}"
-        )
-    if 0 in pixels.shape:
-        raise ValueError(f"images must have pixels, got shape {pixels.shape}")
-    if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
-        raise ValueError(
-            f"images must be floats from 0 to 1, uint8 or booleans, got {pixels.dtype}"
-        )
-    return pixels
 
 
 def _choose(hierarchy: Hierarchy, node: int, exemplars: Exemplars | None) -> list[int]:
@@ -112,32 +91,12 @@ def _choose(hierarchy: Hierarchy, node: int, exemplars: Exemplars | None) -> lis
     return [int(row) for row in chosen]
 
 
-def _to_bytes(image: NDArray[Any], row: int) -> Pixels:
-    """Return the image with four bytes for each pixel, and not too many pixels."""
-    if image.dtype != np.uint8:
-        values = image.astype(np.float64)
-        if not (values.min() >= 0.0 and values.max() <= 1.0):
-            raise ValueError(
-                f"images of floats must range from 0 to 1, got {values.min():g} to "
-                f"{values.max():g} for row {row}: divide by the largest"
-            )
-        image = values * 255.0
-    step = -(-max(image.shape[:2]) // SIDE)
-    image = _shrink(image, min(step, image.shape[0]), min(step, image.shape[1]))
+def _in_colour(image: Pixels) -> Pixels:
+    """Return an image with four bytes for each pixel."""
     colours = image[..., None].repeat(3, axis=2) if image.ndim == 2 else image
     full = np.full((*colours.shape[:2], 4), 255, dtype=np.uint8)
-    full[..., : colours.shape[2]] = np.round(colours)
+    full[..., : colours.shape[2]] = colours
     return full
-
-
-def _shrink(image: NDArray[Any], down: int, right: int) -> NDArray[Any]:
-    """Return means over rectangles; what is left over at the edges is left out."""
-    if down == right == 1:
-        return image
-    height, width = image.shape[0] // down, image.shape[1] // right
-    parts = (height, down, width, right, *image.shape[2:])
-    blocks = image[: height * down, : width * right].reshape(parts)
-    return np.asarray(blocks.mean(axis=(1, 3)))
 
 
 def _join(shown: list[Pixels]) -> Strip:

@@ -200,13 +200,13 @@ def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, st
     n_leaves = sum(number not in inner for number in range(len(nodes)))
     first = rows[: n_leaves * N_EXAMPLES]
     for edge in EDGES:
-        found = {row: thumbnail(images[row], edge) for row in first}
+        found = {row: thumbnail(images, row, edge) for row in first}
         room = PICTURES - sum(map(len, found.values()))
         if room >= 0:
             break
     for row in rows:
         if row not in found:
-            picture = thumbnail(images[row], edge)
+            picture = thumbnail(images, row, edge)
             room -= len(picture)
             if room < 0:
                 break

@@ -8,55 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._images import small_image
+
 EDGES = (64, 48, 32, 24, 16)
 """Widths and heights, at most, that thumbnails may be reduced to."""
 
 
-def check_images(images: Any, n_rows: int) -> NDArray[Any]:
-    """Return pictures as an array, or raise ValueError saying what is wrong.
-
-    They are of shape (n_rows, height, width), grey, or (n_rows, height, width, 3 or 4);
-    bytes, or floats from 0 to 1.
-    """
-    array = np.asarray(images)
-    fits = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (3, 4))
-    if not fits or array.shape[0] != n_rows or 0 in array.shape:
-        raise ValueError(
-            f"images must have shape ({n_rows}, height, width), or that with 3 or 4 colours "
-            f"at the end, got {array.shape}"
-        )
-    if array.dtype != np.uint8 and array.dtype.kind != "f":
-        raise ValueError(
-            f"images must be bytes (uint8), or floats from 0 to 1, got {array.dtype}"
-        )
-    return array
-
-
-def thumbnail(image: NDArray[Any], edge: int) -> str:
-    """Return a picture as a ``data:`` address of a PNG, reduced to an edge by averaging.
-
-    Floats beyond 0 to 1 are cut off, and what is not a number is black.
-    """
-    if image.dtype == np.uint8:
-        values = image.astype(np.float64)
-    else:
-        values = 255.0 * np.clip(np.nan_to_num(image.astype(np.float64)), 0.0, 1.0)
-    step = -(-max(image.shape[:2]) // edge)
-    if step > 1:
-        values = _average(values, step)
-    data = b64encode(encode_png(values.round().astype(np.uint8))).decode("ascii")
+def thumbnail(images: NDArray[Any], row: int, edge: int) -> str:
+    """Return a row's picture as a ``data:`` address of a PNG, of an edge at most."""
+    data = b64encode(encode_png(small_image(images, row, edge))).decode("ascii")
     return f"data:image/png;base64,{data}"
-
-
-def _average(values: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-    """Return the means of squares of so many points; those at the far edges may be smaller."""
-    for axis in (0, 1):
-        begins = np.arange(0, values.shape[axis], step)
-        sizes = np.diff(np.append(begins, values.shape[axis]))
-        shape = [1] * values.ndim
-        shape[axis] = len(sizes)
-        values = np.add.reduceat(values, begins, axis=axis) / sizes.reshape(shape)
-    return values
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:

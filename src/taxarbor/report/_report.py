@@ -6,12 +6,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from taxarbor._images import check_images
 from taxarbor.explain import explain
 from taxarbor.hierarchy import write_whole
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import Classes, build_context
 from taxarbor.report._page import build_page
-from taxarbor.report._png import check_images
 
 
 def report(
@@ -45,7 +45,7 @@ def report(
         The true tree of these classes.
     images : array, optional
         A picture of each row: (n_rows, height, width), or that with 3 or 4 colours at the
-        end; bytes, or floats from 0 to 1.
+        end; floats from 0 to 1, bytes or booleans.
     title : str
         Of the page.
 
