@@ -252,7 +252,7 @@ def test_one_row_and_one_column(strict):
     assert why.row(0)["steps"] == []
     assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
     two = explain(Hierarchy.from_labels(["a", "b"]), [[2.0], [5.0]])
-    assert two.names == ("all rows", "low x0", "high x0")
+    assert two.names == ("all rows", "lower x0", "higher x0")
     assert two.margins[0].tolist() == [1.0, 1.0]
 
 

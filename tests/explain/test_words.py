@@ -48,17 +48,17 @@ def test_columns_are_looked_at_in_blocks(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "weight", "is_yes_no", "expected"),
     [
-        ("age", 2.0, False, "high age"),
-        ("age", -2.0, False, "low age"),
+        ("age", 2.0, False, "higher age"),
+        ("age", -2.0, False, "lower age"),
         ("has_fur", 0.1, True, "has_fur"),
         ("has_fur", -0.1, True, "not has_fur"),
-        ("", 1.0, False, "high unnamed"),
+        ("", 1.0, False, "higher unnamed"),
         (" \n\t", 1.0, True, "unnamed"),
         ("___", -1.0, True, "not ___"),
         ("a\nb\x1b[31m", 1.0, True, "a b [31m"),
         ("x" * LONGEST, 1.0, True, "x" * LONGEST),
         ("x" * (LONGEST + 1), 1.0, True, "x" * (LONGEST - 1) + "…"),
-        ("x" * 38 + " yyyyyyy", 1.0, False, "high " + "x" * 38 + "…"),
+        ("x" * 38 + " yyyyyyy", 1.0, False, "higher " + "x" * 38 + "…"),
     ],
 )
 def test_phrases(name, weight, is_yes_no, expected):
@@ -77,13 +77,13 @@ def made(gaps, names=None):
 @pytest.mark.parametrize(
     ("gaps", "expected"),
     [
-        ([1.0, 0.0], ("high x0", "low x0")),
-        ([1.0, 0.5], ("high x0, high x1", "low x0, low x1")),
-        ([0.5, 1.0], ("high x1, high x0", "low x1, low x0")),
-        ([1.0, 0.29], ("high x0", "low x0")),
-        ([1.0, 0.31], ("high x0, high x1", "low x0, low x1")),
-        ([1.0, 1.0, 1.0], ("high x0, high x1", "low x0, low x1")),
-        ([1.0, -1.0], ("high x0", "low x0")),
+        ([1.0, 0.0], ("higher x0", "lower x0")),
+        ([1.0, 0.5], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([0.5, 1.0], ("higher x1, higher x0", "lower x1, lower x0")),
+        ([1.0, 0.29], ("higher x0", "lower x0")),
+        ([1.0, 0.31], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([1.0, 1.0, 1.0], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([1.0, -1.0], ("higher x0", "lower x0")),
         ([-1.0, -1.0], ("node 1", "node 2")),
     ],
 )
@@ -93,7 +93,7 @@ def test_names_say_what_leads_there(gaps, expected):
 
 def test_names_of_yes_no_columns():
     tree = made([1.0, 0.9, 0.8], ["has_fur", "size", "other"])
-    expected = ("all rows", "has_fur, high size", "not has_fur, low size")
+    expected = ("all rows", "has_fur, higher size", "not has_fur, lower size")
     assert name_nodes(tree, [True, False, True]) == expected
 
 
@@ -102,7 +102,7 @@ def test_names_of_the_animals(named, animals):
     assert len(named.names) == named.hierarchy.n_nodes
     for name in named.names[1:]:
         for part in name.split(", "):
-            words = part.removeprefix("not ").removeprefix("high ").removeprefix("low ")
+            words = part.removeprefix("not ").removeprefix("higher ").removeprefix("lower ")
             assert words in animals.feature_names
 
 

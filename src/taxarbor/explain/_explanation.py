@@ -252,8 +252,9 @@ class Explanation:
         return dense_part(self._data, rows, features)
 
     def row_name(self, row: int) -> str:
-        """Return what a row is called: its name, or ``row 12``."""
-        return f"row {row}" if self.row_names is None else self.row_names[row]
+        """Return what a row is called: its name, or ``row 12`` if it has none."""
+        name = "" if self.row_names is None else self.row_names[row].strip()
+        return name or f"row {row}"
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
         """Return the features that lead to a node, as plain values; see :meth:`features`.

@@ -49,13 +49,13 @@ def _are_yes_no_sparse(X: Any) -> NDArray[np.bool_]:
 
 
 def phrase(reason: Reason, is_yes_no: bool) -> str:
-    """Return ``high age`` or ``low age``; of what is there or not, ``fur`` or ``not fur``."""
+    """Return ``higher age``, ``lower age``; of what is there or not, ``fur``, ``not fur``."""
     name = printable(reason.name).strip() or "unnamed"
     if len(name) > LONGEST:
         name = name[: LONGEST - 1].rstrip() + "…"
     if is_yes_no:
         return name if reason.sign > 0 else f"not {name}"
-    return f"{'high' if reason.sign > 0 else 'low'} {name}"
+    return f"{'higher' if reason.sign > 0 else 'lower'} {name}"
 
 
 def name_nodes(hierarchy: Hierarchy, is_yes_no: Sequence[bool]) -> tuple[str, ...]:

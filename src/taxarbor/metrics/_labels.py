@@ -134,6 +134,6 @@ def _is_missing(label: Any) -> bool:
 
 def _missing(count: int, first: int) -> str:
     return (
-        f"there is no class for {count} rows, the first of them row {first}; leave such rows out "
-        "when fitting, or give them a class of their own"
+        f"there is no class for {count} rows, the first of them row {first}; leave such rows "
+        "out when fitting, or give them a class of their own"
     )

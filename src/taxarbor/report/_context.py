@@ -26,10 +26,13 @@ N_CLASSES = 8
 LONGEST = 300
 """Characters of a row's name, which may be a text."""
 
-NAMES = 250_000
+NAMES = 350_000
 """Characters of all rows' names up to which a page holds them, so that they can be found."""
 
-PICTURES = 400_000
+WEAKEST = 10_000
+"""Rows up to which a page says of each where it was least clear."""
+
+PICTURES = 350_000
 """Characters of all thumbnails of a page."""
 
 BINS = np.linspace(-3.0, 3.0, 25)
@@ -95,7 +98,7 @@ def build_context(
         "nodes": nodes,
         "rows": _shown_rows(explanation, nodes, classes),
         "pictures": {} if images is None else _pictures(nodes, images),
-        "names": _all_names(explanation),
+        **_all_rows(explanation),
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(tree),
@@ -214,12 +217,36 @@ def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, st
     return {str(row): picture for row, picture in found.items()}
 
 
-def _all_names(explanation: Explanation) -> list[str] | None:
-    """Return the names of all rows in the order of the tree, if that is not too much."""
-    names = explanation.row_names
-    if names is None or sum(map(len, names)) + 3 * len(names) > NAMES:
+def _all_rows(explanation: Explanation) -> dict[str, Any]:
+    """Return what rows are found by, in the order of the tree, if that is not too much.
+
+    Names, as lines, or else numbers; and the least margin on the way of each row, with the
+    node where it has it.
+    """
+    tree, names = explanation.hierarchy, explanation.row_names
+    order = tree.order.tolist()
+    lines, numbers = None, None
+    if names is not None:
+        if sum(map(len, names)) + len(names) <= NAMES:
+            lines = "\n".join(printable(explanation.row_name(row)) for row in order)
+    elif len(str(len(order))) * len(order) <= NAMES:
+        numbers = order
+    return {"names": lines, "order": numbers, "weakest": _weakest(explanation)}
+
+
+def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
+    tree = explanation.hierarchy
+    if len(tree.order) > WEAKEST or tree.n_leaves == 1:
         return None
-    return [printable(names[row]) for row in explanation.hierarchy.order.tolist()]
+    least = np.full(len(tree.order), np.inf)
+    where = np.zeros(len(tree.order), dtype=np.intp)
+    for node, margins in enumerate(explanation.margins):
+        if margins is not None:
+            own = slice(tree.start[node], tree.stop[node])
+            where[own] = np.where(margins < least[own], node, where[own])
+            least[own] = np.minimum(margins, least[own])
+    pairs = zip(least.round(2).tolist(), where.tolist(), strict=True)
+    return [[_tidy(margin), node] for margin, node in pairs]
 
 
 def _facts(tree: Hierarchy) -> dict[str, float | None]:

@@ -71,4 +71,5 @@ showMeasures();
 openFirst(Math.min(24, Math.max(8, Math.floor((canvas.clientHeight - 90) / (0.72 * LEAST)))));
 choose(nodes[0], { stay: true });
 showAll(0.72);
-window.addEventListener("resize", place);
+window.addEventListener("resize", () => showAll(0.72));
+if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a group, feature or row";

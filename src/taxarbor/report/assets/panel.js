@@ -19,7 +19,7 @@ function told(node) {
 function featureLine(feature) {
   const value = (mean) => (feature.yes_no ? percent(mean) : number(mean));
   const way = feature.sign > 0 ? "plus" : "minus";
-  const word = feature.yes_no ? (feature.sign > 0 ? "yes" : "no") : (feature.sign > 0 ? "high" : "low");
+  const word = feature.yes_no ? (feature.sign > 0 ? "yes" : "no") : (feature.sign > 0 ? "higher" : "lower");
   return html("div", { class: "feature" },
     html("span", { class: "what" }, html("b", { class: way }, word + " "), feature.name),
     html("span", { class: "how", title: "mean here, and of the siblings" }, value(feature.mean) + " here, " + value(feature.rest) + " beside"),
@@ -80,37 +80,49 @@ function thumb(one) {
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
 
-function rowTable(node, some) {
+function rowTable(node, some, margin) {
   const columns = node.features.slice(0, 3);
   const body = some.map((one) => {
     const [name, code] = data.rows[one.row];
     const dot = code >= 0 ? html("i", { title: data.classes[code], style: { background: colour(code), display: "inline-block", width: ".6em", height: ".6em", borderRadius: "50%", marginRight: ".45em" } }) : null;
     return html("tr", {}, html("td", {}, dot, name), ...columns.map((_, n) => html("td", {}, number(one.values[n]))), html("td", {}, one.margin === null ? "–" : one.margin.toFixed(2)));
   });
-  const head = html("tr", {}, html("th", {}, ""), ...columns.map((feature) => html("th", {}, feature.name.replaceAll("_", "_\u200b"))), html("th", {}, "margin"));
-  return html("table", { class: "rows" }, html("thead", {}, head), html("tbody", {}, ...body));
+  const top = html("tr", {}, html("th", {}, ""), ...columns.map((feature) => html("th", {}, feature.name.replaceAll("_", "_\u200b"))), html("th", {}, margin));
+  return html("table", { class: "rows" }, html("thead", {}, top), html("tbody", {}, ...body));
 }
 
-function examples(node, kind, title) {
-  const some = node[kind];
+function examples(node, kind, title, margin, without = []) {
+  const some = node[kind].filter((one) => !without.some((other) => other.row === one.row));
   if (!some.length) return [];
   const pictured = some.filter((one) => data.pictures[one.row]);
-  return [html("h3", {}, title), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some)];
+  return [html("h3", {}, title), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some, margin)];
 }
 
 function members(node) {
-  if (!data.names) return [];
-  const most = 500, names = data.names.slice(node.start, Math.min(node.stop, node.start + most));
+  if (!hasNames) return [];
+  const most = Math.min(node.stop, node.start + 500), names = [];
+  for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;
   return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")),
     html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${rest.toLocaleString("en")} more` : "")))];
 }
 
-function showPanel(node) {
+// A row that was searched for: where it is, and where on its way it was least clear.
+function foundRow(node, position) {
+  if (position === undefined) return null;
+  const card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
+  if (data.weakest) {
+    const [margin, id] = data.weakest[position];
+    card.append(html("div", { class: "muted" }, `Its least margin on the way, at “${nodes[id].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`));
+  }
+  return card;
+}
+
+function showPanel(node, { position } = {}) {
   const panel = byId("panel");
-  panel.replaceChildren(...[crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
-    ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars"),
-    ...examples(node, "borderline", node.children.length ? "On the border between its parts" : "On its border"), ...members(node)].filter(Boolean));
+  panel.replaceChildren(...[foundRow(node, position), crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
+    ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars", "least margin"),
+    ...examples(node, "borderline", node.children.length ? "On the border between its parts" : "On its border", "margin", node.exemplars), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
 }
 listeners.push(showPanel);

@@ -12,14 +12,15 @@ function findNodes(query) {
 }
 function leafAt(position) { return leaves.find((leaf) => leaf.start <= position && position < leaf.stop); }
 function findRows(query) {
-  if (data.names) {
-    const found = [];
-    for (let n = 0; n < data.names.length && found.length < MOST; n++) {
-      if (data.names[n].toLowerCase().includes(query)) found.push({ kind: "row", text: data.names[n], node: leafAt(n) });
-    }
-    return found;
-  }
   const found = [];
+  if (hasNames) {
+    // One that is called just so comes first.
+    for (let n = 0; n < data.n_rows && found.length < 500; n++) {
+      const name = nameAt(n);
+      if (name.toLowerCase().includes(query)) found.push({ kind: "row", text: name, node: leafAt(n), position: n, isExact: name.toLowerCase() === query });
+    }
+    return found.sort((a, b) => b.isExact - a.isExact).slice(0, MOST);
+  }
   for (const leaf of leaves) {
     for (const one of [...leaf.exemplars, ...leaf.borderline]) {
       const name = data.rows[one.row][0];
@@ -41,6 +42,7 @@ function search() {
   list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
     html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
   if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
+  if (query && !hasNames) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Of so many rows, only exemplars and rows on a border can be found here."));
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
   byId("count").textContent = query ? `${plural(matched.length, "branch").replace("branchs", "branches")} and ${plural(rows.length, "row")} found` : "";
@@ -58,7 +60,7 @@ function close() { byId("found").hidden = true; byId("search").setAttribute("ari
 function take(n) {
   if (!results[n]) return;
   showPage("tree");
-  choose(results[n].node);
+  choose(results[n].node, { position: results[n].position });
   close();
 }
 function startSearch() {

@@ -43,6 +43,10 @@ function colour(code) {
   if (code < 0) return "var(--other)";
   return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% 58%)`;
 }
+// The names of all rows, in the order of the tree; or their numbers, where they have none.
+const allNames = data.names === null ? null : data.names.split("\n");
+const hasNames = allNames !== null || data.order !== null;
+const nameAt = (position) => (allNames ? allNames[position] : "row " + data.order[position]);
 function path(node) {
   const way = [node];
   while (way[0].parent !== null) way.unshift(nodes[way[0].parent]);

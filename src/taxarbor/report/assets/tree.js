@@ -1,6 +1,6 @@
 // The tree: places, drawing, opening and closing, moving and zooming.
-const COLUMN = 224, RIVER = 20, TEXT = 152, LEAST = 52, MOST_APART = 96;
-let line = LEAST;  // from one end to the next; more where there is room
+const RIVER = 20, LEAST = 52, MOST_APART = 96, NARROWEST = 168, WIDEST = 224;
+let line = LEAST, column = WIDEST;  // between ends, and between levels: as there is room
 const open = new Set();
 const hits = new Set();
 const view = { k: 1, x: 0, y: 0 };
@@ -54,7 +54,7 @@ function arrange() {
   }
   let n = 0;
   for (const node of order) {
-    node.x = node.depth * COLUMN;
+    node.x = node.depth * column;
     if (!node.isOpen) node.y = line * n++;
   }
   for (const node of order.slice().reverse()) {
@@ -106,7 +106,7 @@ function countLeaves(node) {
 }
 
 function draw(node, place, total) {
-  const isLeaf = !node.children.length, left = node.parent === null ? node.x - 88 : node.x - COLUMN + 66;
+  const isLeaf = !node.children.length, left = node.parent === null ? node.x - 88 : node.x - column + 66;
   const half = breadth(node) / 2, size = plural(node.size, "row");
   const kinds = ["node", isLeaf && "leaf", !isLeaf && !node.isOpen && "closed", node === chosen && "chosen", hits.has(node.id) && "hit"];
   const group = svg("g", {
@@ -117,12 +117,13 @@ function draw(node, place, total) {
   });
   const isRoot = node.parent === null;
   group.append(svg("title", {}, `${node.name} · ${size}`));
-  const lines = wrap(node.name, TEXT), above = isRoot ? 3 : half + 6;
+  const room = column - 72;
+  const lines = wrap(node.name, room), above = isRoot ? 3 : half + 6;
   const top = node.y - above - 15 * lines.length, bottom = node.y + (isRoot ? 2 : half) + 18;
-  group.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : COLUMN - 50, height: bottom - top }));
+  group.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 50, height: bottom - top }));
   lines.forEach((text, n) => group.append(svg("text", { class: "name", x: left, y: node.y - above - 15 * (lines.length - 1 - n) }, text)));
   group.append(svg("text", { class: "size", x: left, y: bottom - 6 }, size));
-  if (node.classes.length && !isRoot) group.append(makeUp(node, left + 72, bottom - 13, TEXT - 72));
+  if (node.classes.length && !isRoot) group.append(makeUp(node, left + 72, bottom - 13, room - 72));
   group.append(svg("circle", { class: "dot", cx: node.x, cy: node.y, r: isLeaf ? 5 : 7.5 }));
   if (!isLeaf) group.append(svg("text", { class: "sign", x: node.x, y: node.y + 4 }, node.isOpen ? "–" : "+"));
   group.append(side(node));
@@ -143,12 +144,14 @@ function place() { scene.setAttribute("transform", `translate(${view.x},${view.y
 
 function bounds() {
   const xs = shown.map((node) => node.x), ys = shown.map((node) => node.y);
-  const ends = shown.some((node) => !node.children.length) ? 240 : 90;
+  const ends = shown.some((node) => !node.children.length) ? 275 : 90;
   return { left: -100, top: Math.min(...ys) - 46, right: Math.max(...xs) + ends, bottom: Math.max(...ys) + 34 };
 }
 // Put the ends as far apart as there is room for, when all columns are in sight.
 function spread(least) {
-  const k = Math.max(least, Math.min(1.1, canvas.clientWidth / (bounds().right + 100)));
+  const depth = Math.max(1, ...shown.map((node) => node.depth)), beside = bounds().right - column * depth + 100;
+  column = Math.min(WIDEST, Math.max(NARROWEST, (canvas.clientWidth / Math.max(least, 0.8) - beside) / depth));
+  const k = Math.max(least, Math.min(1.1, canvas.clientWidth / (column * depth + beside)));
   const ends = shown.filter((node) => !node.isOpen).length;
   line = Math.min(MOST_APART, Math.max(LEAST, (canvas.clientHeight / k - 140) / Math.max(1, ends - 1)));
   render();
@@ -173,7 +176,7 @@ function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
 }
 function bringIn(node) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
-  const left = view.x + view.k * (node.x - COLUMN + 50), right = view.x + view.k * (node.x + 120), y = view.y + view.k * node.y;
+  const left = view.x + view.k * (node.x - column + 50), right = view.x + view.k * (node.x + 120), y = view.y + view.k * node.y;
   if (left < 10) view.x += 10 - left; else if (right > width - 10) view.x -= Math.min(right - width + 10, left - 10);
   if (y < 50 || y > height - 70) view.y += height / 2 - y;
   place();
@@ -204,7 +207,7 @@ function onKey(event) {
   if (moves[event.key]) { moves[event.key](); event.preventDefault(); event.stopPropagation(); }
 }
 
-function openAll() { nodes.forEach((node) => node.children.length && open.add(node.id)); render(); showAll(); }
+function openAll() { nodes.forEach((node) => node.children.length && open.add(node.id)); render(); showAll(0.4); }
 
 function watchPointer() {
   const fingers = new Map();
