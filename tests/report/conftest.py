@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import HMMC, load_animals
+from taxarbor import HMMC, Hierarchy, load_animals
 from taxarbor.report import report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -64,6 +64,16 @@ def hostile_page(tmp_path_factory):
     names = [f"{HOSTILE}{BREAKOUT}{n}" for n in range(60)]
     classes = np.array([HOSTILE, BREAKOUT, "%%script%%"])[labels]
     report(model, frame, path, row_names=names, classes=classes, title=BREAKOUT)
+    return path
+
+
+@pytest.fixture(scope="session")
+def three_way_page(tmp_path_factory):
+    """A page of a tree without rules or names, split in three at the root."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    path = tmp_path_factory.mktemp("pages") / "three.html"
+    report(Hierarchy.from_labels(labels), rng.normal(size=(90, 4)) + labels[:, None], path)
     return path
 
 

@@ -73,6 +73,74 @@ def test_search_finds_rows_features_and_groups(visit, animals_page):
     assert page.locator(".node.hit").count() == 0
 
 
+def test_a_row_that_was_found_is_named(visit, animals_page, three_way_page):
+    page = visit(animals_page)
+    page.fill("#search", "otter")
+    assert page.locator("#found [role=option]").first.text_content() == "rowotter"
+    page.keyboard.press("Enter")
+    card = page.locator("#panel .found-row").text_content()
+    assert card.startswith("otter is in c")
+    assert re.search(r"least margin on the way, at “.*”, is \d\.\d\d: ", card)
+    page.locator("#node-1 .size").click()
+    assert page.locator("#panel .found-row").count() == 0
+    # Rows without names are found by their numbers.
+    page = visit(three_way_page)
+    page.fill("#search", "row 77")
+    page.keyboard.press("Enter")
+    assert page.locator("#panel .found-row").text_content().startswith("row 77 is in c")
+
+
+def test_keys_of_the_tree_are_its_own(visit, animals_page):
+    page = visit(animals_page)
+    page.click("#tab-groups")
+    for key in ("0", "*", "+", "-"):
+        page.keyboard.press(key)
+    page.click("#tab-tree")
+    assert "NaN" not in page.locator("#scene").get_attribute("transform")
+    assert page.locator("#node-0 .dot").is_visible()
+
+
+def test_focus_is_not_lost(visit, animals_page):
+    page = visit(animals_page)
+    page.locator("#panel .child").first.click()
+    assert page.evaluate("document.activeElement.id") == "panel"
+    page.click("#tab-groups")
+    page.locator("#groups th button", has_text="Rows").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "Rows"
+    assert page.locator("#groups th[aria-sort=descending]").text_content() == "Rows"
+    page.locator("#groups .go").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.classList.contains('chosen')")
+
+
+def test_choosing_draws_nothing_anew(visit, large_page):
+    page = visit(large_page)
+    page.click("#expand")
+    page.evaluate("window.kept = document.getElementById('node-7')")
+    page.locator("#node-0").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowDown")
+    page.fill("#search", "x3")
+    assert page.evaluate("window.kept === document.getElementById('node-7')")
+
+
+def test_splits_in_three_have_a_legend(visit, three_way_page):
+    page = visit(three_way_page)
+    legend = page.locator("#panel svg.histogram + .legend")
+    assert legend.locator("i").count() == 3
+    assert "Histogram of margins. " in page.locator(".histogram").get_attribute("aria-label")
+
+
+def test_the_help_fits_the_tree(visit, animals_page, three_way_page):
+    for path, told in ((animals_page, "placed"), (three_way_page, "means")):
+        page = visit(path)
+        page.click("#tab-help")
+        shown = [kind for kind in ("placed", "rules", "means")
+                 if page.locator(f"#help-{kind}").is_visible()]  # fmt: skip
+        assert shown == [told]
+
+
 def test_the_keyboard_is_enough(visit, animals_page):
     page = visit(animals_page)
     page.locator("#node-0").focus()

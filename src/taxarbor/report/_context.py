@@ -68,9 +68,11 @@ class Classes:
 def build_context(
     explanation: Explanation,
     title: str,
+    *,
     classes: Classes | None,
     images: NDArray[Any] | None,
     scores: dict[str, float],
+    decides: str,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON can hold it.
 
@@ -86,9 +88,12 @@ def build_context(
         A picture of each row.
     scores : dict of str to float
         How the tree agrees with the classes.
+    decides : {"placed", "rules", "means"}
+        What places the rows: all features, the rules, or, where there are none, the means.
     """
     tree = explanation.hierarchy
-    nodes = [_node(explanation, node, classes) for node in range(tree.n_nodes)]
+    used = tree.n_features.tolist()
+    nodes = [_node(explanation, node, used, classes) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
@@ -102,10 +107,13 @@ def build_context(
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(tree),
+        "decides": decides,
     }
 
 
-def _node(explanation: Explanation, node: int, classes: Classes | None) -> dict[str, Any]:
+def _node(
+    explanation: Explanation, node: int, used: list[int], classes: Classes | None
+) -> dict[str, Any]:
     tree, told = explanation.hierarchy, explanation.leading(node, N_FEATURES)
     parent = tree.parent(node)
     columns = [reason.feature for reason in tree.reasons(node, N_FEATURES)]
@@ -135,8 +143,8 @@ def _node(explanation: Explanation, node: int, classes: Classes | None) -> dict[
             }
             for one, column in zip(told, columns, strict=True)
         ],
-        "n_features": int(tree.n_features[node]),
-        "n_leading": 0 if parent is None else int(tree.n_features[parent]),
+        "n_features": used[node],
+        "n_leading": 0 if parent is None else used[parent],
         "fidelity": _tidy(float(tree.fidelity[node])),
         "note": printable(tree.notes[node]),
         "exemplars": examples[0],
@@ -204,17 +212,16 @@ def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, st
     first = rows[: n_leaves * N_EXAMPLES]
     for edge in EDGES:
         found = {row: thumbnail(images, row, edge) for row in first}
-        room = PICTURES - sum(map(len, found.values()))
-        if room >= 0:
+        if sum(map(len, found.values())) <= PICTURES:
             break
+    pictures, room = {}, PICTURES
     for row in rows:
-        if row not in found:
-            picture = thumbnail(images, row, edge)
-            room -= len(picture)
-            if room < 0:
-                break
-            found[row] = picture
-    return {str(row): picture for row, picture in found.items()}
+        picture = found.get(row) or thumbnail(images, row, edge)
+        room -= len(picture)
+        if room < 0:
+            break
+        pictures[str(row)] = picture
+    return pictures
 
 
 def _all_rows(explanation: Explanation) -> dict[str, Any]:

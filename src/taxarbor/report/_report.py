@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._images import check_images
 from taxarbor.explain import explain
-from taxarbor.hierarchy import write_whole
+from taxarbor.hierarchy import hierarchy_of, write_whole
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import Classes, build_context
 from taxarbor.report._page import build_page
@@ -69,12 +69,16 @@ def report(
             "a true tree is compared by the classes of the rows: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names)
-    tree = explanation.hierarchy
+    tree, own = explanation.hierarchy, hierarchy_of(model)
+    decides = "means" if own.rules[own.root] is None else "rules"
+    decides = decides if own.placement is None else "placed"
     pictures = None if images is None else check_images(images, len(tree.order))
     known, scores = None, {}
     if classes is not None:
         scores = score_hierarchy(tree, classes, truth)
         known = Classes.of(classes, len(tree.order))
-    context = build_context(explanation, title, known, pictures, scores)
+    context = build_context(
+        explanation, title, classes=known, images=pictures, scores=scores, decides=decides
+    )
     page = build_page(context, tree.to_text()).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))

@@ -7,6 +7,7 @@ function showPage(name) {
     tab.setAttribute("aria-selected", String(page === name));
     tab.tabIndex = page === name ? 0 : -1;
   }
+  if (name === "groups") showGroupsOnce();
 }
 function startTabs() {
   PAGES.forEach((page, n) => {
@@ -29,7 +30,8 @@ function switchTheme() {
 function startKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const keys = { "/": () => byId("search").focus(), "+": () => zoom(1.25), "-": () => zoom(0.8), 0: () => showAll(), "*": openAll };
+    const keys = { "/": () => byId("search").focus() };
+    if (!byId("page-tree").hidden) Object.assign(keys, { "+": () => zoom(1.25), "-": () => zoom(0.8), 0: () => showAll(), "*": openAll });
     if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
   });
 }
@@ -37,6 +39,7 @@ function startPrinting() {
   let kept = null;
   window.addEventListener("beforeprint", () => {
     kept = { open: [...open], view: { ...view } };
+    showGroupsOnce();
     if (leaves.length <= 60) nodes.forEach((node) => node.children.length && open.add(node.id));
     render();
     const box = bounds();
@@ -66,8 +69,9 @@ byId("zoom-out").addEventListener("click", () => zoom(0.8));
 byId("zoom-fit").addEventListener("click", () => showAll());
 byId("expand").addEventListener("click", openAll);
 byId("collapse").addEventListener("click", () => { openFirst(4); render(); showAll(); });
-showGroups();
 showMeasures();
+showHelp();
+showPage("tree");
 openFirst(Math.min(24, Math.max(8, Math.floor((canvas.clientHeight - 90) / (0.72 * LEAST)))));
 choose(nodes[0], { stay: true });
 showAll(0.72);

@@ -57,13 +57,15 @@ function histogram(node) {
   if (!node.margins.length) return [];
   const isPair = node.margins.length === 2, tall = 70, wide = 360;
   const bins = node.margins[0].length, most = Math.max(1, ...node.margins[0].map((_, n) => node.margins.reduce((sum, side) => sum + side[n], 0)));
-  const picture = svg("svg", { class: "histogram", viewBox: `0 -4 ${wide} ${tall + 24}`, role: "img", "aria-label": "Histogram of margins" });
+  const told = node.children.map((id) => `${nodes[id].name}: ${plural(nodes[id].size, "row")}`).join("; ");
+  const picture = svg("svg", { class: "histogram", viewBox: `0 -4 ${wide} ${tall + 24}`, role: "img", "aria-label": "Histogram of margins. " + told });
+  const shade = (which) => (isPair ? (which ? "var(--accent)" : "var(--first)") : COLOURS[which % COLOURS.length]);
   for (let n = 0; n < bins; n++) {
     let base = tall;
     node.margins.forEach((side, which) => {
       const height = tall * side[n] / most;
       base -= height;
-      if (height) picture.append(svg("rect", { x: n * wide / bins + 0.5, y: base, width: wide / bins - 1, height, rx: 1, style: { fill: isPair ? (which ? "var(--accent)" : "var(--hit)") : COLOURS[which % COLOURS.length] } }));
+      if (height) picture.append(svg("rect", { x: n * wide / bins + 0.5, y: base, width: wide / bins - 1, height, rx: 1, style: { fill: shade(which) } }));
     });
   }
   picture.append(svg("line", { x1: 0, x2: wide, y1: tall, y2: tall, style: { stroke: "var(--line)" } }),
@@ -71,7 +73,9 @@ function histogram(node) {
   const [left, right] = isPair ? node.children.map((id) => fit(nodes[id].name, 150, "9px system-ui")) : ["", "clearer →"];
   picture.append(svg("text", { x: 0, y: tall + 13 }, isPair ? "← " + left : ""), svg("text", { x: wide / 2, y: tall + 13, "text-anchor": "middle" }, "border"),
     svg("text", { x: wide, y: tall + 13, "text-anchor": "end" }, isPair ? right + " →" : right));
-  return [html("h3", {}, "How clearly it divides"), picture];
+  const legend = isPair ? null : html("div", { class: "legend" }, ...node.children.flatMap((id, which) => [
+    html("i", { style: { background: shade(which) } }), html("span", {}, nodes[id].name), html("span", { class: "num" }, plural(nodes[id].size, "row"))]));
+  return [html("h3", {}, "How clearly it divides"), picture, legend];
 }
 
 function thumb(one) {
@@ -119,10 +123,12 @@ function foundRow(node, position) {
 }
 
 function showPanel(node, { position } = {}) {
-  const panel = byId("panel");
+  const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
     ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars", "least margin"),
     ...examples(node, "borderline", node.children.length ? "On the border between its parts" : "On its border", "margin", node.exemplars), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
+  byId("said").textContent = `${node.name}, ${plural(node.size, "row")}`;
+  if (hadFocus) panel.focus();
 }
 listeners.push(showPanel);

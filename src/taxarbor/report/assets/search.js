@@ -46,9 +46,10 @@ function search() {
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
   byId("count").textContent = query ? `${plural(matched.length, "branch").replace("branchs", "branches")} and ${plural(rows.length, "row")} found` : "";
-  render();
+  box.removeAttribute("aria-activedescendant");
+  mark();
 }
-function mark(n) {
+function point(n) {
   const options = [...byId("found").querySelectorAll("[role=option]")];
   if (!options.length) return;
   marked = (n + options.length) % options.length;
@@ -66,11 +67,11 @@ function take(n) {
 function startSearch() {
   const box = byId("search");
   box.addEventListener("input", search);
-  box.addEventListener("focus", () => { if (box.value) byId("found").hidden = false; });
+  box.addEventListener("focus", () => { if (box.value) { byId("found").hidden = false; box.setAttribute("aria-expanded", "true"); } });
   box.addEventListener("blur", close);
   box.addEventListener("keydown", (event) => {
     const keys = {
-      ArrowDown: () => mark(marked + 1), ArrowUp: () => mark(marked - 1), Enter: () => take(Math.max(marked, 0)),
+      ArrowDown: () => point(marked + 1), ArrowUp: () => point(marked - 1), Enter: () => take(Math.max(marked, 0)),
       Escape: () => { box.value = ""; search(); close(); box.blur(); },
     };
     if (keys[event.key]) { keys[event.key](); event.preventDefault(); }

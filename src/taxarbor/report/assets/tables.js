@@ -1,17 +1,20 @@
 // The pages beside the tree: all groups in a table, and the measures.
 const COLUMNS = [
-  { head: "Group", value: (node) => node.start, cell: (node) => html("td", {}, html("b", {}, node.label)) },
+  { head: "Group", value: (node) => node.start, cell: (node) => html("td", {}, html("button", { class: "go", onclick: () => visit(node) }, node.label)) },
   { head: "Way from the root", value: (node) => node.start, cell: wayCell },
-  { head: "Rows", value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, node.size.toLocaleString("en")) },
-  { head: "Share", value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, percent(node.size / data.n_rows, 1)) },
-  { head: "Largest class", value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
+  { head: "Rows", isDescending: true, value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, node.size.toLocaleString("en")) },
+  { head: "Share", isDescending: true, value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, percent(node.size / data.n_rows, 1)) },
+  { head: "Largest class", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
   { head: "Exemplars", value: (node) => node.start, cell: (node) => html("td", {}, node.exemplars.slice(0, 3).map((one) => data.rows[one.row][0]).join(", ")) },
 ];
+const LONGEST_WAY = 12;
 function wayCell(node) {
   const cell = html("td", { class: "way" });
-  path(node).slice(1).forEach((step, n) => {
+  let steps = path(node).slice(1).map((step) => step.name);
+  if (steps.length > LONGEST_WAY) steps = [...steps.slice(0, 3), `… ${steps.length - 8} more …`, ...steps.slice(-5)];
+  steps.forEach((step, n) => {
     if (n) cell.append(html("span", { class: "sep" }, " › "));
-    cell.append(step.name);
+    cell.append(step);
   });
   return cell;
 }
@@ -21,13 +24,14 @@ function classCell(node) {
 }
 function showGroups(column = COLUMNS[0]) {
   const columns = COLUMNS.filter((one) => !one.when || one.when());
-  const head = html("tr", {}, ...columns.map((one) => html("th", { scope: "col", "aria-sort": one === column ? "ascending" : null },
-    html("button", { onclick: () => showGroups(one) }, one.head))));
+  const head = html("tr", {}, ...columns.map((one) => html("th", { scope: "col", "aria-sort": one === column ? (one.isDescending ? "descending" : "ascending") : null },
+    html("button", { onclick: () => { showGroups(one); byId("groups").querySelectorAll("th button")[columns.indexOf(one)].focus(); } }, one.head))));
   const sorted = leaves.slice().sort((a, b) => column.value(a) - column.value(b));
-  const body = sorted.map((node) => html("tr", { tabindex: 0, onclick: () => { showPage("tree"); choose(node); },
-    onkeydown: (event) => { if (event.key === "Enter") { showPage("tree"); choose(node); } } }, ...columns.map((one) => one.cell(node))));
+  const body = sorted.map((node) => html("tr", { onclick: () => visit(node) }, ...columns.map((one) => one.cell(node))));
   byId("groups").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
 }
+function visit(node) { showPage("tree"); choose(node, { keepFocus: true }); }
+function showGroupsOnce() { if (!byId("groups").hasChildNodes()) showGroups(); }
 
 const SCORES = {
   adjusted_shortest_path: ["Tree distances", "Do classes that are near in the true tree end up near in this one? 0 is chance, 1 is perfect."],
@@ -39,6 +43,10 @@ const SCORES = {
   path_sharing: ["Path sharing, as in the paper", "Not corrected for chance."],
   rand: ["Rand index, as in the paper", "Not corrected for chance."],
 };
+// What the help says of rules depends on what places the rows.
+function showHelp() {
+  for (const kind of ["placed", "rules", "means"]) byId("help-" + kind).hidden = data.decides !== kind;
+}
 function factTable(lines) {
   return html("table", { class: "facts" }, html("tbody", {}, ...lines.map(([name, value, why]) =>
     html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "num" }, value), html("td", { class: "muted" }, why)))));

@@ -1,5 +1,5 @@
 // The tree: places, drawing, opening and closing, moving and zooming.
-const RIVER = 20, LEAST = 52, MOST_APART = 96, NARROWEST = 168, WIDEST = 224;
+const RIVER = 20, LEAST = 52, MOST_APART = 96, NARROWEST = 182, WIDEST = 224;
 let line = LEAST, column = WIDEST;  // between ends, and between levels: as there is room
 const open = new Set();
 const hits = new Set();
@@ -7,6 +7,7 @@ const view = { k: 1, x: 0, y: 0 };
 const canvas = byId("tree"), scene = byId("scene");
 const ruler = document.createElement("canvas").getContext("2d");
 let shown = [], focused = 0;
+const drawn = new Map();  // the element of each node in sight
 
 function fit(text, width, font = "550 13px system-ui, sans-serif") {
   ruler.font = font;
@@ -18,6 +19,9 @@ function fit(text, width, font = "550 13px system-ui, sans-serif") {
   }
   return text.slice(0, low).trimEnd() + "…";
 }
+
+// On a branch there is little room: an arrow for a word.
+const arrows = (name) => name.replace(/(^|, )higher /g, "$1↑ ").replace(/(^|, )lower /g, "$1↓ ");
 
 // Break a text into two lines at most.
 function wrap(text, width) {
@@ -42,7 +46,12 @@ function openFirst(count) {
     inSight += node.children.length - 1;
   }
 }
-function reveal(node) { path(node).slice(0, -1).forEach((above) => open.add(above.id)); }
+// Open all above a node; says whether any was closed.
+function reveal(node) {
+  const before = open.size;
+  path(node).slice(0, -1).forEach((above) => open.add(above.id));
+  return open.size > before;
+}
 
 function arrange() {
   const order = [], waiting = [0];
@@ -69,8 +78,8 @@ function link(node) {
   let before = 0;
   for (const id of parent.children) { if (id === node.id) break; before += nodes[id].size; }
   const from = parent.y + RIVER * ((before + node.size / 2) - parent.size / 2) / data.n_rows;
-  const x0 = parent.x + 9, bend = x0 + 56;
-  const d = `M${x0},${from}C${x0 + 34},${from} ${bend - 30},${node.y} ${bend},${node.y}H${node.x - 8}`;
+  const x0 = parent.x + 9, bend = x0 + 40;
+  const d = `M${x0},${from}C${x0 + 26},${from} ${bend - 24},${node.y} ${bend},${node.y}H${node.x - 8}`;
   return svg("path", { class: "link", d, "stroke-width": breadth(node), "data-id": node.id });
 }
 
@@ -105,22 +114,21 @@ function countLeaves(node) {
   return leaves.filter((leaf) => leaf.start >= node.start && leaf.stop <= node.stop).length;
 }
 
-function draw(node, place, total) {
-  const isLeaf = !node.children.length, left = node.parent === null ? node.x - 88 : node.x - column + 66;
+function draw(node) {
+  const isLeaf = !node.children.length, left = node.parent === null ? node.x - 88 : node.x - column + 50;
   const half = breadth(node) / 2, size = plural(node.size, "row");
-  const kinds = ["node", isLeaf && "leaf", !isLeaf && !node.isOpen && "closed", node === chosen && "chosen", hits.has(node.id) && "hit"];
+  const isRoot = node.parent === null, siblings = isRoot ? [0] : nodes[node.parent].children;
+  const kinds = ["node", isLeaf && "leaf", !isLeaf && !node.isOpen && "closed"];
   const group = svg("g", {
     class: kinds.filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
-    tabindex: node.id === focused ? 0 : -1, "aria-level": node.depth + 1, "aria-setsize": total, "aria-posinset": place + 1,
-    "aria-selected": node === chosen ? "true" : "false", "aria-expanded": isLeaf ? null : String(node.isOpen),
-    "aria-label": `${node.name}, ${size}`,
+    "aria-level": node.depth + 1, "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(node.id) + 1,
+    "aria-expanded": isLeaf ? null : String(node.isOpen), "aria-label": `${node.name}, ${size}`,
   });
-  const isRoot = node.parent === null;
   group.append(svg("title", {}, `${node.name} · ${size}`));
-  const room = column - 72;
-  const lines = wrap(node.name, room), above = isRoot ? 3 : half + 6;
+  const room = column - 60;
+  const lines = wrap(arrows(node.name), room), above = isRoot ? 3 : half + 6;
   const top = node.y - above - 15 * lines.length, bottom = node.y + (isRoot ? 2 : half) + 18;
-  group.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 50, height: bottom - top }));
+  group.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 36, height: bottom - top }));
   lines.forEach((text, n) => group.append(svg("text", { class: "name", x: left, y: node.y - above - 15 * (lines.length - 1 - n) }, text)));
   group.append(svg("text", { class: "size", x: left, y: bottom - 6 }, size));
   if (node.classes.length && !isRoot) group.append(makeUp(node, left + 72, bottom - 13, room - 72));
@@ -133,12 +141,25 @@ function draw(node, place, total) {
 function render(keepFocus = false) {
   shown = arrange();
   if (!shown.some((node) => node.id === focused)) focused = chosen && shown.includes(chosen) ? chosen.id : 0;
-  const lit = new Set(chosen ? path(chosen).map((node) => node.id) : []);
-  const links = shown.filter((node) => node.parent !== null).map(link);
-  links.forEach((one) => one.classList.toggle("lit", lit.has(Number(one.dataset.id))));
-  scene.replaceChildren(...links, ...shown.map((node, place) => draw(node, place, shown.length)));
+  drawn.clear();
+  for (const node of shown) drawn.set(node.id, { group: draw(node), branch: node.parent === null ? null : link(node) });
+  const all = [...drawn.values()];
+  scene.replaceChildren(...all.map((one) => one.branch).filter(Boolean), ...all.map((one) => one.group));
+  mark();
   if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
   place();
+}
+// Show what is chosen, found and focused, on what is drawn already.
+function mark() {
+  const lit = new Set(chosen ? path(chosen).map((node) => node.id) : []);
+  for (const [id, { group, branch }] of drawn) {
+    const isChosen = chosen !== null && id === chosen.id;
+    group.classList.toggle("chosen", isChosen);
+    group.classList.toggle("hit", hits.has(id));
+    group.setAttribute("aria-selected", String(isChosen));
+    group.setAttribute("tabindex", id === focused ? 0 : -1);
+    if (branch) branch.classList.toggle("lit", lit.has(id));
+  }
 }
 function place() { scene.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.k})`); }
 
@@ -157,6 +178,7 @@ function spread(least) {
   render();
 }
 function showAll(least = 0) {
+  if (!canvas.clientWidth) return;  // another page is shown
   spread(least);
   const box = bounds(), width = canvas.clientWidth, height = canvas.clientHeight;
   const whole = Math.min(width / (box.right - box.left), height / (box.bottom - box.top), 1.15);
@@ -176,7 +198,7 @@ function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
 }
 function bringIn(node) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
-  const left = view.x + view.k * (node.x - column + 50), right = view.x + view.k * (node.x + 120), y = view.y + view.k * node.y;
+  const left = view.x + view.k * (node.x - column + 40), right = view.x + view.k * (node.x + 120), y = view.y + view.k * node.y;
   if (left < 10) view.x += 10 - left; else if (right > width - 10) view.x -= Math.min(right - width + 10, left - 10);
   if (y < 50 || y > height - 70) view.y += height / 2 - y;
   place();
@@ -236,7 +258,7 @@ function watchPointer() {
     const node = nodes[Number(target.dataset.id)];
     focused = node.id;
     const onDot = event.target.classList.contains("dot");
-    if (onDot || event.detail === 2) toggle(node);
+    if (event.detail === (onDot ? 1 : 2)) toggle(node);
     choose(node, { keepFocus: true, stay: true });
   });
   canvas.addEventListener("wheel", (event) => {
@@ -248,8 +270,8 @@ function watchPointer() {
 }
 
 listeners.push((node, { keepFocus = false, stay = false }) => {
-  reveal(node);
   focused = node.id;
-  render(keepFocus);
+  if (reveal(node) || !drawn.has(node.id)) render(keepFocus);
+  else { mark(); if (keepFocus) byId("node-" + focused).focus({ preventScroll: true }); }
   if (!stay) bringIn(node);
 });
