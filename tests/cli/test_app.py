@@ -65,6 +65,8 @@ def test_version(run):
 def test_without_arguments_there_is_help(run):
     told = run()
     assert "fit" in told.stdout + told.stderr
+    assert "See taxarbor" not in told.output
+    assert "See taxarbor" not in run("bench").output
 
 
 def test_the_formats_are_those_that_can_be_read():

@@ -36,6 +36,12 @@ def test_a_smaller_model(run, folder, tree):
     assert coarse.feature_names == tree.feature_names
 
 
+def test_a_dash_is_standard_output(run, folder):
+    told = run("cut", "model.taxarbor", "-k", 3, "-o", "-")
+    assert told.stdout == run("cut", "model.taxarbor", "-k", 3).stdout
+    assert not (folder / "-").exists()
+
+
 def test_json(run_json, folder, tree):
     told = run_json("cut", "model.taxarbor", "-k", 2, "--data", "customers.csv")
     assert told["labels"] == tree.cut(2).tolist()
@@ -46,8 +52,9 @@ def test_json(run_json, folder, tree):
 
 
 def test_bad_input_is_one_line(refused):
-    refused("between 1 and the number of leaves, 6", "cut", "model.taxarbor", "-k", 7)
-    refused("depth must be 0 or more", "cut", "model.taxarbor", "--depth", -1)
+    told = "-k must be between 1 and the number of leaves, 6, got 7"
+    refused(f"taxarbor: {told}", "cut", "model.taxarbor", "-k", 7)
+    refused("--depth must be 0 or more", "cut", "model.taxarbor", "--depth", -1)
     refused("either -k or --depth", "cut", "model.taxarbor")
     refused("either -k or --depth", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
     refused("give both", "cut", "model.taxarbor", "-k", 2, "--id-column", "id")

@@ -5,7 +5,7 @@ import pytest
 
 from taxarbor import Hierarchy
 from taxarbor.data import read_table
-from taxarbor.explain import explain
+from taxarbor.explain import Explanation, explain
 
 BOTH = ("explain", "model.taxarbor", "customers.csv")
 ID = ("--id-column", "id")
@@ -103,6 +103,32 @@ def test_new_rows(run, run_json, folder, why):
     assert rows[0]["steps"][0]["why"] in told.stdout
 
 
+def test_numbers_have_no_exponent_and_doubts_are_told(run, monkeypatch):
+    row = Explanation.row
+
+    def doubtful(self, which):
+        told = row(self, which)
+        for step in told["steps"]:
+            step["agrees"] = False
+            step["pulls"] = [{"name": "income", "value": 17592.3, "strength": 1.0}]
+        return told
+
+    assert "otherwise" not in run(*BOTH, "--row", 7).stdout
+    monkeypatch.setattr(Explanation, "row", doubtful)
+    assert (
+        "income = 17,590 (the features together decide otherwise than these alone)"
+        in run(*BOTH, "--row", 7).stdout
+    )
+
+
+def test_rows_without_an_id_are_numbered(run, run_json, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    (folder / "new.csv").write_text(text.replace("C003", " "), encoding="utf-8")
+    rows = run_json(*BOTH, *ID, "--new", "new.csv")
+    assert rows["notes"] == ["1 id is empty"]
+    assert rows["rows"][3]["name"] == "row 3"
+
+
 def test_rows_in_another_order_are_noted(run, run_json, folder):
     header, *lines = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
     mixed = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
@@ -143,7 +169,7 @@ def test_bad_input_is_one_line(refused, folder):
     refused("there is no node '-1'", *BOTH, "--node=-1")
     refused("there is no node ''", *BOTH, "--node", "")
     refused("rows are numbered 0 to 119; --id-column", *BOTH, "--row", "C001")
-    refused("there is no row '120'", *BOTH, *ID, "--row", "120")
+    refused("no row is called '120', and numbers go from 0 to 119", *BOTH, *ID, "--row", "120")
     refused("30 rows are called 'senior'", *BOTH, "--id-column", "class", "--row", "senior")
     refused("one of --node", *BOTH, "--node", "1", "--row", "1")
     refused("standard input", "explain", "model.taxarbor", "-", "--new", "-", stdin=b"x")

@@ -47,6 +47,12 @@ def test_the_name_tells_the_kind(run, run_json, folder, name, kind):
     assert run_json("export", "model.taxarbor", "--to", kind)["text"] == text
 
 
+def test_a_dash_is_standard_output(run, folder):
+    told = run("export", "model.taxarbor", "--to", "dot", "-o", "-")
+    assert told.stdout == run("export", "model.taxarbor", "--to", "dot").stdout
+    assert not (folder / "-").exists()
+
+
 def test_to_wins_over_the_name(run_json, folder):
     told = run_json("export", "model.taxarbor", "--to", "linkage", "-o", "t.csv")
     assert told == {"format": "linkage", "output": "t.csv"}

@@ -213,12 +213,15 @@ def test_outputs_are_checked_before_anything_is_read(
     ("message", "arguments"),
     [
         ("nowhere.csv: No such file", ["nowhere.csv"]),
-        ("is a folder", ["."]),
+        (". is a folder", ["."]),
+        ("one.csv has one row: there is nothing to divide", ["one.csv"]),
+        ("two.csv has 2 rows, too few for 8 groups; give a smaller -k", ["two.csv"]),
+        ("to standard output", ["customers.csv", "--labels", "-"]),
         ("did you mean 'class'", ["customers.csv", "--label-column", "clas"]),
         ("no column called 'x'", ["customers.csv", "--columns", "x"]),
         ("has no numbers in the column 'city'", ["customers.csv", "--columns", "age,city"]),
-        ("120 rows", ["customers.csv", "-k", "121"]),
-        ("n_jobs", ["customers.csv", "--jobs", "0"]),
+        ("customers.csv has 120 rows, too few for 121 groups", ["customers.csv", "-k", "121"]),
+        ("--jobs must not be 0; give 1", ["customers.csv", "--jobs", "0"]),
         ("holes.csv", ["holes.csv"]),
         ("damaged", ["bad.parquet"]),
     ],
@@ -226,12 +229,66 @@ def test_outputs_are_checked_before_anything_is_read(
 def test_bad_data_is_one_line(refused, folder, message, arguments):
     (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
     (folder / "bad.parquet").write_bytes(b"hello\nworld")
+    (folder / "one.csv").write_text("x,y\n1,2\n", encoding="utf-8")
+    (folder / "two.csv").write_text("x,y\n1,2\n3,4\n", encoding="utf-8")
     refused(message, "fit", *arguments, "-o", "m")
 
 
-def test_messages_name_options(refused, folder):
+def test_messages_name_options(refused, folder, run):
     (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
     refused("with --columns", "fit", "holes.csv", "-o", "m")
+    lines = ["id,x", *(f"{row},{row % 7}" for row in range(20))]
+    (folder / "ids.csv").write_text("\n".join(lines), encoding="utf-8")
+    told = run("fit", "ids.csv", "-k", 2, "-o", "m").stderr
+    assert "name it with --columns to use it, or --id-column to show it" in told
+
+
+def test_the_page_has_a_title(run, folder):
+    os.rename("customers.csv", "our <customers>.csv")
+    both = ("fit", "our <customers>.csv", "-k", 2, "--report", "r.html", "--force", "-o", "m")
+    assert run(*both).exit_code == 0
+    assert "our &lt;customers&gt;</" in (folder / "r.html").read_text(encoding="utf-8")
+    assert run(*both, "--title", "Who buys").exit_code == 0
+    assert "Who buys</" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("late", ["m", "r.html", "l.csv"])
+def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch, late):
+    def spy(**settings):
+        (folder / late).write_text("theirs", encoding="utf-8")
+        return HMMC(**settings)
+
+    monkeypatch.setattr(_fitting, "HMMC", spy)
+    both = ("fit", "customers.csv", "-o", "m", "--report", "r.html", "--labels", "l.csv")
+    told = run(*both)
+    assert told.exit_code == 2
+    assert told.stderr.endswith(f"taxarbor: {late} is there already; --force replaces it\n")
+    assert (folder / late).read_text(encoding="utf-8") == "theirs"
+    assert not list(folder.glob(".taxarbor-*"))
+    assert run(*both, "--force").exit_code == 0
+    assert (folder / late).read_bytes() != b"theirs"
+
+
+def test_texts_of_files_do_nothing_to_a_terminal(run, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    text = text.replace("city", "ci\x1b[2Jty").replace("age", "a\x1b]0;title\x07ge")
+    (folder / "odd.csv").write_text(text, encoding="utf-8")
+    told = run("fit", "odd.csv", "-k", 2, "-o", "m")
+    assert "left out: id" in told.stderr
+    assert "\x1b" not in told.output
+    told = run("fit", "odd.csv", "-o", "n", "--columns", "nothing")
+    assert told.exit_code == 2
+    assert "\x1b" not in told.output
+
+
+def test_a_header_of_numbers_is_noted(run, run_json, folder):
+    X = read_table(folder / "customers.csv").X
+    np.savetxt(folder / "bare.csv", X, delimiter=",")
+    told = run("fit", "bare.csv", "-k", 2, "-o", "m")
+    assert "taxarbor: note: the first line holds numbers only" in told.stderr
+    for command in (["fit", "bare.csv", "-k", 2, "-o", "n"], ["predict", "m", "bare.csv"]):
+        assert "numbers only" in run_json(*command)["notes"][0]
+    assert "numbers only" in run("predict", "m", "bare.csv").stderr
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,38 @@ def test_tabs(run, folder, labels):
     assert lines[1] == f"0\t{labels[0]}"
 
 
+def test_a_dash_is_standard_output(run, folder):
+    told = run("predict", "model.taxarbor", "customers.csv", "-o", "-")
+    assert told.stdout == run("predict", "model.taxarbor", "customers.csv").stdout
+    assert not (folder / "-").exists()
+
+
+def test_odd_ids_are_noted_and_written_as_they_are(run, run_json, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8")
+    for number in (3, 4, 5, 6):
+        text = text.replace(f"C00{number}", "" if number < 5 else "C001")
+    text = text.replace("C008", "C007")
+    (folder / "odd.csv").write_text(text, encoding="utf-8")
+    told = run("predict", "model.taxarbor", "odd.csv", "--id-column", "id")
+    assert told.stderr == (
+        "taxarbor: note: 2 ids are empty\ntaxarbor: note: ids repeat: 'C001' and 1 more\n"
+    )
+    assert told.stdout.splitlines()[4].startswith(",")
+    notes = run_json("predict", "model.taxarbor", "odd.csv", "--id-column", "id")["notes"]
+    assert len(notes) == 2
+
+
+def test_no_option_is_advised_that_is_not_there(run, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
+    cells = text[1].split(",")
+    text[1] = ",".join([cells[0], "", *cells[2:]])
+    (folder / "holes.csv").write_text("\n".join(text), encoding="utf-8")
+    for command in (["predict"], ["explain"], ["score", "--label-column", "class"]):
+        told = run(command[0], "model.taxarbor", "holes.csv", *command[1:])
+        assert told.exit_code == 2
+        assert told.stderr.endswith("line 2; fill them, or leave these rows out\n")
+
+
 def test_json(run_json, labels):
     told = run_json("predict", "model.taxarbor", "customers.csv", "--id-column", "id")
     assert told["labels"] == labels

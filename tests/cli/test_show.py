@@ -44,36 +44,30 @@ def test_no_color(run, terminal, monkeypatch):
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 
 
-def nodes_below(node):
-    waiting, found = [node], []
-    while waiting:
-        found.append(waiting.pop())
-        waiting += found[-1]["children"]
-    return found
-
-
 @pytest.mark.parametrize("depth", [None, 0, 1])
-def test_json_is_nested(run_json, folder, depth):
+def test_json_is_flat(run_json, folder, depth):
     tree = Hierarchy.load(folder / "model.taxarbor")
     options = [] if depth is None else ["--depth", depth]
-    root = run_json("show", "model.taxarbor", *options)
-    nodes = {node["node"]: node for node in nodes_below(root)}
+    found = run_json("show", "model.taxarbor", *options)["nodes"]
+    nodes, root = {node["node"]: node for node in found}, found[0]
     most = tree.height if depth is None else depth
-    assert sorted(nodes) == [n for n in range(tree.n_nodes) if tree.depth[n] <= most]
+    assert list(nodes) == [n for n in range(tree.n_nodes) if tree.depth[n] <= most]
     assert (root["n_rows"], root["n_groups"], root["cluster"]) == (120, 6, None)
     for number, node in nodes.items():
+        assert node["parent"] == tree.parent(number)
+        assert node["children"] == list(tree.children(number))
         assert node["n_rows"] == len(tree.rows(number))
         assert [r["feature"] for r in node["reasons"]] == [r.name for r in tree.reasons(number)]
 
 
-def test_a_deep_tree(run, refused, folder):
+def test_a_deep_tree(run, run_json, folder):
     n_rows = 3000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i + 1.0, i + 2] for i in range(n_rows - 1)]
     Hierarchy.from_linkage(merges).save(folder / "deep")
     told = run("show", "deep")
     assert told.exit_code == 0
     assert told.stdout.count("\n") == 2 * n_rows - 1
-    refused("too deep", "show", "deep", "--json")
+    assert len(run_json("show", "deep")["nodes"]) == 2 * n_rows - 1
 
 
 def test_bad_input_is_one_line(refused, folder):

@@ -22,6 +22,7 @@ from scipy.io import mmwrite
 
 from taxarbor._errors import FileFormatError
 from taxarbor.data import Table, read_table
+from taxarbor.data._frames import as_number
 
 FILES = Path(__file__).parent / "files"
 CELLS = np.array(
@@ -175,7 +176,7 @@ def test_a_pipe_and_the_rest_of_a_stream(tmp_path):
 def test_floats_survive_csv_and_parquet(X, data):
     names = st.text(
         st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"])
-    ).filter(lambda name: name.strip() and name[0] != "\ufeff" and not name[-1:].isdigit())
+    ).filter(lambda name: name.strip() and name[0] != "\ufeff" and as_number(name) is None)
     columns = data.draw(st.lists(names, min_size=X.shape[1], max_size=X.shape[1], unique=True))
     frame = pd.DataFrame(X, columns=columns)
     for content in (frame.to_csv(index=False, quoting=1).encode(), parquet(frame)):
@@ -206,8 +207,8 @@ def test_a_first_line_of_numbers_is_no_header(ending):
     assert table.feature_names is None
     np.testing.assert_array_equal(table.X, [[1, 2.5, -1000], [4, 5, 6]])
     assert text("1,\n2,").feature_names == ("1",)
-    assert "no column has a name" in refusal("1,2\n3,4", columns=["a"])
-    assert "no column has a name" in refusal("1,2\n3,4", label_column="a")
+    assert "no column has a name" in refusal("1,9\n3,4", columns=["a"])
+    assert "no column has a name" in refusal("1,9\n3,4", label_column="a")
 
 
 def test_names_may_be_hostile():
@@ -245,8 +246,8 @@ def test_what_is_no_number_is_left_out_with_a_reason(is_parquet):
         "one": "text, always the same",
         "day": "dates",
         "empty": "empty",
-        "Station_ID": "looks like an identifier; name it with --columns to use it, or "
-        "--id-column to show it",
+        "Station_ID": "looks like an identifier; name it in columns= to use it, or as "
+        "id_column= to show it",
     }
     asked = read_table(io.BytesIO(content), columns=["Station_ID", "x"], label_column="text")
     np.testing.assert_array_equal(asked.X, [[10, 1], [11, 2], [12, 3]])
@@ -290,7 +291,7 @@ def test_lines_may_be_longer_than_the_header():
     assert "4 cells in line 2, and 2 columns" in refusal("a,b\n1,2,3,4\n")
     assert "3 cells in line 5, and 2 columns" in refusal('a,"b\nc"\n\n1,2\n1,2,3\n')
     assert "3 cells in line 3, and 2 columns" in refusal("a,b\n1\n1,2,3\n")
-    assert "3 cells in line 2, and 2 columns" in refusal("1,2\n1,2,3\n")
+    assert "3 cells in line 2, and 2 columns" in refusal("1,9\n1,2,3\n")
 
 
 def test_a_column_of_numbers_may_not_have_texts():
@@ -614,9 +615,13 @@ def test_files_of_another_kind(tmp_path):
     for content in ("a,b\n1,é\n".encode("latin-1"), "a,b\n1,2\n".encode("utf-16")):
         assert "UTF-8" in refusal(content, format="csv")
     assert "UTF-8" in refusal(b"a,b\n" + b"1,2\n" * 99_999 + b"\xff,2\n")
+    path = tmp_path / "data.xyz"
+    path.write_bytes(b"PK")
+    with pytest.raises(FileFormatError, match=r"data\.xyz .* format=: csv, tsv, parquet, npy"):
+        read_table(path)
     path = tmp_path / "data.xlsx"
     path.write_bytes(b"PK")
-    with pytest.raises(FileFormatError, match=r"data\.xlsx .* format=: csv, tsv, parquet, npy"):
+    with pytest.raises(FileFormatError, match=r"data\.xlsx is a spreadsheet.* as csv"):
         read_table(path)
     path.write_bytes(WRITTEN["npy"])
     np.testing.assert_array_equal(read_table(path, format="npy").X, EXPECTED)
@@ -624,6 +629,8 @@ def test_files_of_another_kind(tmp_path):
         read_table(tmp_path / "nowhere.csv")
     with pytest.raises(FileFormatError, match="is a folder"):
         read_table(tmp_path)
+    with pytest.raises(FileFormatError, match=r"^\. is a folder"):
+        read_table(".")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ from rich.progress import (
 from taxarbor._errors import TaxarborError
 from taxarbor.bench import PARTS, Part, Setup, run_experiment, write_pages
 from taxarbor.bench import Progress as State
+from taxarbor.cli._guard import refuse
 
 app = typer.Typer(
     help="Compare HMMC with other methods, as the paper does.", no_args_is_help=True
@@ -76,11 +77,11 @@ def _add(name: str, parts: tuple[Part, ...], told: str) -> None:
                 )
             written = write_pages(parts, store, setup, page)
         except (TaxarborError, ValueError, OSError) as error:
-            _refuse(str(error))
+            refuse(str(error))
         except ModuleNotFoundError as error:
-            _refuse(f"{error}; the comparison needs: pip install 'taxarbor[bench]'")
+            refuse(f"{error}; the comparison needs: pip install 'taxarbor[bench]'")
         except KeyboardInterrupt:
-            _refuse(f"interrupted; what is done is kept in {out}: run it again to go on", 130)
+            refuse(f"interrupted; what is done is kept in {out}: run it again to go on", 130)
         paths = [str(path) for path in written]
         typer.echo(json.dumps({"written": paths}) if as_json else f"wrote {paths[0]}")
 
@@ -124,11 +125,6 @@ _add(
     "Why HMMC's defaults are what they are: rivals, and one choice made otherwise at a time."
     "\n\nExample: taxarbor bench defaults --quick",
 )
-
-
-def _refuse(message: str, code: int = 2) -> NoReturn:
-    typer.echo(f"taxarbor: {' '.join(message.splitlines())}", err=True)
-    raise typer.Exit(code)
 
 
 @contextmanager

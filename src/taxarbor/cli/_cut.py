@@ -8,8 +8,10 @@ import typer
 from taxarbor.cli import _options as opt
 from taxarbor.cli._input import Asked, read_own
 from taxarbor.cli._output import (
+    as_file,
     check_labels_name,
     check_outputs,
+    placed,
     say_json,
     say_notes,
     write_labels,
@@ -58,6 +60,7 @@ def cut(
         raise ValueError("give either -k or --depth, and not both")
     if id_column is not None and data is None:
         raise ValueError("--id-column names a column of --data; give both")
+    output = as_file(output)
     is_model = output is not None and output.suffix.lower() == MODEL_SUFFIX
     check_labels_name(None if is_model else output)
     check_outputs((output,), (model, data), force=force)
@@ -69,9 +72,10 @@ def cut(
         row_names = read_own(tree, data, Asked(id_column, format=format), notes).row_names
     labels = smaller.labels.tolist()
     if is_model and output is not None:
-        smaller.save(output)
+        with placed(output, force=force) as path:
+            smaller.save(path)
     elif output is not None or not as_json:
-        write_labels(output, labels, row_names, id_column)
+        write_labels(output, labels, row_names, id_column, force=force)
     if as_json:
         say_json(
             {"output": output, "n_groups": smaller.n_leaves, "rows": row_names}

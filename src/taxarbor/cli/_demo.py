@@ -9,7 +9,7 @@ import typer
 
 from taxarbor.cli import _options as opt
 from taxarbor.cli._facts import model_facts
-from taxarbor.cli._output import check_outputs, say_json
+from taxarbor.cli._output import check_outputs, placed, say_json
 from taxarbor.cli._render import draw_tree, say, some
 from taxarbor.cli._scores import SCALE, score_table
 from taxarbor.data import load_animals
@@ -60,15 +60,16 @@ def demo(
     seconds = time.perf_counter() - begun
     tree = tree.rename_features(shown.feature_names)
     scores = _score(tree, shown)
-    report(
-        tree,
-        shown.X,
-        output,
-        row_names=shown.row_names,
-        classes=shown.classes,
-        images=shown.images,
-        title=shown.title,
-    )
+    with placed(output, force=force) as path:
+        report(
+            tree,
+            shown.X,
+            path,
+            row_names=shown.row_names,
+            classes=shown.classes,
+            images=shown.images,
+            title=shown.title,
+        )
     if as_json:
         say_json(
             {"data": data, **model_facts(tree), "seconds": seconds, "scores": scores}
@@ -111,7 +112,7 @@ def _digits() -> Show:
         feature_names=tuple(map(str, digits.feature_names)),
         row_names=None,
         classes=[str(digit) for digit in digits.target],
-        images=digits.images / 16.0,
+        images=1.0 - digits.images / 16.0,  # ink on paper
         truth=None,
     )
 

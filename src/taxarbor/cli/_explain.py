@@ -48,6 +48,7 @@ def explain(
     notes: list[str] = []
     table = read_own(tree, data, Asked(id_column, format=format), notes)
     fresh = None if new is None else read_for(tree, new, Asked(id_column))
+    notes += () if fresh is None else fresh.notes
     names = tree.feature_names or table.feature_names
     X: Any = table.X
     why = explain_tree(tree, X, row_names=table.row_names, feature_names=names)
@@ -98,5 +99,9 @@ def _row_id(why: Explanation, text: str) -> int | str:
         raise ValueError(f"{n_called} rows are called {text!r}; give its number, from 0")
     if text.isascii() and text.isdigit() and int(text) < n_rows:
         return int(text)
-    hint = "" if why.row_names is not None else "; --id-column says where the names are"
-    raise ValueError(f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}{hint}")
+    if why.row_names is not None:
+        raise ValueError(f"no row is called {text!r}, and numbers go from 0 to {n_rows - 1}")
+    raise ValueError(
+        f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}; --id-column says "
+        "where the names are"
+    )

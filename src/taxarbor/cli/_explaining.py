@@ -20,6 +20,7 @@ from taxarbor.hierarchy import Hierarchy, printable
 
 FEW = 3
 """Features and rows in a line of the table of all nodes."""
+OTHERWISE = "the features together decide otherwise than these alone"
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
 
 
@@ -69,7 +70,7 @@ def say_node(why: Explanation, told: dict[str, Any]) -> None:
             right=("share", "mean", "mean of the rest"),
         )
         for one in told["features"]:
-            means = (number(one["mean"], 4), number(one["rest_mean"], 4))
+            means = (number(one["mean"]), number(one["rest_mean"]))
             add_row(table, _feature(one), percent(one["share"]), *means)
         say(table)
     border = "between its children" if told["children"] else "to its siblings"
@@ -97,7 +98,7 @@ def say_rows(rows: Sequence[dict[str, Any]], tree: Hierarchy) -> None:
                 first,
                 step,
                 one["child_name"],
-                Text(number(one["margin"]), style),
+                Text(number(one["margin"], 3), style),
                 percent(one["surer_than"]),
                 _because(one),
             )
@@ -117,7 +118,7 @@ def place_rows(
     rows: list[dict[str, Any]] = [
         {
             "row": row,
-            "name": None if row_names is None else row_names[row],
+            "name": None if row_names is None else row_names[row].strip() or f"row {row}",
             "leaf": int(tree.leaves[label]),
             "cluster": label,
             "steps": [],
@@ -142,7 +143,7 @@ def _rows(rows: Sequence[dict[str, Any]], *, with_margins: bool = False) -> Text
     for one in rows:
         is_unnamed = one["name"] == f"row {one['row']}"
         name = str(one["row"]) if is_unnamed else str(one["name"])
-        told.append(f"{name} ({number(one['margin'])})" if with_margins else name)
+        told.append(f"{name} ({number(one['margin'], 3)})" if with_margins else name)
     return plain(", ".join(told))
 
 
@@ -152,8 +153,8 @@ def _because(step: dict[str, Any]) -> Text:
         told = str(step["why"])
     else:
         told = "; ".join(
-            f"{pull['name']} = {pull['value']:.4g}{' (against)' * (pull['strength'] < 0.0)}"
+            f"{pull['name']} = {number(pull['value'])}{' (against)' * (pull['strength'] < 0.0)}"
             for pull in step["pulls"]
         )
     text = plain(told)
-    return text if step["agrees"] else text.append(" (its rule alone says otherwise)", "dim")
+    return text if step["agrees"] else text.append(f" ({OTHERWISE})", "dim")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from taxarbor.cli import _options as opt
-from taxarbor.cli._output import check_outputs, say_json, write_text
+from taxarbor.cli._output import as_file, check_outputs, say_json, write_text
 from taxarbor.hierarchy import Hierarchy
 
 Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
@@ -35,6 +35,7 @@ def export(
     as_json: opt.Json = False,
 ) -> None:
     """Write the tree of a model in a format that other programs read."""
+    output = as_file(output)
     kind = to or SUFFIXES.get("" if output is None else output.suffix.lower())
     if kind is None:
         raise ValueError(
@@ -44,7 +45,7 @@ def export(
     check_outputs((output,), (model,), force=force)
     text = _text(Hierarchy.load(model), kind)
     if output is not None:
-        write_text(output, text)
+        write_text(output, text, force=force)
     if as_json:
         told = {"text": text} if output is None else {}
         say_json({"format": kind, "output": output} | told)

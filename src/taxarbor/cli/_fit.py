@@ -1,6 +1,5 @@
 """``taxarbor fit``: from a file of rows to a model."""
 
-import csv
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +10,13 @@ from taxarbor.cli import _options as opt
 from taxarbor.cli._facts import model_facts
 from taxarbor.cli._fitting import Fitted, fit_table
 from taxarbor.cli._guard import INTERRUPTED
-from taxarbor.cli._input import Asked
+from taxarbor.cli._input import Asked, heading
 from taxarbor.cli._output import (
     STDIN,
     check_labels_name,
     check_outputs,
     note_on_dropped,
+    placed,
     plain_dropped,
     say_json,
     say_notes,
@@ -25,6 +25,7 @@ from taxarbor.cli._output import (
 from taxarbor.cli._render import counted, say, say_first_levels
 from taxarbor.cli._scores import SCALE, count_gaps, score_table, without_gaps
 from taxarbor.data import Table
+from taxarbor.hierarchy import printable
 from taxarbor.metrics import score_hierarchy
 
 DEFAULT_GROUPS = 8
@@ -126,6 +127,7 @@ def fit(
     seed: Seed = 0,
     jobs: Jobs = 1,
     report: Report = None,
+    title: opt.Title = None,
     labels: Labels = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -137,14 +139,17 @@ def fit(
     """
     if no_refine and max_features is not None:
         raise ValueError("--max-features does not go with --no-refine")
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0; give 1 or more, or -1 for all processors")
     check_labels_name(labels)
     check_outputs((output, report, labels), (data,), force=force)
     write_report = None if report is None else _report_writer()
-    wanted = None if columns is None else tuple(next(csv.reader([columns]), ()))
-    table = Asked(id_column, label_column, format).read(data, wanted)
-    is_bounded = max_leaf_size is not None or max_depth is not None
+    table = Asked(id_column, label_column, format).read_columns(data, columns)
+    if n_clusters is None and max_leaf_size is None and max_depth is None:
+        n_clusters = DEFAULT_GROUPS
+    _check_rows(data, table.X.shape[0], n_clusters)
     settings = {
-        "n_clusters": n_clusters or (None if is_bounded else DEFAULT_GROUPS),
+        "n_clusters": n_clusters,
         "branching": branching,
         "max_features": max_features,
         "max_leaf_size": max_leaf_size,
@@ -156,18 +161,22 @@ def fit(
         "n_jobs": jobs,
         "verbose": int(sys.stderr.isatty()),
     }
-    notes: list[str] = []
+    notes = [*table.notes]
     fitted = fit_table(table, settings, notes, standardize=standardize)
-    fitted.tree.save(output)
+    with placed(output, force=force) as path:
+        fitted.tree.save(path)
     if labels is not None:
-        write_labels(labels, fitted.tree.labels.tolist(), table.row_names, id_column)
+        groups = fitted.tree.labels.tolist()
+        write_labels(labels, groups, table.row_names, id_column, force=force)
     if fitted.was_interrupted:
         notes.append(f"saved as {output}" + "; there is no report" * (report is not None))
         report = None
     scores = _score(fitted, table, notes)
     if report is not None and write_report is not None:
-        classes = None if table.labels is None else without_gaps(table.labels)
-        write_report(fitted.tree, table.X, report, row_names=table.row_names, classes=classes)
+        named: dict[str, Any] = heading(title, data)
+        named["classes"] = None if table.labels is None else without_gaps(table.labels)
+        with placed(report, force=force) as path:
+            write_report(fitted.tree, table.X, path, row_names=table.row_names, **named)
     written = {"model": output, "labels": labels, "report": report}
     if as_json:
         dropped = plain_dropped(table.dropped)
@@ -175,10 +184,25 @@ def fit(
         say_json({"data": data, **_facts(fitted), **told, **written})
     else:
         # Who names the columns to use need not be told of the others.
-        say_notes((note_on_dropped(table.dropped) if wanted is None else []) + notes)
+        say_notes((note_on_dropped(table.dropped) if columns is None else []) + notes)
         _say(data, table, fitted, scores, written)
     if fitted.was_interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
+    """Refuse too few rows, in words that the library does not have."""
+    if n_rows == 1:
+        raise ValueError(f"{_name(data)} has one row: there is nothing to divide")
+    if n_clusters is not None and n_clusters > n_rows:
+        raise ValueError(
+            f"{_name(data)} has {n_rows:,} rows, too few for {n_clusters:,} groups; give a "
+            "smaller -k"
+        )
+
+
+def _name(data: Path) -> str:
+    return "standard input" if str(data) == STDIN else printable(str(data))
 
 
 def _report_writer() -> Any:
@@ -212,10 +236,9 @@ def _say(
 ) -> None:
     (n_rows, n_features), n_dropped = table.X.shape, len(table.dropped)
     left_out = f" ({counted(n_dropped, 'column')} left out)" if n_dropped else ""
-    name = "standard input" if str(data) == STDIN else data
     groups = counted(fitted.tree.n_leaves, "group")
     typer.echo(
-        f"{name}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}{left_out}\n"
+        f"{_name(data)}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}{left_out}\n"
         f"{groups} in {fitted.seconds:.2f} s -> {written['model']}\n"
     )
     say_first_levels(fitted.tree)

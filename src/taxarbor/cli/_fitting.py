@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor._errors import InterruptedFitWarning
 from taxarbor.cli._guard import collected
@@ -54,21 +55,45 @@ def fit_table(
     standardize : bool
         Whether columns are scaled to variance 1 first. The tree takes unscaled rows.
     """
-    scaler = StandardScaler(with_mean=not issparse(table.X)).fit(table.X)
-    if not standardize:
-        notes += _note_on_scales(np.sqrt(scaler.var_), table.feature_names)
+    X: Any = table.X
     begun = time.perf_counter()
+    if standardize:
+        X, mean, scale = _standardized(X)
+    else:
+        notes += _note_on_scales(_deviations(X), table.feature_names)
     with collected(notes) as there_was:
-        X = scaler.transform(table.X) if standardize else table.X
         tree = HMMC(**settings).fit(X).hierarchy_
         was_interrupted = there_was(InterruptedFitWarning)
     seconds = time.perf_counter() - begun
     if standardize:
-        mean = np.zeros(X.shape[1]) if scaler.mean_ is None or issparse(X) else scaler.mean_
-        tree = tree.unscale(mean, scaler.scale_)
+        tree = tree.unscale(mean, scale)
     if table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     return Fitted(tree, seconds, was_interrupted)
+
+
+def _standardized(X: Any) -> tuple[Any, Any, Any]:
+    """Return columns of variance 1, what was subtracted, and what they were divided by.
+
+    It is done in float64, as a mean in float32 is off by as much as some columns vary. Sparse
+    columns keep their means, which would fill them.
+    """
+    scaler = StandardScaler(with_mean=not issparse(X))
+    with np.errstate(all="ignore"):  # what does not fit is refused below
+        scaled = scaler.fit_transform(X.astype(np.float64)).astype(X.dtype, copy=False)
+    if not np.isfinite(scaler.scale_).all():
+        raise ValueError(
+            "the values are too large for --standardize; divide them by a constant first"
+        )
+    mean = scaler.mean_ if scaler.with_mean else np.zeros(len(scaler.scale_))
+    return scaled, mean, scaler.scale_
+
+
+def _deviations(X: Any) -> Any:
+    """Return the standard deviation of each column."""
+    with np.errstate(all="ignore"):  # the fit refuses what is too large, in words
+        variances = mean_variance_axis(X, 0)[1] if issparse(X) else X.var(0, dtype=np.float64)
+    return np.sqrt(variances)
 
 
 def _note_on_scales(deviations: Any, names: tuple[str, ...] | None) -> list[str]:

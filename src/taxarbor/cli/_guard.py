@@ -13,6 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from taxarbor._errors import TaxarborError
+from taxarbor.cli._words import in_options
+from taxarbor.hierarchy import printable
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
@@ -35,9 +37,9 @@ class Commands(TyperGroup):
             message = error.format_message()
             if "\n" in message:  # nothing was typed, and this is the help
                 error.show()
-            else:
+            elif message:  # else the help is there already
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
-                typer.echo(f"taxarbor: {message} See {command} --help", err=True)
+                typer.echo(f"taxarbor: {printable(message)} See {command} --help", err=True)
             code = BAD_INPUT
         except typer.Abort:
             code = INTERRUPTED
@@ -45,14 +47,14 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        with one_line():
+        with one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a closed pipe is no news to anybody
         return result
 
 
 @contextmanager
-def one_line() -> Iterator[None]:
+def one_line(ctx: Any) -> Iterator[None]:
     """Turn what a user can mend into one line and an exit code."""
     try:
         yield
@@ -65,16 +67,23 @@ def one_line() -> Iterator[None]:
             raise
         hint = "" if "pip install" in str(error) else "; pip install 'taxarbor[all]'"
         refuse(f"{error}{hint}")
+    except FileExistsError as error:  # it came after the outputs were checked
+        refuse(f"{error.filename} is there already; --force replaces it")
     except OSError as error:
         refuse(_told(error))
     except (TaxarborError, ValueError) as error:
-        refuse(_in_options(str(error)))
+        refuse(in_options(str(error), ctx.invoked_subcommand))
 
 
 def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
     """End with a line on standard error."""
-    typer.echo(f"taxarbor: {' '.join(message.split())}", err=True)
+    typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
     raise typer.Exit(code)
+
+
+def on_one_line(message: str) -> str:
+    """Return a text that does nothing to a terminal but stand there."""
+    return " ".join(printable(message).split())
 
 
 @contextmanager
@@ -90,7 +99,9 @@ def collected(notes: list[str]) -> Iterator[Callable[[type[Warning]], bool]]:
             return any(issubclass(warning.category, kind) for warning in caught)
 
         yield there_was
-    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    notes += dict.fromkeys(
+        in_options(" ".join(str(warning.message).split()), "fit") for warning in caught
+    )
 
 
 def _told(error: OSError) -> str:
@@ -98,17 +109,3 @@ def _told(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return str(error)
     return f"{error.filename}: {error.strerror}"
-
-
-def _in_options(message: str) -> str:
-    """Name the options where the library names its parameters."""
-    for library, here in _WORDS.items():
-        message = message.replace(library, here)
-    return message
-
-
-_WORDS = {
-    "with columns=": "with --columns",
-    "with format=": "with --format",
-    "the stream ": "standard input ",
-}

@@ -49,10 +49,17 @@ Truth = Annotated[
         help="The true tree of the classes: nested JSON or Newick.", show_default=False
     ),
 ]
+Title = Annotated[
+    str | None,
+    typer.Option(help="Heading of the page; default: the name of DATA.", show_default=False),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Where to write; default: standard output.", show_default=False
+        "--output",
+        "-o",
+        help="Where to write; default, and -: standard output.",
+        show_default=False,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]

@@ -5,20 +5,24 @@ import io
 import json
 import math
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from taxarbor.cli._guard import on_one_line
+from taxarbor.cli._words import in_options
 from taxarbor.hierarchy import write_whole
 
 MAX_NAMED = 5
 """Columns that a note names before it only counts them."""
 LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt")
-STDIN = "-"
+STDIN = STDOUT = "-"
 
 
 def check_outputs(
@@ -29,14 +33,16 @@ def check_outputs(
     Raises
     ------
     ValueError
-        If an output is there already and ``force`` is not given, is no plain file, is an
-        input or another output, or its folder cannot be written to.
+        If an output is there already and ``force`` is not given, is no plain file, is
+        standard output, an input or another output, or its folder cannot be written to.
     """
     sources = {_place(path) for path in inputs if path is not None and str(path) != STDIN}
     taken: set[str] = set()
     for path in outputs:
         if path is None:
             continue
+        if str(path) == STDOUT:
+            raise ValueError("this does not go to standard output; name a file in place of -")
         place = _place(path)
         if place in sources:
             raise ValueError(f"{path} would be read and written at once; name another file")
@@ -75,10 +81,35 @@ def _check_folder(folder: Path) -> None:
         raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8."""
+def as_file(output: Path | None) -> Path | None:
+    """Return where to write, None where ``-`` says that it is standard output."""
+    return None if output is None or str(output) == STDOUT else output
+
+
+@contextmanager
+def placed(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a name to write to; what is written there gets its place in the end.
+
+    The library replaces what is there. A file may have come since the outputs were checked,
+    and stays unless ``force`` is given.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one.
+    """
+    folder = Path(_place(path)).parent
+    with tempfile.TemporaryDirectory(prefix=".taxarbor-", dir=folder) as aside:
+        draft = Path(aside) / path.name
+        yield draft
+        with draft.open("rb") as written:
+            write_whole(path, lambda file: shutil.copyfileobj(written, file), replace=force)
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
     data = text.encode("utf-8", "replace")
-    write_whole(path, lambda file: file.write(data))
+    write_whole(path, lambda file: file.write(data), replace=force)
 
 
 def check_labels_name(path: Path | None) -> None:
@@ -104,6 +135,8 @@ def write_labels(
     labels: Sequence[int],
     row_names: Sequence[str] | None,
     name: str | None,
+    *,
+    force: bool,
 ) -> None:
     """Write labels to a file, or to standard output where none is given."""
     is_tsv = path is not None and path.suffix.lower() == ".tsv"
@@ -111,21 +144,12 @@ def write_labels(
     if path is None:
         typer.echo(text, nl=False)
     else:
-        write_text(path, text)
+        write_text(path, text, force=force)
 
 
 def say_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document; numbers that JSON does not have are null.
-
-    Raises
-    ------
-    ValueError
-        If it is nested too deeply.
-    """
-    try:
-        typer.echo(json.dumps(_plain(document), allow_nan=False))
-    except RecursionError as error:
-        raise ValueError("the tree is too deep for nested JSON; use export") from error
+    """Print one JSON document; numbers that JSON does not have are null."""
+    typer.echo(json.dumps(_plain(document), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -141,18 +165,22 @@ def _plain(value: Any) -> Any:
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
-        typer.echo(f"taxarbor: note: {' '.join(note.split())}", err=True)
+        typer.echo(f"taxarbor: note: {on_one_line(note)}", err=True)
 
 
 def note_on_dropped(dropped: Sequence[tuple[str, str]]) -> list[str]:
     """Return a note on the columns that were left out, if there are any."""
     if not dropped:
         return []
-    told = ", ".join(f"{name} ({reason})" for name, reason in dropped[:MAX_NAMED])
+    told = ", ".join(f"{name} ({_reason(reason)})" for name, reason in dropped[:MAX_NAMED])
     n_more = len(dropped) - MAX_NAMED
     return [f"left out: {told}" + (f" and {n_more} more" if n_more > 0 else "")]
 
 
 def plain_dropped(dropped: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     """Return the columns that were left out, for JSON."""
-    return [{"column": name, "reason": reason} for name, reason in dropped]
+    return [{"column": name, "reason": _reason(reason)} for name, reason in dropped]
+
+
+def _reason(reason: str) -> str:
+    return in_options(reason, "fit")  # of which alone the columns are chosen

@@ -6,7 +6,14 @@ import typer
 
 from taxarbor.cli import _options as opt
 from taxarbor.cli._input import Asked, read_for
-from taxarbor.cli._output import check_labels_name, check_outputs, say_json, write_labels
+from taxarbor.cli._output import (
+    as_file,
+    check_labels_name,
+    check_outputs,
+    say_json,
+    say_notes,
+    write_labels,
+)
 from taxarbor.cli._render import counted
 from taxarbor.hierarchy import Hierarchy
 
@@ -24,6 +31,7 @@ def predict(
 
     Columns are found by name; further ones do not matter.
     """
+    output = as_file(output)
     check_labels_name(output)
     check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
@@ -31,11 +39,13 @@ def predict(
     X: Any = table.X
     labels = tree.predict(X).tolist()
     if output is not None or not as_json:
-        write_labels(output, labels, table.row_names, id_column)
+        write_labels(output, labels, table.row_names, id_column, force=force)
     if as_json:
         say_json(
             {"output": output, "rows": table.row_names, "labels": labels}
-            | {"n_groups": tree.n_leaves, "notes": []}
+            | {"n_groups": tree.n_leaves, "notes": table.notes}
         )
-    elif output is not None:
+        return
+    say_notes(table.notes)
+    if output is not None:
         typer.echo(f"{counted(len(labels), 'row')} -> {output}")

@@ -20,6 +20,8 @@ from taxarbor.hierarchy import Hierarchy, Reason, printable
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
 """Columns where there is no terminal: nothing is cut, and other programs read whole lines."""
+PLAIN_FROM, PLAIN_TO = 1e-4, 1e9
+"""Sizes of numbers that are written without an exponent."""
 FIRST_LEVELS = 3
 FIRST_LINES = 40
 """How much of a tree is a summary."""
@@ -106,11 +108,11 @@ def draw_tree(
         assert parent is not None
         drawn[node] = drawn[parent].add(text)
         if max_depth is not None and tree.depth[node] >= max_depth and node not in label:
-            text.append(f"  {n_groups_in(tree, node)} groups", "italic")
+            text.append(f"  {counted(n_groups_in(tree, node), 'group')}", "italic")
         else:
             waiting += reversed(tree.children(node))
     if hidden:
-        drawn[tree.root].add(Text(f"... and {hidden} more groups", "dim"))
+        drawn[tree.root].add(Text(f"... and {counted(hidden, 'more group')}", "dim"))
     return drawn[tree.root]
 
 
@@ -138,9 +140,9 @@ def signed(reason: Reason) -> Text:
     return Text(printable(str(reason)), SIGNS[reason.sign])
 
 
-def counted(number: int, what: str) -> str:
-    """Return ``1 row``, ``12 rows``, ``1,200 rows``."""
-    return f"{number:,} {what}" + "s" * (number != 1)
+def counted(number: int, what: str, many: str | None = None) -> str:
+    """Return ``1 row``, ``12 rows``, ``1,200 rows``; ``many`` where that is no ``s`` more."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
@@ -166,9 +168,18 @@ def some(values: Sequence[str], most: int) -> str:
     return f"{told} and {n_more} more" if n_more > 0 else told
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with few digits, ``-`` for none."""
-    return "-" if value is None else f"{value:.{digits}g}"
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number as people write it, such as 17,590, with few digits; ``-`` for none.
+
+    There is an exponent only where zeros would have to be counted.
+    """
+    if value is None:
+        return "-"
+    if value and not PLAIN_FROM <= abs(value) < PLAIN_TO:  # also if it is no number
+        return f"{value:.{digits}g}"
+    places = digits - 1 - (math.floor(math.log10(abs(value))) if value else 0)
+    text = f"{round(value, places):,.{max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def percent(value: float | None) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from taxarbor.cli import _options as opt
-from taxarbor.cli._input import Asked, read_own
-from taxarbor.cli._output import check_outputs, say_json, say_notes
+from taxarbor.cli._input import Asked, heading, read_own
+from taxarbor.cli._output import check_outputs, placed, say_json, say_notes
 from taxarbor.cli._scores import without_gaps
 from taxarbor.hierarchy import Hierarchy
 
@@ -20,9 +20,7 @@ def report(
     ],
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
-    title: Annotated[
-        str | None, typer.Option(help="Heading of the page.", show_default=False)
-    ] = None,
+    title: opt.Title = None,
     truth: opt.Truth = None,
     format: opt.Format = None,
     force: opt.Force = False,
@@ -42,11 +40,12 @@ def report(
     table = read_own(tree, data, Asked(id_column, label_column, format), notes)
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
-    options: dict[str, Any] = {} if title is None else {"title": title}
+    options: dict[str, Any] = heading(title, data)
     if table.labels is not None:
         options["classes"] = without_gaps(table.labels)
     X: Any = table.X
-    write_report(tree, X, output, row_names=table.row_names, truth=classes, **options)
+    with placed(output, force=force) as path:
+        write_report(tree, X, path, row_names=table.row_names, truth=classes, **options)
     if as_json:
         say_json({"report": output, "notes": notes})
         return

@@ -9,7 +9,7 @@ from taxarbor.cli._input import Asked, read_own
 from taxarbor.cli._output import say_json, say_notes
 from taxarbor.cli._render import counted, say
 from taxarbor.cli._scores import SCALE, count_gaps, score_table
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, printable
 from taxarbor.metrics import ClassTree, score_hierarchy
 
 
@@ -46,6 +46,6 @@ def score(
         )
         return
     say_notes(notes)
-    told = f"{counted(tree.n_leaves, 'group')}, {n_classes} classes"
-    typer.echo(f"{told} in {label_column}; {SCALE}\n")
+    told = f"{counted(tree.n_leaves, 'group')}, {counted(n_classes, 'class', 'classes')}"
+    typer.echo(f"{told} in {printable(label_column)}; {SCALE}\n")
     say(score_table(scores))

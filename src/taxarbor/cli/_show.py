@@ -24,20 +24,19 @@ def show(
     """
     tree = Hierarchy.load(model)
     if as_json:
-        say_json(_nested(tree, depth, top))
+        say_json({"nodes": _nodes(tree, depth, top)})
     else:
         say_tree(tree, max_depth=depth, n_top=top)
 
 
-def _nested(tree: Hierarchy, depth: int | None, n_top: int) -> dict[str, Any]:
-    """Return the nodes as nested values, without recursion: parents come first."""
+def _nodes(tree: Hierarchy, depth: int | None, n_top: int) -> list[dict[str, Any]]:
+    """Return the nodes in a list, parents first: nested JSON would end at some depth."""
     number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
-    found: dict[int, dict[str, Any]] = {}
-    for node in range(tree.n_nodes):
-        if depth is not None and tree.depth[node] > depth:
-            continue
-        found[node] = {
+    return [
+        {
             "node": node,
+            "parent": tree.parent(node),
+            "children": list(tree.children(node)),
             "depth": int(tree.depth[node]),
             "n_rows": len(tree.rows(node)),
             "n_groups": n_groups_in(tree, node),
@@ -48,9 +47,7 @@ def _nested(tree: Hierarchy, depth: int | None, n_top: int) -> dict[str, Any]:
                 | {"share": reason.share, "weight": reason.weight}
                 for reason in tree.reasons(node, n_top)
             ],
-            "children": [],
         }
-        parent = tree.parent(node)
-        if parent is not None:
-            found[parent]["children"].append(found[node])
-    return found[tree.root]
+        for node in range(tree.n_nodes)
+        if depth is None or tree.depth[node] <= depth
+    ]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, final
 
 from taxarbor.data._frames import UNNAMED, FrameColumns, as_number, table_of
 from taxarbor.data._table import Request, Table, as_texts, refuse_absent, refuse_repeated
@@ -22,8 +22,17 @@ MISSING = (
     *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
 """Stand for no value, as in pandas, but in names and labels: there, NA may be Namibia."""
+WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
+COUNTED = (
+    "the first line counts, {first}, {second}, ..., and was taken for the names of the columns"
+)
+NO_NAMES = (
+    "the first line holds numbers only and was taken for a row; give the columns names if it "
+    "is a header"
+)
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a text is to be read."""
@@ -31,6 +40,7 @@ class Layout:
     separator: str
     names: tuple[str, ...]
     has_header: bool
+    notes: tuple[str, ...] = ()
 
 
 def read_csv(stream: IO[bytes], request: Request) -> Table:
@@ -84,6 +94,7 @@ def _read(stream: IO[bytes], request: Request, separator: str | None) -> Table:
         is_typed=False,
         has_names=layout.has_header,
         has_decimal_comma=layout.separator == ";",
+        notes=layout.notes,
     )
     return table_of(columns, request, where)
 
@@ -119,13 +130,27 @@ def _layout(stream: IO[bytes], request: Request, separator: str | None) -> Layou
         records = _records(text, separator)
         _, first = next(records, (0, [""]))
         _, second = next(records, (0, first))
-    if all(as_number(cell) is not None for cell in first):
+    notes: tuple[str, ...] = ()
+    if _counts(first):
+        notes = (COUNTED.format(first=first[0], second=first[1]),)
+    elif all(as_number(cell) is not None for cell in first):
         names = [f"column {j}" for j in range(1, len(first) + 1)]
-        return Layout(separator, tuple(names), has_header=False)
+        return Layout(separator, tuple(names), has_header=False, notes=(NO_NAMES,))
     if len(second) == len(first) + 1:  # R names no row names; others end lines in a separator
         first = ["", *first] if second[-1] else [*first, ""]
     names = [name or UNNAMED.format(j) for j, name in enumerate(first)]
-    return Layout(separator, tuple(names), has_header=True)
+    return Layout(separator, tuple(names), has_header=True, notes=notes)
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    """Say whether a first line is 0, 1, 2, ... as pandas heads an array, or 2019, 2020, ...
+
+    One number alone counts nothing: it may as well be a value.
+    """
+    if len(cells) < 2 or not all(WHOLE.fullmatch(cell) for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _separator(line: str) -> str:

@@ -35,6 +35,7 @@ MAGIC = {
     b"\x89HDF": "h5ad",
     b"%%MatrixMarket": "mtx",
 }
+SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 GZIP = b"\x1f\x8b"
 STDIN = "-"
 
@@ -115,7 +116,8 @@ def _request(
             raise ValueError(f"columns must be names, each once; got {list(asked)}")
     if isinstance(source, str | os.PathLike):
         is_stdin = source == STDIN
-        name = "standard input" if is_stdin else " ".join(Path(source).name.split())
+        path = Path(source).name or str(source)  # which a dot has no last part of
+        name = "standard input" if is_stdin else " ".join(path.split())
     else:
         name = "the stream"
     return Request(name, asked, id_column, label_column)
@@ -154,6 +156,8 @@ def _format_by_name(source: Source, request: Request) -> str | None:
         return found
     if not Path(source).is_file():
         return None
+    if found in SPREADSHEETS:
+        raise request.error("is a spreadsheet, which is not read; save the sheet as csv")
     raise request.error(
         f"has a name that tells no format; say which it is with format=: {', '.join(READERS)}"
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, final
 
 import numpy as np
 
@@ -33,14 +33,24 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 
 AS_INDEX = "the index: used as row names"
 AS_IDENTIFIER = (
-    "looks like an identifier; name it with --columns to use it, or --id-column to show it"
+    "looks like an identifier; name it in columns= to use it, or as id_column= to show it"
 )
+FORMATTED = (
+    "text that looks like numbers with signs such as %, $ or separators of thousands; write "
+    "plain numbers to use it"
+)
+_MONEY = "[$\u20ac\u00a3\u00a5]|EUR|USD|GBP|CHF|JPY"
+_DIGITS = r"\d{1,3}(?:([., '\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|\d+(?:[.,]\d+)?"
+LIKE_NUMBER = re.compile(rf"\s*[+-]?\s?(?:{_MONEY})?\s?[+-]?(?:{_DIGITS})\s?(?:%|{_MONEY})?\s*")
+MOSTLY = 0.9
+"""Share of a column's cells that must look like formatted numbers for it to be said."""
 NUMBERS = {"boolean", "decimal", "floating", "integer", "mixed-integer-float"}
 DATES = ("date", "datetime", "datetime64", "period", "time", "timedelta", "timedelta64")
 OTHERS = {"empty": "empty", **dict.fromkeys(DATES, "dates")}
 """What pandas infers of other columns, and what to call it."""
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameColumns:
     """A data frame, and what the file says of its columns.
@@ -59,6 +69,8 @@ class FrameColumns:
         Whether the columns' names are the file's.
     has_decimal_comma : bool
         Whether 1,5 may be a number.
+    notes : tuple of str
+        What the table should say of the file.
     """
 
     frame: "pd.DataFrame"
@@ -67,6 +79,7 @@ class FrameColumns:
     is_typed: bool
     has_names: bool = True
     has_decimal_comma: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def read_parquet(stream: IO[bytes], request: Request) -> Table:
@@ -123,6 +136,7 @@ def table_of(columns: FrameColumns, request: Request, where: Where) -> Table:
         None if ids is None else columns.texts[ids],
         as_labels(labels),
         dropped,
+        columns.notes,
     )
 
 
@@ -138,7 +152,10 @@ def _index(columns: FrameColumns, request: Request) -> str | None:
 def _chosen(
     columns: FrameColumns, request: Request, where: Where, index: str | None
 ) -> tuple[dict[str, "pd.Series"], tuple[tuple[str, str], ...]]:
-    """Return the columns to use, and the others with the reasons."""
+    """Return the columns to use, and the others with the reasons.
+
+    Those that were probably meant to be numbers come first, as lists are cut.
+    """
     names = [str(name) for name in columns.frame.columns]
     chosen: dict[str, pd.Series] = {}
     reasons: dict[str, str] = dict.fromkeys(names, "not among the columns asked for")
@@ -158,7 +175,8 @@ def _chosen(
     if index is not None:
         reasons[index] = AS_INDEX if request.id_column is None else "the index"
     used = {*chosen, *request.text_columns}
-    dropped = tuple((name, reason) for name, reason in reasons.items() if name not in used)
+    unused = [(name, reason) for name, reason in reasons.items() if name not in used]
+    dropped = tuple(sorted(unused, key=lambda pair: pair[1] != FORMATTED))
     if not chosen:
         told = ", ".join(f"{name!r} ({reason})" for name, reason in dropped[:MAX_NAMED])
         more = f" and {len(dropped) - MAX_NAMED} more" * (len(dropped) > MAX_NAMED)
@@ -221,7 +239,14 @@ def _from_text(
     count = "always the same" if len(values) == 1 else f"{len(values)} different values"
     if not is_spelled and all(DATE.fullmatch(value) for value in values):
         return "dates"
+    if not is_spelled and _looks_formatted(present):
+        return FORMATTED
     return f"text that reads as numbers, {count}" if is_spelled else f"text, {count}"
+
+
+def _looks_formatted(cells: "pd.Series") -> bool:
+    n_like = sum(LIKE_NUMBER.fullmatch(cell) is not None for cell in cells)
+    return n_like >= MOSTLY * len(cells)
 
 
 def as_number(cell: str) -> float | None:

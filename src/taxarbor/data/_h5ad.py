@@ -38,7 +38,9 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
         import h5py
     except ImportError as error:
         raise ImportError("reading h5ad needs h5py: pip install 'taxarbor[io]'") from error
-    with request.reading("h5ad", TypeError), h5py.File(stream, "r") as file:
+    damage = (TypeError, SystemError)  # the latter where h5py stumbles while it visits links
+    with request.reading("h5ad", *damage), h5py.File(stream, "r") as file:
+        _refuse_foreign(request, file)
         obs, var = _data_frame(request, file, "obs"), _data_frame(request, file, "var")
         columns = [name for name in obs if name not in ("__categories", obs.attrs["_index"])]
         refuse_absent(request, request.text_columns, columns, "column of obs")
@@ -54,6 +56,21 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
     return Table(X, names, ids, as_labels(labels))
+
+
+def _refuse_foreign(request: Request, file: Any) -> None:
+    """Refuse links to other files: they could bring in whatever the reader may read.
+
+    This does not follow links. Without such ones, soft links stay within the file.
+    """
+    import h5py
+
+    def foreign(name: str, link: Any) -> str | None:
+        return name if isinstance(link, h5py.ExternalLink) else None
+
+    found = file.visititems_links(foreign)  # which ends with the first that is not None
+    if found is not None:
+        raise request.error(f"links {found!r} to another file; that is not read, for safety")
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:
@@ -127,6 +144,10 @@ def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
     found = group[name]
     if not isinstance(found, h5py.Dataset):
         raise request.error(f"is no h5ad file, or a damaged one: {found.name!r} is no array")
+    if found.external or found.is_virtual:
+        raise request.error(
+            f"keeps {found.name!r} in another file; that is not read, for safety"
+        )
     is_text = h5py.check_string_dtype(found.dtype) is not None
     values: NDArray[Any] = found.asstr()[()] if is_text else found[()]
     return values

@@ -67,6 +67,8 @@ class Table:
         The label column; empty where a label is missing.
     dropped : tuple of (str, str)
         Each column that is not used, and why.
+    notes : tuple of str
+        What somebody should know who expects something else of the file.
     """
 
     X: "Matrix"
@@ -74,6 +76,7 @@ class Table:
     row_names: tuple[str, ...] | None = None
     labels: NDArray[np.str_] | None = None
     dropped: tuple[tuple[str, str], ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 @final
