@@ -96,7 +96,7 @@ def grow(
     except KeyboardInterrupt:
         warn_caller(
             "the fit was interrupted; the tree grown so far, "
-            f"of {builder.n_leaves} leaves, is kept",
+            f"of {builder.n_leaves} {'leaf' if builder.n_leaves == 1 else 'leaves'}, is kept",
             InterruptedFitWarning,
         )
     return builder.freeze()

@@ -86,7 +86,7 @@ def test_more_starts_are_never_worse(data):
 
 
 def test_too_few_rows_for_so_many_clusters(X):
-    with pytest.warns(GrowthWarning, match="1 leaves where 8 .* 10 rows are too few for 8"):
+    with pytest.warns(GrowthWarning, match="1 leaf where 8 .* 10 rows are too few for 8"):
         assert not fit(X[:10], 8).labels_.any()
 
 

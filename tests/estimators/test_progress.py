@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, InterruptedFitWarning
+from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning
 from taxarbor._events import GrowthEvent
 from taxarbor.estimators._progress import ProgressBar, observe_all
 from taxarbor.hierarchy import HierarchyBuilder
@@ -295,7 +295,7 @@ def test_interruption_is_reported_at_the_caller(X, way):
 
 def test_interrupted_before_the_first_split(X, monkeypatch, way):
     monkeypatch.setattr("taxarbor.grow._Growth._split", lambda *_: interrupt())
-    with pytest.warns(InterruptedFitWarning, match="of 1 leaves"):
+    with pytest.warns(InterruptedFitWarning, match="of 1 leaf, is kept"):
         model = HMMC(8, random_state=0, **way).fit(X)
     assert model.hierarchy_.n_nodes == 1
     assert not model.labels_.any()
@@ -328,30 +328,46 @@ def is_interrupted(model, X):
     return False
 
 
+WHOLE, BASE = "taxarbor.refine._whole", "taxarbor.estimators._base"
+REFINED = [(WHOLE, "fit_leaves"), (WHOLE, "move_rows"), (WHOLE, "_explain")]
+REST = [*REFINED, (BASE, "with_means")]
+
+
 def press_before(monkeypatch, where, times):
-    """Press Ctrl-C so many times when a part of the refinement begins."""
-    whole = importlib.import_module("taxarbor.refine._whole")
-    part = getattr(whole, where)
+    """Press Ctrl-C so many times when a part of what follows growth begins."""
+    module, name = importlib.import_module(where[0]), where[1]
+    part = getattr(module, name)
 
     def press_and_go_on(*arguments, **options):
         for _ in range(times):
             press_ctrl_c()
         return part(*arguments, **options)
 
-    monkeypatch.setattr(whole, where, press_and_go_on)
+    monkeypatch.setattr(module, name, press_and_go_on)
 
 
-@pytest.mark.parametrize("where", ["fit_leaves", "move_rows"])
-def test_an_interrupted_refinement_is_finished(X, monkeypatch, ctrl_c, where):
+@pytest.mark.parametrize("where", REST)
+def test_what_follows_growth_is_finished(X, monkeypatch, ctrl_c, where):
     finished = HMMC(8, random_state=0).fit(X)
     press_before(monkeypatch, where, times=1)
-    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept"):
+    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept") as record:
         model = HMMC(8, random_state=0).fit(X)
+    assert len(record) == 1
+    assert record[0].filename == __file__
     assert model.hierarchy_.to_json() == finished.hierarchy_.to_json()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.parametrize("where", ["fit_leaves", "move_rows", "find_rule"])
+@pytest.mark.parametrize("make", [MMC, HierarchicalKMeans])
+def test_means_are_finished_where_nothing_is_refined(X, monkeypatch, ctrl_c, make):
+    finished = make(3, random_state=0).fit(X)
+    press_before(monkeypatch, REST[-1], times=1)
+    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept"):
+        model = make(3, random_state=0).fit(X)
+    assert model.hierarchy_.to_json() == finished.hierarchy_.to_json()
+
+
+@pytest.mark.parametrize("where", [*REST, (WHOLE, "find_rule")])
 def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c, where):
     """Nothing of an earlier fit is lost."""
     model = HMMC(3, random_state=0).fit(X)
@@ -360,6 +376,16 @@ def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c, where):
     assert is_interrupted(model.set_params(n_clusters=8), X)
     assert model.hierarchy_ is tree
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("later", REST[1:])
+def test_interrupts_are_counted_over_all_that_follows_growth(X, monkeypatch, ctrl_c, later):
+    model = HMMC(3, random_state=0).fit(X)
+    tree = model.hierarchy_
+    press_before(monkeypatch, REST[0], times=1)
+    press_before(monkeypatch, later, times=1)
+    assert is_interrupted(model.set_params(n_clusters=8), X)
+    assert model.hierarchy_ is tree
 
 
 def test_fit_in_another_thread(X, way):

@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans
 from taxarbor.explain import Explanation, explain
@@ -178,7 +181,8 @@ def test_there_must_be_a_name_for_each(model, X):
 
 
 @pytest.mark.parametrize(
-    "thing", [HMMC(3), HMMC, KMeans(3), None, 7, "tree", {"hierarchy_": 1}, np.eye(3)]
+    "thing",
+    [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"hierarchy_": 1}, np.eye(3)],
 )
 def test_what_has_no_tree(X, thing):
     with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hierarchy"):
@@ -264,3 +268,56 @@ def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
     assert all(name.isprintable() for name in why.names)
     assert all(text.isprintable() for text in why.rows()["why"])
     assert set(why.features()["feature"]) <= set(hostile)
+
+
+# Other rows than the tree's
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_in_other_units_are_refused(X, dtype, kind):
+    scaled = StandardScaler(with_mean=False).fit_transform(X).astype(dtype)
+    model = HMMC(4, random_state=0).fit(kind(scaled))
+    told = r"the mean of x\d+ was .*pipeline\[:-1\]\.transform\(X\).*hierarchy\.unscale"
+    for other in (X, X[:, ::-1], scaled + 0.1, 2.0 * scaled):
+        with pytest.raises(ValueError, match=told):
+            explain(model, kind(other.astype(dtype)))
+    explain(model, kind(scaled.astype("float32")))
+    explain(model, kind(scaled.astype("float64")))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_far_from_zero_are_the_tree_s_own(dtype):
+    rng = np.random.default_rng(0)
+    X = np.array([1e5, 3e6, 0.0, 7.0]) + rng.normal(size=(500, 4)) * [1.0, 3.0, 1e-9, 0.0]
+    X = X.astype(dtype)
+    scaler = StandardScaler().fit(X)
+    model = HMMC(4, random_state=0).fit(scaler.transform(X))
+    explain(model.hierarchy_.unscale(scaler.mean_, scaler.scale_), X)
+    explain(HMMC(4, random_state=0).fit(X), X)
+    with pytest.raises(ValueError, match="X does not hold the rows"):
+        explain(model, X)
+
+
+def test_the_message_names_the_column(frame):
+    model = HMMC(4, random_state=0).fit(frame)
+    column = frame.columns[3]
+    with pytest.raises(ValueError, match=f"the mean of {column} was 0.*, and is 17,590 now"):
+        explain(model, frame.assign(**{column: 17590.0}))
+
+
+def test_pipelines_are_told_what_to_pass(X):
+    pipeline = make_pipeline(StandardScaler(), HMMC(4, random_state=0))
+    with pytest.raises(NotFittedError, match="this HMMC is not fitted yet: call fit first"):
+        explain(pipeline, X)
+    pipeline.fit(X)
+    told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
+    with pytest.raises(TypeError, match=told):
+        explain(pipeline, X)
+    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
+
+
+@pytest.mark.parametrize("model", [HMMC(3), MMC(2), HierarchicalKMeans(3)])
+def test_models_that_are_not_fitted(X, model):
+    with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
+        explain(model, X)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import math
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -78,8 +79,12 @@ def test_features_of_nodes(why, dense):
 
 def test_only_the_first_features(why):
     for node in range(why.hierarchy.n_nodes):
-        few = why.leading(node, 2)
-        assert few == [one for one in why.leading(node) if round(one["share"], 5) > 0.0][:2]
+        few, every = why.leading(node, 2), why.leading(node)
+        most = max((one["share"] for one in every), default=1.0)
+        assert few == [one for one in every if round(one["share"] / most, 5) > 0.0][:2]
+        assert few == why.node(node, n_top=2)["features"]
+    told = why.to_dict(n_top=2, n_examples=1)["nodes"]
+    assert told == [why.node(n, n_top=2, n_examples=1) for n in range(why.hierarchy.n_nodes)]
 
 
 @pytest.mark.parametrize("n_examples", [0, 1, 4, 10_000])
@@ -247,11 +252,11 @@ def test_the_frame_of_nodes(named):
     frame = named.nodes(n_examples=2)
     assert frame["node"].tolist() == list(range(named.hierarchy.n_nodes))
     for node, line in frame.iterrows():
-        values = named.node(node, n_examples=2)
+        values = named.node(node, n_top=3, n_examples=2)
         assert line["n_rows"] == values["n_rows"]
         assert line["exemplars"] == ", ".join(one["name"] for one in values["exemplars"])
         assert line["borderline"] == ", ".join(one["name"] for one in values["borderline"])
-        told = [f"{one['direction']} {one['feature']}" for one in values["features"][:3]]
+        told = [f"{one['direction']} {one['feature']}" for one in values["features"]]
         assert line["features"] == ", ".join(told)
 
 
@@ -431,3 +436,60 @@ def test_integers_and_single_precision_rules(X):
     bare = dataclasses.replace(tree, means=None)
     why = explain(bare, whole.astype(int))
     assert why.hierarchy.means.dtype == np.float32
+
+
+def test_new_frames_in_another_order_than_the_names_given(named, why, X, animals):
+    """The tree was grown on an array; so any other names are let pass."""
+    frame = pd.DataFrame(X[:4], columns=animals.feature_names)
+    with pytest.raises(ValueError, match="in another order"):
+        named.place(frame[frame.columns[::-1]])
+    pd.testing.assert_frame_equal(named.place(frame), named.place(X[:4]))
+    named.place(frame.rename(columns=str.upper))
+
+
+def test_a_mask_is_no_list_of_rows(named):
+    for mask in ([True, False], np.array([True, False]), True, np.True_):
+        with pytest.raises(TypeError, match=r"np\.flatnonzero\(mask\)|not iterable"):
+            named.rows(mask)
+    with pytest.raises(TypeError, match="a row is a number or a name, got True"):
+        named.row(True)
+
+
+def test_deep_trees_take_no_time_by_the_cube_of_their_depth():
+    n_rows = 2000
+    merges = [[n_rows + i - 1 if i else 0, i + 1, i, i + 2] for i in range(n_rows - 1)]
+    tree = Hierarchy.from_linkage(merges)
+    assert tree.height == n_rows - 1
+    X = np.arange(n_rows, dtype=float)[:, None]
+    began = time.perf_counter()
+    why = explain(tree, X)
+    found = [why.exemplars(node, 1)[0]["margin"] for node in range(1, tree.n_nodes)]
+    assert time.perf_counter() - began < 20.0
+    deepest = int(tree.leaves[tree.labels[0]])
+    above = [why.margins_within(node, deepest)[0] for node in tree.path(deepest)[:-1]]
+    assert found[deepest - 1] == min(above)
+
+
+def test_no_more_features_are_sought_than_are_shown(named, monkeypatch):
+    asked = []
+    leading = type(named).leading
+    monkeypatch.setattr(
+        type(named), "leading", lambda self, *a: asked.append(a[1]) or leading(self, *a)
+    )
+    named.nodes()
+    named.node(1, n_top=4)
+    assert asked == [3] * named.hierarchy.n_nodes + [4]
+
+
+def test_ancestors_are_those_on_the_path(why):
+    tree = why.hierarchy
+    for node in range(min(tree.n_nodes, 12)):
+        for other in range(min(tree.n_nodes, 12)):
+            if other in tree.path(node)[:-1]:
+                assert len(why.margins_within(other, node)) == len(tree.rows(node))
+            else:
+                with pytest.raises(ValueError, match="is not an ancestor"):
+                    why.margins_within(other, node)
+    for pair in ((-1, 0), (0, -1), (0, tree.n_nodes), (tree.n_nodes, 0)):
+        with pytest.raises(IndexError, match="there is no node"):
+            why.margins_within(*pair)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from taxarbor import HMMC
 from taxarbor.explain import explain
-from taxarbor.explain._margins import children_of_rows, raw_margins, rule_agrees
+from taxarbor.explain._margins import children_of_rows, find_rivals, raw_margins
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.rows import as_rows
 
@@ -129,11 +129,15 @@ def test_rules_agree_where_their_scores_say_so(why, dense):
     for node in inner(tree)[:6]:
         rule, rows, which = tree.rules[node], tree.rows(node), children_of_rows(tree, node)
         data = dense.astype(rule.dtype)
-        found = rule_agrees(tree, as_rows(data), node, rows, which)
+        rivals, found = find_rivals(tree, as_rows(data), node, rows, which)
         values = np.array([scores(rule, dense[row]) for row in rows])
         best = np.sort(values, axis=1)
         clear = best[:, -1] - best[:, -2] > 1e-5
         np.testing.assert_array_equal(found[clear], (values.argmax(axis=1) == which)[clear])
+        values[np.arange(len(rows)), which] = -np.inf
+        np.testing.assert_allclose(
+            values[np.arange(len(rows)), rivals], values.max(axis=1), atol=1e-5
+        )
 
 
 @given(data=st.data())

@@ -488,3 +488,14 @@ def test_half_a_json_file_is_refused(known, tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileFormatError, match="damaged"):
         Hierarchy.from_json(path)
+
+
+@pytest.mark.parametrize("wrong", ["1.0", True, None, [1.0], "a"])
+@pytest.mark.parametrize("where", ["mean", "center", "offsets"])
+def test_what_is_no_number_is_refused(placed, where, wrong):
+    document = json.loads(placed.to_json())
+    node = document["nodes"][0]
+    values = node["mean"] if where == "mean" else node["rule"][where]
+    values[0] = wrong
+    with pytest.raises(FileFormatError):
+        Hierarchy.from_json(json.dumps(document))

@@ -130,6 +130,29 @@ def test_big_trees_are_cut():
     assert "shown" not in "".join(read(tree.prune(100)).texts)
 
 
+def test_of_a_wide_split_the_first_children_are_shown():
+    page = read(Hierarchy.from_labels(np.arange(500)))
+    told = "".join(page.texts)
+    assert "cut to 100 of its groups" in told
+    assert "… and 400 more groups" in told
+    assert count(page, "li") == 1 + 100 + 1
+    assert "c99" in told
+    assert "c100" not in told
+    exact = "".join(read(Hierarchy.from_labels(np.arange(100))).texts)
+    assert "more groups" not in exact
+    assert "cut to" not in exact
+
+
+def test_groups_below_a_wide_split_are_counted():
+    builder = HierarchyBuilder(300)
+    children = builder.add_split(0, np.arange(300) // 2)
+    for child in children:
+        builder.add_split(child, [0, 1])
+    told = "".join(read(builder.freeze()).texts)
+    assert "… and 100 more groups" in told
+    assert "cut to 100 of its groups" in told
+
+
 def test_deep_trees_do_not_recurse(chain):
     page = read(chain)
     assert count(page, "li") == 199

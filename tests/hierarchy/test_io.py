@@ -446,3 +446,10 @@ def test_unknown_compressions_are_refused(known, path):
     rewrite(path, "", b"", zipfile.ZIP_LZMA)
     with pytest.raises(FileFormatError, match="compressed in an unknown way"):
         Hierarchy.load(path)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,), (1, 2)])
+def test_means_of_another_shape_are_no_absence(known, path, shape):
+    write(path, pack(known) | {"means": np.zeros(shape)})
+    with pytest.raises(FileFormatError, match="means must be"):
+        Hierarchy.load(path)

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement, route
+from taxarbor.hierarchy import (
+    Hierarchy,
+    HierarchyBuilder,
+    LinearRule,
+    Placement,
+    deciding_rule,
+    route,
+)
 from taxarbor.rows import _choice, as_rows
 
 THREE = LinearRule(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.zeros(2))
@@ -261,3 +268,9 @@ def test_what_is_written_places_rows_as_before(grown, same, X, tmp_path):
     ):
         same(grown, again)
         np.testing.assert_array_equal(again.predict(X), grown.predict(X))
+
+
+def test_the_rule_that_new_rows_meet_first(known, placed, bare):
+    assert deciding_rule(known) is known.rules[0]
+    assert deciding_rule(placed) is placed.placement.rule
+    assert deciding_rule(bare) is None

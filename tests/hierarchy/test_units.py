@@ -56,6 +56,35 @@ def test_float32(raw):
         assert same.mean() > 0.99
 
 
+def test_float32_far_from_zero():
+    """There, a centre rounded to float32 is off by a good part of a column's deviation."""
+    rng = np.random.default_rng(1)
+    X = np.array([1e5, 1e6, 3e6, 1.0]) + rng.normal(size=(2000, 4)) * [1.0, 2.0, 3.0, 1.0]
+    X = X.astype("float32")
+    scaler = StandardScaler().fit(X.astype(float))
+    scaled = scaler.transform(X.astype(float)).astype("float32")
+    for model in (HMMC(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
+        tree = model.fit(scaled).hierarchy_
+        for shift in (0.0, 0.11, -0.07):  # whichever way the centre is rounded
+            other = tree.unscale(scaler.mean_ + shift, scaler.scale_)
+            expected = tree.predict(((X - scaler.mean_ - shift) / scaler.scale_).astype("f4"))
+            assert other.rules[0].dtype == np.float32
+            assert (other.predict(X) != expected).sum() <= 1
+
+
+def test_none_is_no_shift_or_no_scale(tree, raw, same, bare):
+    zeros, ones = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+    same(tree.unscale(None, ones * 3.0), tree.unscale(zeros, ones * 3.0))
+    same(tree.unscale(ones * 3.0, None), tree.unscale(ones * 3.0, ones))
+    same(tree.unscale(None, None), tree)
+    same(bare.unscale(None, None), bare)
+    scaler = StandardScaler(with_mean=False).fit(raw)
+    model = HierarchicalKMeans(4, random_state=0).fit(scaler.transform(raw))
+    np.testing.assert_array_equal(
+        model.hierarchy_.unscale(None, scaler.scale_).predict(raw), model.labels_
+    )
+
+
 def test_means_are_those_of_the_rows_as_they_were(tree, raw, scaler):
     other = tree.unscale(scaler.mean_, scaler.scale_)
     for node in range(other.n_nodes):
@@ -120,7 +149,8 @@ def test_trees_without_rules_or_means(bare, placed, same):
         ([0.0, 0.0], [1.0] * 3, r"shape \(2,\).*got \(2,\) and \(3,\)"),
         (0.0, 1.0, r"shape \(2,\).*got \(\) and \(\)"),
         ([[0.0, 0.0]], [[1.0, 1.0]], r"shape \(2,\)"),
-        ([0.0, 0.0], None, r"got \(2,\) and \(\)"),
+        ([0.0, 0.0, 0.0], None, r"got \(3,\) and \(2,\)"),
+        (None, [1.0], r"got \(2,\) and \(1,\)"),
         ([], [], r"got \(0,\)"),
         ([0.0, np.nan], [1.0, 1.0], "finite"),
         ([0.0, 0.0], [1.0, np.inf], "finite"),

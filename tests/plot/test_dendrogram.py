@@ -160,6 +160,6 @@ def test_a_root_alone_is_refused(single):
         plot_dendrogram(single)
     with pytest.raises(ValueError, match="orientation must be"):
         plot_dendrogram(single, orientation="up")
-    with pytest.raises(TypeError, match="expected a Hierarchy"):
+    with pytest.raises(TypeError, match="or a Hierarchy, got"):
         plot_dendrogram("tree")
     assert plt.get_fignums() == []

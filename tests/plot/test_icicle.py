@@ -147,6 +147,6 @@ def test_what_is_wrong_leaves_no_figure(known):
         plot_icicle(known, orientation="up")
     with pytest.raises(ValueError, match="one class for each of the 12 rows"):
         plot_icicle(known, classes=[1])
-    with pytest.raises(TypeError, match="expected a Hierarchy, got int"):
+    with pytest.raises(TypeError, match="or a Hierarchy, got int"):
         plot_icicle(3)
     assert plt.get_fignums() == []

@@ -6,9 +6,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
 
+from taxarbor import HMMC, load_animals
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.plot import lay_out
+from taxarbor.plot import (
+    find_traces,
+    lay_out,
+    lay_out_dendrogram,
+    lay_out_icicle,
+    measure_levels,
+    plot_dendrogram,
+    plot_feature_levels,
+    plot_icicle,
+    plot_trace,
+    plot_tree,
+)
 
 
 def shown_children(tree, layout, node):
@@ -120,6 +135,27 @@ def test_a_negative_depth_is_refused(known):
 
 def test_what_is_no_hierarchy_is_refused():
     with pytest.raises(
-        TypeError, match=r"expected a Hierarchy, got int; pass model.hierarchy_"
+        TypeError, match="expected a fitted model of taxarbor or a Hierarchy, got int"
     ):
         lay_out(3)
+
+
+DRAW = [plot_tree, plot_icicle, plot_dendrogram, plot_trace, plot_feature_levels]
+MEASURE = [lay_out, lay_out_icicle, lay_out_dendrogram, find_traces, measure_levels]
+
+
+def test_a_fitted_model_has_a_tree():
+    model = HMMC(4, random_state=0).fit(load_animals().X)
+    for make in MEASURE:
+        assert repr(make(model)) == repr(make(model.hierarchy_))
+    for draw in DRAW:
+        assert draw(model).axes.figure is not None
+
+
+@pytest.mark.parametrize("make", [*DRAW, *MEASURE], ids=lambda make: make.__name__)
+def test_models_without_a_tree(make):
+    with pytest.raises(TypeError, match="or a Hierarchy, got KMeans"):
+        make(KMeans(3))
+    with pytest.raises(NotFittedError, match="this HMMC is not fitted yet"):
+        make(HMMC(3))
+    assert plt.get_fignums() == []

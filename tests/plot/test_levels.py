@@ -141,6 +141,20 @@ def test_what_has_no_rules_is_refused(single, known):
             plot_feature_levels(tree)
     with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):
         plot_feature_levels(known, n_top=0)
-    with pytest.raises(TypeError, match="expected a Hierarchy"):
+    with pytest.raises(TypeError, match="or a Hierarchy, got"):
         measure_levels(None)
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 12])
+def test_nothing_is_cut_off_at_the_edge_of_the_figure(n_features):
+    builder = HierarchyBuilder(2, [f"feature {j}" for j in range(n_features)])
+    W = np.ones((2, n_features)) * [[1.0], [-1.0]]
+    builder.add_split(0, [0, 1], LinearRule(W, np.zeros(n_features)))
+    drawn = plot_feature_levels(builder.freeze())
+    figure = drawn.axes.figure
+    figure.canvas.draw()
+    box = drawn.colorbar.ax.get_tightbbox()
+    assert box.x1 <= figure.bbox.x1
+    assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
+    assert bool(drawn.colorbar.ax.get_ylabel()) == (n_features > 2)

@@ -97,6 +97,6 @@ def test_what_has_no_traces_is_refused(single):
     for tree in (single, Hierarchy.from_labels([0, 1])):
         with pytest.raises(ValueError, match="there are no traces to show"):
             plot_trace(tree)
-    with pytest.raises(TypeError, match="expected a Hierarchy"):
+    with pytest.raises(TypeError, match="or a Hierarchy, got"):
         plot_trace([])
     assert plt.get_fignums() == []

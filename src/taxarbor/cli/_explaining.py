@@ -149,12 +149,11 @@ def _rows(rows: Sequence[dict[str, Any]], *, with_margins: bool = False) -> Text
 
 def _because(step: dict[str, Any]) -> Text:
     """Return the features that pull the row most, and whether the rule alone agrees."""
-    if "why" in step:
-        told = str(step["why"])
-    else:
-        told = "; ".join(
-            f"{pull['name']} = {number(pull['value'])}{' (against)' * (pull['strength'] < 0.0)}"
-            for pull in step["pulls"]
-        )
+    if "why" in step:  # which says it already
+        return plain(str(step["why"]))
+    told = "; ".join(
+        f"{pull['name']} = {number(pull['value'])}{' (against)' * (pull['strength'] < 0.0)}"
+        for pull in step["pulls"]
+    )
     text = plain(told)
     return text if step["agrees"] else text.append(f" ({OTHERWISE})", "dim")

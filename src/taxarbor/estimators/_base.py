@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import GrowthWarning, warn_caller
+from taxarbor._errors import GrowthWarning, InterruptedFitWarning, warn_caller
 from taxarbor._types import Status
 from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
@@ -156,20 +157,50 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
                 observer=observe_all(bar, callbacks),
                 run_all=run_all,
             )
-            tree = with_means(self._make_tree(rows, grow_on, seed, run_all), rows, run_all)
+            tree = self._finish(rows, grow_on, seed, run_all)
         finally:
             with deferred_interrupt():
                 pool.shutdown(cancel_futures=True)
             if bar is not None:
                 bar.close()
-        seen.note_on(self)
-        self.hierarchy_ = tree
-        self.labels_ = tree.labels.copy()
+        with deferred_interrupt():  # all of it is new, or nothing
+            seen.note_on(self)
+            self.hierarchy_ = tree
+            self.labels_ = tree.labels.copy()
         if context is not None:
             context.call_on_fit_task_end(estimator=self)
         _warn_if_short(tree, stop, branching)
         _warn_if_unsettled(tree, self.get_params())
         return self
+
+    def _finish(
+        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
+    ) -> Hierarchy:
+        """Return the whole tree, with means.
+
+        Once it is grown, Ctrl-C waits until the rest is done, which takes a part of the time
+        that growth took. Pressed a second time, it ends the fit.
+        """
+        whole: Hierarchy | None = None
+        try:
+            with ExitStack() as rest:
+
+                def grow_first(rows: Rows) -> Hierarchy:
+                    grown = grow_on(rows)
+                    rest.enter_context(deferred_interrupt(once=True))
+                    return grown
+
+                tree = self._make_tree(rows, grow_first, seed, run_all)
+                whole = with_means(tree, rows, run_all)
+        except KeyboardInterrupt:
+            if whole is None:
+                raise
+            warn_caller(
+                "the fit was interrupted when the tree was grown; what was left to do was "
+                "finished, and the whole tree is kept",
+                InterruptedFitWarning,
+            )
+        return whole
 
 
 def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
@@ -179,7 +210,8 @@ def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
     if asked is not None and tree.n_leaves < asked:
         if not reasons and tree.n_leaves + branching - 1 > asked:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
-        told = f"the tree has {tree.n_leaves} leaves where {asked} were asked for"
+        leaves = "leaf" if tree.n_leaves == 1 else "leaves"
+        told = f"the tree has {tree.n_leaves} {leaves} where {asked} were asked for"
     elif asked is None and stop.max_leaf_size is not None:
         told = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
     else:
@@ -203,8 +235,13 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     told = "; ".join(
-        f"leaf node {node} ({tree.n_rows[node]} rows) was refused: {why}"
+        f"leaf node {node} ({_count(tree, node)}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most
     return told + (f"; and {rest} more" if rest > 0 else "")
+
+
+def _count(tree: Hierarchy, node: int) -> str:
+    n_rows = len(tree.rows(node))
+    return f"{n_rows} row" + "s" * (n_rows != 1)

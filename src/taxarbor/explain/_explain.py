@@ -9,14 +9,15 @@ from numpy.typing import ArrayLike
 
 from taxarbor._types import Array
 from taxarbor.explain._explanation import Explanation
-from taxarbor.explain._given import columns_of, given_names, index_of
-from taxarbor.explain._margins import children_of_rows, raw_margins
+from taxarbor.explain._given import check_same_rows, columns_of, given_names, index_of
+from taxarbor.explain._margins import children_of_rows, least_margins, raw_margins
 from taxarbor.explain._words import are_yes_no, name_nodes
 from taxarbor.hierarchy import (
     Hierarchy,
     LinearRule,
     check_columns,
     check_data,
+    deciding_rule,
     hierarchy_of,
     with_means,
 )
@@ -37,7 +38,8 @@ def explain(
     model : fitted estimator or Hierarchy
         The tree. One made from labels or merges alone is explained by nearest means.
     X : array-like or CSR matrix of shape (n_rows, n_features)
-        The rows that it was grown on, in the same order.
+        The rows that it was grown on, in the same order. They are not copied: do not change
+        them while you use the explanation.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
@@ -52,9 +54,11 @@ def explain(
     ------
     ValueError
         If ``X`` does not have the rows and features of the tree, or there is not one name
-        for each.
+        for each. Rows that were scaled before the tree was grown must be scaled here, too.
     TypeError
-        If there is no tree.
+        If there is no tree, or it is within a pipeline: pass its last step.
+    sklearn.exceptions.NotFittedError
+        If the model was not fitted.
 
     Examples
     --------
@@ -70,7 +74,7 @@ def explain(
     tree = hierarchy_of(model)
     check_columns(X, tree.feature_names)
     columns = columns_of(X) or tree.feature_names
-    data = check_data(X, _any_rule(tree))
+    data = check_data(X, deciding_rule(tree))
     n_rows, n_features = data.shape
     if n_rows != len(tree.order):
         raise ValueError(
@@ -84,6 +88,7 @@ def explain(
     names = given_names("feature", feature_names, columns, n_features)
     called = given_names("row", row_names, index_of(X), n_rows)
     rows = as_rows(data)
+    check_same_rows(tree, rows, data)
     tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
     margins, units = _measure(tree, rows)
     is_yes_no = are_yes_no(data)
@@ -94,6 +99,7 @@ def explain(
         margins=margins,
         units=units,
         is_yes_no=is_yes_no,
+        _least=least_margins(tree, margins),
         _columns=columns,
         _rows=rows,
         _data=data,
@@ -131,7 +137,3 @@ def _measure(tree: Hierarchy, rows: Rows) -> tuple[tuple[Array | None, ...], Arr
         units[node] = unit if unit > 0.0 else 1.0
         margins.append(found / units[node])
     return tuple(margins), units
-
-
-def _any_rule(tree: Hierarchy) -> LinearRule | None:
-    return tree.rules[tree.root] if tree.placement is None else tree.placement.rule

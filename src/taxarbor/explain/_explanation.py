@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._given import given_names, index_of
-from taxarbor.explain._steps import Step, dense_part, find_steps
-from taxarbor.hierarchy import Hierarchy, Reason, check_columns, check_data, rest_mean
+from taxarbor.explain._frames import in_words, make_frame, step_columns
+from taxarbor.explain._given import check_order, find_row, given_names, index_of
+from taxarbor.explain._steps import Steps, Tell, dense_part, find_steps
+from taxarbor.hierarchy import Hierarchy, Reason, check_data, deciding_rule, rest_mean
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
     """Why the rows of a tree are where they are, and how clearly; made by :func:`explain`.
+
+    The data are not copied: do not change them while you use the explanation.
 
     Attributes
     ----------
@@ -36,7 +39,7 @@ class Explanation:
         For each split, the margins of the node's rows, in the order of
         ``hierarchy.rows(node)``; None for leaves. 1 is a usual row, 0 is the border.
     units : float array of shape (n_nodes,)
-        The median margin of each split, by which they were divided.
+        The median of the absolute margins of each split, by which they were divided.
     is_yes_no : bool array of shape (n_features,)
         Which columns hold nothing but 0 and 1.
     """
@@ -47,6 +50,7 @@ class Explanation:
     margins: tuple[Array | None, ...]
     units: Array
     is_yes_no: NDArray[np.bool_]
+    _least: tuple[Array, ...] = field(repr=False)
     _columns: Sequence[str] | None = field(repr=False)
     _rows: Rows = field(repr=False)
     _data: Any = field(repr=False)
@@ -54,13 +58,17 @@ class Explanation:
     def __repr__(self) -> str:
         return f"Explanation({self.hierarchy!r})"
 
-    def node(self, node: SupportsIndex, *, n_examples: int = 5) -> dict[str, Any]:
+    def node(
+        self, node: SupportsIndex, *, n_top: int | None = None, n_examples: int = 5
+    ) -> dict[str, Any]:
         """Return what there is to say of a node, as plain values.
 
         Parameters
         ----------
         node : int
             Id of the node.
+        n_top : int, optional
+            Number of features at most, of those that pull the rows apart; None is all.
         n_examples : int
             Number of exemplars, and of borderline rows, at most.
 
@@ -90,7 +98,7 @@ class Explanation:
             "n_features": 0 if rule is None else rule.n_features_used,
             "fidelity": None if math.isnan(fidelity) else fidelity,
             "note": tree.notes[index],
-            "features": self.leading(index),
+            "features": self.leading(index, n_top),
             "exemplars": self.exemplars(index, n_examples),
             "borderline": self.borderline(index, n_examples),
         }
@@ -98,25 +106,43 @@ class Explanation:
     def exemplars(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows deepest inside a node: whose least margin on the way is largest.
 
-        Those of the root are its children's, in turn.
+        Parameters
+        ----------
+        node : int
+            Id of the node.
+        n_examples : int
+            Number of rows at most.
+
+        Returns
+        -------
+        list of dict
+            ``row``, ``name`` and ``margin``, the least on its way, the largest of these first.
+            Those of the root are its children's, in turn.
+
+        Raises
+        ------
+        IndexError
+            If there is no such node.
         """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
-        above = tree.path(node)[:-1]
-        if not above:
+        if tree.parent(node) is None:
             parts = [self.exemplars(child, n_examples) for child in tree.children(0)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
             first = tree.rows(0)[:n_examples]
             return turns[:n_examples] or self._told(first, [math.nan] * len(first))
-        least = np.min([self.margins_within(a, node) for a in above], axis=0)
+        least = self._least[operator.index(node)]
         deepest = np.argsort(-least, kind="stable")[:n_examples]
         return self._told(tree.rows(node)[deepest], least[deepest])
 
     def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows nearest to the border: between a node's children, or of a leaf."""
+        """Return the rows nearest to the border: between a node's children, or of a leaf.
+
+        Takes, returns and raises what :meth:`exemplars` does. The margin is the one at this
+        border, the smallest first; a tree of one leaf has no border, and no such rows.
+        """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
-        margins = self.margins[operator.index(node)]
+        parent, margins = tree.parent(node), self.margins[operator.index(node)]
         if margins is None:
-            parent = tree.parent(node)
             if parent is None:
                 return []
             margins = self.margins_within(parent, node)
@@ -124,12 +150,34 @@ class Explanation:
         return self._told(tree.rows(node)[nearest], margins[nearest])
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
-        """Return the margins of a node's rows at the split of one of its ancestors."""
-        tree, found = self.hierarchy, self.margins[operator.index(ancestor)]
-        if found is None or ancestor not in tree.path(node)[:-1]:
+        """Return the margins of a node's rows at the split of one of its ancestors.
+
+        Parameters
+        ----------
+        ancestor, node : int
+            Ids of the nodes.
+
+        Returns
+        -------
+        float array
+            In the order of ``hierarchy.rows(node)``.
+
+        Raises
+        ------
+        IndexError
+            If there are no such nodes.
+        ValueError
+            If the one is not an ancestor of the other.
+        """
+        tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
+        is_leaf, n_rows = tree.is_leaf(above), len(tree.rows(below))
+        # Slices nest, and those of children are smaller than their parent's.
+        begin = int(tree.start[below] - tree.start[above])
+        found = self.margins[above]
+        is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
+        if found is None or is_leaf or not is_within:
             raise ValueError(f"node {ancestor} is not an ancestor of node {node}")
-        begin = tree.start[ancestor]
-        return found[tree.start[node] - begin : tree.stop[node] - begin]
+        return found[begin : begin + n_rows]
 
     def row(self, row: int | str) -> dict[str, Any]:
         """Return why a row is where it is, as plain values.
@@ -149,7 +197,7 @@ class Explanation:
         """
         number = self._number(row)
         leaf = int(self.hierarchy.leaves[self.hierarchy.labels[number]])
-        steps = self._own_steps(np.array([number]))[0]
+        steps = self._own_steps(np.array([number]), lambda pulls: [p._asdict() for p in pulls])
         return {
             "row": number,
             "name": None if self.row_names is None else self.row_names[number],
@@ -175,27 +223,27 @@ class Explanation:
             for node in range(1, self.hierarchy.n_nodes)
             for values in self.leading(node)
         ]
-        return _frame(lines, columns)
+        return make_frame({name: [line[name] for line in lines] for name in columns})
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
 
-        Columns as in :meth:`node`; features and rows are given in words. The parent of the
-        root and the cluster of an inner node are -1.
+        Columns as in :meth:`node`; the first three features, and rows, are given in words. The
+        parent of the root and the cluster of an inner node are -1.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
-            values = self.node(index, n_examples=n_examples)
+            values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
             for kind in ("parent", "cluster"):  # whole numbers, as in Hierarchy.to_frame
                 values[kind] = -1 if values[kind] is None else values[kind]
             values["features"] = ", ".join(
-                f"{one['direction']} {one['feature']}" for one in values["features"][:3]
+                f"{one['direction']} {one['feature']}" for one in values["features"]
             )
             for kind in ("exemplars", "borderline"):
                 values[kind] = ", ".join(str(one["name"]) for one in values[kind])
             lines.append(values)
-        return _frame(lines, tuple(lines[0]))
+        return make_frame({name: [line[name] for line in lines] for name in lines[0]})
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
         """Return a data frame with a line per row and split on its way.
@@ -210,13 +258,21 @@ class Explanation:
         DataFrame
             Columns row, row_name, step, node, node_name, child, child_name, margin,
             surer_than, agrees and why: the features that pull most, in words.
+
+        Raises
+        ------
+        TypeError, IndexError, KeyError
+            If these are no numbers or names of rows. A mask is none: pass its
+            ``np.flatnonzero``.
         """
         if which is None:
             numbers = np.arange(len(self.hierarchy.order))
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        return self._step_frame(self._own_steps(numbers), self.row_names)
+        found = self._own_steps(numbers, in_words)
+        tree = self.hierarchy
+        return make_frame(step_columns(found, tree, self.names, numbers, self.row_names))
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why: a data frame as :meth:`rows` has it.
@@ -227,10 +283,15 @@ class Explanation:
             New rows.
         row_names : sequence of str, optional
             What they are called.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` does not have the features of the tree, in their order.
         """
         tree = self.hierarchy
-        check_columns(X, None if self._columns is None else tuple(self._columns))
-        data = check_data(X, tree.rules[0])
+        check_order(X, self._columns, tree.feature_names)
+        data = check_data(X, deciding_rule(tree))
         if tree.means is not None and data.shape[1] != tree.means.shape[1]:
             raise ValueError(
                 f"X has {data.shape[1]} features, but the tree was grown on "
@@ -239,13 +300,25 @@ class Explanation:
         names = given_names("row", row_names, index_of(X), data.shape[0])
         chosen = np.arange(data.shape[0])
         leaves = tree.leaves[tree.predict(data)]
-        steps = find_steps(self, as_rows(data), data, leaves, chosen) if len(chosen) else []
-        return self._step_frame(steps, names)
+        source = (as_rows(data) if len(chosen) else None), data
+        found = find_steps(self, source, leaves, chosen, in_words)
+        return make_frame(step_columns(found, tree, self.names, chosen, names))
 
-    def to_dict(self, *, n_examples: int = 5) -> dict[str, Any]:
-        """Return all nodes as plain values, which JSON can hold."""
+    def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
+        """Return all nodes as plain values, which JSON can hold.
+
+        Parameters
+        ----------
+        n_top, n_examples : int
+            Numbers of features and of rows, as :meth:`node` takes them.
+
+        Returns
+        -------
+        dict
+            ``nodes``, a list with what :meth:`node` says of each.
+        """
         nodes = range(self.hierarchy.n_nodes)
-        return {"nodes": [self.node(node, n_examples=n_examples) for node in nodes]}
+        return {"nodes": [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]}
 
     def values(self, rows: IndexArray, features: IndexArray) -> Array:
         """Return some columns of some rows, as an array."""
@@ -282,65 +355,28 @@ class Explanation:
         ]
 
     def _number(self, row: int | str) -> int:
-        """Return the number of a row, given that or its name."""
-        n_rows = len(self.hierarchy.order)
-        if isinstance(row, str):
-            found = [n for n, name in enumerate(self.row_names or ()) if name == row]
-            if len(found) != 1:
-                told = "there is no row" if not found else f"there are {len(found)} rows"
-                raise KeyError(f"{told} called {row!r}; give its number, 0 to {n_rows - 1}")
-            return found[0]
-        number = operator.index(row)
-        if not 0 <= number < n_rows:
-            raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
-        return number
+        return find_row(row, self.row_names, len(self.hierarchy.order))
 
-    def _own_steps(self, numbers: IndexArray) -> list[list[Step]]:
+    def _own_steps(self, numbers: IndexArray, tell: Tell) -> Iterator[Steps]:
         leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return find_steps(self, self._rows, self._data, leaves, numbers)
+        return find_steps(self, (self._rows, self._data), leaves, numbers, tell)
 
-    def _plain(self, step: Step) -> dict[str, Any]:
+    def _plain(self, steps: Steps) -> dict[str, Any]:
+        """Return the only one of these steps as plain values."""
+        child = int(steps.children[0])
         return {
-            "node": step.node,
-            "node_name": self.names[step.node],
-            "child": step.child,
-            "child_name": self.names[step.child],
-            "margin": _number_or_none(step.margin),
-            "surer_than": step.surer_than,
-            "agrees": step.agrees,
-            "pulls": [dict(pull._asdict()) for pull in step.pulls],
+            "node": steps.node,
+            "node_name": self.names[steps.node],
+            "child": child,
+            "child_name": self.names[child],
+            "margin": _number_or_none(steps.margins[0]),
+            "surer_than": float(steps.surer_than[0]),
+            "agrees": bool(steps.agrees[0]),
+            "pulls": steps.told[0],
         }
-
-    def _step_frame(
-        self, found: list[list[Step]], row_names: Sequence[str] | None
-    ) -> "pd.DataFrame":
-        lines = [
-            {
-                "row": step.row,
-                "row_name": f"row {step.row}" if row_names is None else row_names[step.row],
-                "step": number,
-                **self._plain(step),
-                "why": "; ".join(map(str, step.pulls)),
-            }
-            for steps in found
-            for number, step in enumerate(steps, start=1)
-        ]
-        return _frame(lines, _STEP)
 
 
 _FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
-_STEP = (
-    *("row", "row_name", "step", "node", "node_name", "child", "child_name"),
-    *("margin", "surer_than", "agrees", "why"),
-)
-
-
-def _frame(lines: list[dict[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("data frames need pandas: pip install 'taxarbor[io]'") from error
-    return pd.DataFrame({name: [line[name] for line in lines] for name in columns})
 
 
 def _plain_reason(reason: Reason, mean: float, rest: float) -> dict[str, Any]:

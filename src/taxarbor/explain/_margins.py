@@ -7,6 +7,7 @@ for a row that is not where its scores would send it. Margins are in units of th
 median, so that 1 is a usual row and 0 is the border, whatever the units of the data.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,17 +50,44 @@ def raw_margins(
     return margins
 
 
-def rule_agrees(
+def find_rivals(
     hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
-) -> NDArray[np.bool_]:
-    """Say of some rows whether the node's rule alone sends them to the child they are in."""
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Ask the node's rule alone where some rows belong.
+
+    Returns
+    -------
+    rivals : int array of shape (n_some,)
+        Of the children that each row is not in, the one with the highest score.
+    agrees : bool array of shape (n_some,)
+        Whether the rule sends the row to the child it is in.
+    """
     rule = hierarchy.rules[node]
     assert rule is not None
+    rivals = np.empty(len(positions), dtype=np.intp)
     agrees = np.empty(len(positions), dtype=bool)
     for some in blocks(len(positions), rule.n_children):
         scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
-        agrees[some] = (scores + rule.offsets).argmax(axis=1) == children[some]
-    return agrees
+        scores = scores + rule.offsets
+        agrees[some] = scores.argmax(axis=1) == children[some]
+        scores[np.arange(len(scores)), children[some]] = -np.inf
+        rivals[some] = scores.argmax(axis=1)
+    return rivals, agrees
+
+
+def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
+    """Return the least margin on the way to each node, of each of its rows.
+
+    Parents come first, so that a node looks at its parent alone: a walk from each node to the
+    root would take too long in a deep tree. There is nothing above the root, so infinity.
+    """
+    least = [np.full(len(hierarchy.order), np.inf)]
+    for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
+        own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
+        above = margins[parent]
+        assert above is not None
+        least.append(np.minimum(least[parent][own], above[own]))
+    return tuple(least)
 
 
 def children_of_rows(hierarchy: Hierarchy, node: int) -> IndexArray:

@@ -4,7 +4,7 @@ from taxarbor.hierarchy._adapters import expect_hierarchy, hierarchy_of
 from taxarbor.hierarchy._atomic import write_whole
 from taxarbor.hierarchy._build import HierarchyBuilder
 from taxarbor.hierarchy._means import with_means
-from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy._placement import Placement, deciding_rule
 from taxarbor.hierarchy._reasons import Reason, rest_mean
 from taxarbor.hierarchy._route import check_columns, check_data, route
 from taxarbor.hierarchy._rule import LinearRule
@@ -19,6 +19,7 @@ __all__ = [
     "Reason",
     "check_columns",
     "check_data",
+    "deciding_rule",
     "expect_hierarchy",
     "hierarchy_of",
     "printable",

@@ -32,18 +32,39 @@ def hierarchy_of(model: object) -> "Hierarchy":
     Raises
     ------
     TypeError
-        If there is none.
+        If there is none, or it is that of a pipeline's last step.
+    sklearn.exceptions.NotFittedError
+        If it is a model of taxarbor that was not fitted.
     """
     from taxarbor.hierarchy._tree import Hierarchy
 
     found = getattr(model, "hierarchy_", model)
-    if not isinstance(found, Hierarchy):
+    if isinstance(found, Hierarchy):
+        return found
+    steps = getattr(model, "steps", None)
+    last = steps[-1][-1] if isinstance(steps, list) and steps else model
+    _expect_fitted(last)
+    if last is not model and isinstance(getattr(last, "hierarchy_", None), Hierarchy):
         raise TypeError(
-            f"expected a fitted model of taxarbor or a Hierarchy, got {type(model).__name__}; "
-            "call fit first, or make a tree by Hierarchy.from_sklearn, .from_linkage or "
-            ".from_labels"
+            "got a pipeline, whose model has seen other rows than were passed to it: pass "
+            "pipeline[-1], its last step, and for X pipeline[:-1].transform(X)"
         )
-    return found
+    raise TypeError(
+        f"expected a fitted model of taxarbor or a Hierarchy, got {type(model).__name__}; "
+        "call fit first, or make a tree by Hierarchy.from_sklearn, .from_linkage or "
+        ".from_labels"
+    )
+
+
+def _expect_fitted(model: object) -> None:
+    """Raise NotFittedError for an estimator of taxarbor, or made from one, without a tree."""
+    # By their names, as the estimators are built upon this package.
+    modules = [base.__module__ for base in type(model).__mro__]
+    is_ours = any(module.startswith("taxarbor.estimators.") for module in modules)
+    if is_ours and "hierarchy_" not in vars(model):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first")
 
 
 def from_labels(labels: ArrayLike) -> "Hierarchy":

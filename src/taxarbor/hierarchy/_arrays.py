@@ -1,5 +1,8 @@
 """Arrays that a hierarchy holds."""
 
+import operator
+from typing import SupportsIndex
+
 import numpy as np
 
 from taxarbor._types import IndexArray
@@ -9,6 +12,14 @@ def read_only(array: IndexArray) -> IndexArray:
     """Return the array, which can no longer be written to."""
     array.setflags(write=False)
     return array
+
+
+def node_id(node: SupportsIndex, n_nodes: int) -> int:
+    """Return the id as a number, or raise IndexError if there is no such node."""
+    index = operator.index(node)
+    if not 0 <= index < n_nodes:
+        raise IndexError(f"there is no node {index}: ids run from 0 to {n_nodes - 1}")
+    return index
 
 
 def indices(name: str, values: IndexArray) -> IndexArray:

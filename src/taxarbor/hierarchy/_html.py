@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 MAX_LEAVES = 100
-"""Of a tree with more leaves, only the first splits are shown."""
+"""Of a tree with more leaves, only the first splits are shown, and of a node with more
+children only the first of these."""
 
 OPEN_DEPTH = 3
 """Nodes above this depth are shown unfolded."""
@@ -38,22 +39,24 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
         Number of features named per node.
     """
     shown = hierarchy.prune(min(MAX_LEAVES, hierarchy.n_leaves))
+    if shown.n_leaves == 1:  # the first split alone makes too many
+        shown = hierarchy.prune(depth=1)
     # A node of the smaller tree may hold several leaves of the whole one.
     starts = hierarchy.start[hierarchy.leaves]
     first, last = np.searchsorted(starts, [shown.start, shown.stop]).tolist()
-    labels = [
-        f"c{one}" if other - one == 1 else f"{other - one} groups"
-        for one, other in zip(first, last, strict=True)
-    ]
-    head = escape(repr(hierarchy))
-    if shown.n_leaves < hierarchy.n_leaves:
-        head += f", cut to {shown.n_leaves} of its groups"
-    body = "".join(_pieces(shown, labels, n_top))
+    head, n_shown = escape(repr(hierarchy)), min(shown.n_leaves, MAX_LEAVES)
+    if n_shown < hierarchy.n_leaves:
+        head += f", cut to {n_shown} of its groups"
+    groups = [range(*ends) for ends in zip(first, last, strict=True)]
+    body = "".join(_pieces(shown, groups, n_top))
     return f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{body}</div>'
 
 
-def _pieces(hierarchy: "Hierarchy", labels: list[str], n_top: int) -> list[str]:
-    """Return the markup from left to right; no function recurses."""
+def _pieces(hierarchy: "Hierarchy", groups: list[range], n_top: int) -> list[str]:
+    """Return the markup from left to right; no function recurses.
+
+    ``groups`` are the leaves of the whole tree within each node.
+    """
     pieces: list[str] = []
     waiting: list[int | str] = ["</ul>", hierarchy.root, "<ul>"]
     while waiting:
@@ -61,15 +64,21 @@ def _pieces(hierarchy: "Hierarchy", labels: list[str], n_top: int) -> list[str]:
         if isinstance(item, str):
             pieces.append(item)
             continue
-        line = _line(hierarchy, item, labels[item], n_top)
+        line = _line(hierarchy, item, _label(groups[item]), n_top)
         children = hierarchy.children(item)
         if not children:
             pieces.append(f'<li class="leaf">{line}</li>')
             continue
         is_open = " open" if hierarchy.depth[item] < OPEN_DEPTH else ""
         pieces.append(f"<li><details{is_open}><summary>{line}</summary><ul>")
-        waiting += ["</ul></details></li>", *reversed(children)]
+        n_hidden = sum(len(groups[child]) for child in children[MAX_LEAVES:])
+        more = f'<li class="leaf">… and {n_hidden:,} more groups</li>' if n_hidden else ""
+        waiting += ["</ul></details></li>", more, *reversed(children[:MAX_LEAVES])]
     return pieces
+
+
+def _label(leaves: range) -> str:
+    return f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} groups"
 
 
 def _line(hierarchy: "Hierarchy", node: int, label: str, n_top: int) -> str:

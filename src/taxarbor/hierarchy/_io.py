@@ -175,7 +175,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "feature_names": None if names is None else tuple(names),
         "fidelity": arrays.get("fidelity"),
         "placement": None if version == 1 else _unpack_placement(arrays),
-        "means": None if means is None or not len(means) else means,
+        "means": None if means is None or means.shape == (0, 0) else means,
     }
 
 

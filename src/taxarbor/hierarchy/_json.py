@@ -33,7 +33,7 @@ import numpy as np
 from taxarbor._errors import FileFormatError
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.hierarchy._atomic import write_whole
-from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy._placement import Placement, deciding_rule
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def to_json(hierarchy: "Hierarchy", path: str | os.PathLike[str] | None = None) 
 
 def _dtype(hierarchy: "Hierarchy") -> str | None:
     """Return the one type of all weights and means, None where there are none."""
-    placement, rule, means = hierarchy.placement, hierarchy.rules[0], hierarchy.means
-    rule = rule if placement is None else placement.rule
+    rule, means = deciding_rule(hierarchy), hierarchy.means
     if rule is None and means is None:
         return None
     return str(means.dtype if rule is None else rule.dtype)  # type: ignore[union-attr]
@@ -209,7 +208,15 @@ def _decode_means(document: dict[str, Any]) -> Array | None:
     means = [node["mean"] for node in document["nodes"]]
     if all(mean is None for mean in means):
         return None
-    return np.array(means, dtype=document["dtype"])
+    return _numbers(means, document["dtype"])
+
+
+def _numbers(values: Any, dtype: str) -> Array:
+    """Return an array of what must be numbers: NumPy would take "1" and true for some."""
+    entries = np.array(values, dtype=object)
+    if not all(type(entry) in (int, float) for entry in entries.ravel().tolist()):
+        raise ValueError("weights, centers, offsets and means must be finite numbers")
+    return entries.astype(dtype)
 
 
 def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:
@@ -227,9 +234,9 @@ def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:
 def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None:
     if values is None:
         return None
-    center = np.array(values["center"], dtype=dtype)
-    offsets = np.array(values["offsets"], dtype=dtype)
-    used = np.array(values["weights"], dtype=dtype)
+    used, center, offsets = (
+        _numbers(values[name], dtype) for name in ("weights", "center", "offsets")
+    )
     features: IndexArray = np.array(values["features"], dtype=np.intp)
     if used.ndim != 2 or used.shape[1:] != features.shape:
         raise ValueError("a rule must have one weight per child and feature")
@@ -254,5 +261,5 @@ def _encode_placement(placement: Placement | None) -> dict[str, Any] | None:
 def _decode_placement(values: dict[str, Any] | None, dtype: str) -> Placement | None:
     if values is None:
         return None
-    parts = [np.array(values[name], dtype=dtype) for name in ("weights", "center", "offsets")]
+    parts = [_numbers(values[name], dtype) for name in ("weights", "center", "offsets")]
     return Placement(LinearRule(*parts), np.array(values["leaves"]))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxarbor.hierarchy._placement import deciding_rule
+
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
     from taxarbor.rows import Rows
@@ -37,6 +39,6 @@ def with_means(
         sums[hierarchy.parents[node]] += sums[node]
     means = rows.center + sums / sizes[:, None]
     means[np.abs(means) <= 1e-12 * np.abs(rows.center)] = 0.0  # what rounding leaves of zero
-    rule = hierarchy.rules[0] if hierarchy.placement is None else hierarchy.placement.rule
+    rule = deciding_rule(hierarchy)
     dtype = rows.dtype if rule is None else rule.dtype
     return replace(hierarchy, means=means.astype(dtype))

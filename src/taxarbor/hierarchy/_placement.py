@@ -1,12 +1,15 @@
 """The rule by which a whole tree sends rows to its leaves, all at once."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy._rule import LinearRule
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
 
 
 @final
@@ -71,3 +74,12 @@ class Placement:
     def n_cells(self) -> int:
         """Number of cells, each of which belongs to one leaf."""
         return len(self.leaves)
+
+
+def deciding_rule(hierarchy: "Hierarchy") -> LinearRule | None:
+    """Return the first rule that new rows meet: the placement's, else the root's, or None.
+
+    Features and dtype are the same in all rules of a tree, so it stands for them.
+    """
+    placement = hierarchy.placement
+    return hierarchy.rules[hierarchy.root] if placement is None else placement.rule

@@ -8,7 +8,8 @@ depend on the units of the columns.
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 DIGITS = 5
-"""To which shares are compared: rounding must not choose."""
+"""To which shares are compared, in units of the largest: rounding must not choose."""
 
 
 @final
@@ -59,14 +60,15 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     parent = hierarchy.parent(node)
     if parent is None or hierarchy.rules[parent] is None:
         return ()
-    contrast = _contrast(hierarchy, node, parent)
+    contrast = _contrast(hierarchy, node)
     used = np.flatnonzero(contrast)
     gap = mean_gap(hierarchy, node)
     if gap is None:
         shares, keys = np.full(len(used), nan), np.abs(contrast[used])
     else:
         shares = _shares(contrast[used] * gap[used])
-        keys = shares.round(DIGITS)
+        # A share of many features is small, however large it is beside the others.
+        keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
             chosen = keys > 0.0
             used, shares, keys = used[chosen], shares[chosen], keys[chosen]
@@ -102,23 +104,69 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
     parent = hierarchy.parent(node)
     if hierarchy.means is None or parent is None:
         return None
-    others = [child for child in hierarchy.children(parent) if child != node]
-    sizes = (hierarchy.stop - hierarchy.start)[others]
-    weights = sizes / sizes.sum()
-    mean: Array = weights @ hierarchy.means[others].astype(np.float64)
-    return mean
+    first, *others = hierarchy.children(parent)
+    if len(others) == 1:
+        other: Array = hierarchy.means[others[0] if node == first else first]
+        return other.astype(np.float64)
+    n_rows, n_all = len(hierarchy.rows(node)), len(hierarchy.rows(parent))
+    center = hierarchy.means[parent].astype(np.float64)
+    own = n_rows / n_all * (hierarchy.means[node] - center)
+    excess = _family_of(hierarchy, node).excess
+    # Seen from the parent's mean, a large child is no farther away than a small rest.
+    rest: Array = center + (excess - own) * (n_all / (n_all - n_rows))
+    return rest
 
 
-def _contrast(hierarchy: "Hierarchy", node: int, parent: int) -> Array:
+def _contrast(hierarchy: "Hierarchy", node: int) -> Array:
     """Return the child's weights less the mean over all children: the rest is common."""
-    rule = hierarchy.rules[parent]
+    family = _family_of(hierarchy, node)
+    rule = hierarchy.rules[family.parent]
     assert rule is not None
-    weights = rule.weights.astype(np.float64)
-    mean = (weights / len(weights)).sum(axis=0)
-    contrast: Array = weights[node - hierarchy.children(parent)[0]] - mean
+    own = rule.weights[node - hierarchy.children(family.parent)[0]]
+    contrast: Array = own.astype(np.float64) - family.mean_weights
     # What the rounding of the mean leaves, column by column: they have units of their own.
-    contrast[np.abs(contrast) <= 1e-12 * np.abs(weights).max(axis=0)] = 0.0
+    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     return contrast
+
+
+class _Family(NamedTuple):
+    """What the children of a node have in common, and each of them is compared with.
+
+    Over the children: the mean and the largest size of the weights, and the sum of how far
+    each mean is from the parent's, times its part of the rows. Empty where these are not known.
+    """
+
+    parent: int
+    mean_weights: Array
+    largest_weights: Array
+    excess: Array
+
+
+_LATEST: "WeakKeyDictionary[Hierarchy, _Family]" = WeakKeyDictionary()
+"""The last family asked for, of each tree: siblings are asked for one after the other, and
+in a tree of many children each would else look at all of them."""
+
+
+def _family_of(hierarchy: "Hierarchy", node: int) -> _Family:
+    parent = int(hierarchy.parents[node])
+    found = _LATEST.get(hierarchy)
+    if found is None or found.parent != parent:
+        found = _LATEST[hierarchy] = _look_at(hierarchy, parent)
+    return found
+
+
+def _look_at(hierarchy: "Hierarchy", parent: int) -> _Family:
+    rule, means, children = hierarchy.rules[parent], hierarchy.means, hierarchy.children(parent)
+    nothing = np.zeros(0)
+    mean, largest, excess = nothing, nothing, nothing
+    if rule is not None:
+        weights = rule.weights.astype(np.float64)
+        mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
+    if means is not None:
+        own = slice(children[0], children[-1] + 1)
+        sizes = hierarchy.stop[own] - hierarchy.start[own]
+        excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
+    return _Family(parent, mean, largest, excess)
 
 
 def _shares(gains: Array) -> Array:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._placement import deciding_rule
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
 def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
     """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
     _check_rules(hierarchy)
-    placement = hierarchy.placement
-    rule = hierarchy.rules[hierarchy.root] if placement is None else placement.rule
+    rule = deciding_rule(hierarchy)
     check_columns(X, hierarchy.feature_names)
     data = check_data(X, rule)
     if rule is None or not data.shape[0]:

@@ -1,6 +1,5 @@
 """The tree of clusters: what it holds, how to move in it, how to cut it."""
 
-import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from taxarbor.hierarchy import (
     _text,
     _units,
 )
-from taxarbor.hierarchy._arrays import depths, indices, read_only
+from taxarbor.hierarchy._arrays import depths, indices, node_id, read_only
 from taxarbor.hierarchy._placement import Placement
 from taxarbor.hierarchy._reasons import Reason
 from taxarbor.hierarchy._rule import LinearRule
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class Hierarchy:
     """A tree of clusters, frozen: arrays cannot be written to, attributes not assigned.
 
@@ -211,22 +210,22 @@ class Hierarchy:
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
-        parent = int(self.parents[self._checked(node)])
+        parent = int(self.parents[node_id(node, self.n_nodes)])
         return None if parent < 0 else parent
 
     def children(self, node: SupportsIndex) -> tuple[int, ...]:
         """Return the ids of the children from left to right, () for a leaf."""
-        node = self._checked(node)
+        node = node_id(node, self.n_nodes)
         first = int(self._first_child[node])
         return tuple(range(first, first + int(self._n_children[node])))
 
     def is_leaf(self, node: SupportsIndex) -> bool:
         """Return whether the node has no children."""
-        return bool(self._n_children[self._checked(node)] == 0)
+        return bool(self._n_children[node_id(node, self.n_nodes)] == 0)
 
     def path(self, node: SupportsIndex) -> tuple[int, ...]:
         """Return the ids from the root to the node, both included."""
-        node = self._checked(node)
+        node = node_id(node, self.n_nodes)
         path = [node]
         for _ in range(self.depth[node]):
             path.append(int(self.parents[path[-1]]))
@@ -234,7 +233,7 @@ class Hierarchy:
 
     def rows(self, node: SupportsIndex) -> IndexArray:
         """Return the row numbers of the node, a read-only view."""
-        node = self._checked(node)
+        node = node_id(node, self.n_nodes)
         return self.order[self.start[node] : self.stop[node]]
 
     def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
@@ -250,7 +249,7 @@ class Hierarchy:
             Return so many at most, and only such that pull the rows apart. None is all
             that the rule uses, those that pull them together with a negative share.
         """
-        return _reasons.reasons(self, self._checked(node), n_top)
+        return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
     def rename_features(self, names: Sequence[str]) -> "Hierarchy":
         """Return the same tree with other names of the columns."""
@@ -258,10 +257,13 @@ class Hierarchy:
             raise TypeError(f"names must be a list of names, got the text {names!r}")
         return replace(self, feature_names=tuple(str(name) for name in names))
 
-    def unscale(self, mean: ArrayLike, scale: ArrayLike) -> "Hierarchy":
-        """Return the tree for rows as they were before they were scaled.
+    def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
+        """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
 
-        See :func:`taxarbor.hierarchy._units.unscale`.
+        So nobody has to scale new rows, and means are in units that people know. Pass
+        ``mean_`` and ``scale_`` of a ``StandardScaler``, or None for what it did not do: with
+        ``with_mean=False``, None for the mean. ValueError is raised if these do not fit the
+        features, are not finite, or a scale is not positive.
         """
         return _units.unscale(self, mean, scale)
 
@@ -336,9 +338,10 @@ class Hierarchy:
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
     ) -> str:
-        """Return the tree as indented text, one line per node.
+        """Return the tree as indented text, one line per node, ``max_nodes`` at most.
 
-        See :func:`taxarbor.hierarchy._text.to_text`.
+        ``max_depth`` leaves out what is deeper. A line names ``n_top`` features: ``+name``
+        where larger values lead to the node, ``-name`` where smaller ones do.
         """
         return _text.to_text(self, max_depth, n_top, max_nodes=max_nodes)
 
@@ -391,9 +394,3 @@ class Hierarchy:
             If the file is damaged, of another kind or of a newer version.
         """
         return _io.load(path)
-
-    def _checked(self, node: SupportsIndex) -> int:
-        index = operator.index(node)
-        if not 0 <= index < self.n_nodes:
-            raise IndexError(f"there is no node {index}: ids run from 0 to {self.n_nodes - 1}")
-        return index

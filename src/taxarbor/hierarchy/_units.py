@@ -7,14 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import Array
-from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy._placement import Placement, deciding_rule
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 
-def unscale(hierarchy: "Hierarchy", mean: ArrayLike, scale: ArrayLike) -> "Hierarchy":
+def unscale(
+    hierarchy: "Hierarchy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> "Hierarchy":
     """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
 
     Rules are linear, so a scaling of columns can be made a part of them. Then nobody has to
@@ -24,9 +26,11 @@ def unscale(hierarchy: "Hierarchy", mean: ArrayLike, scale: ArrayLike) -> "Hiera
     ----------
     hierarchy : Hierarchy
         The tree of the scaled rows.
-    mean, scale : arrays of shape (n_features,)
+    mean, scale : arrays of shape (n_features,) or None
         What was subtracted from each column, and what it was divided by then, as
-        ``mean_`` and ``scale_`` of :class:`sklearn.preprocessing.StandardScaler`.
+        ``mean_`` and ``scale_`` of :class:`sklearn.preprocessing.StandardScaler`; None if
+        nothing was. With ``with_mean=False`` pass None for the mean: the scaler has a
+        ``mean_`` all the same, which it does not subtract.
 
     Raises
     ------
@@ -44,34 +48,48 @@ def unscale(hierarchy: "Hierarchy", mean: ArrayLike, scale: ArrayLike) -> "Hiera
     >>> bool((tree.predict(X) == model.labels_).all())
     True
     """
-    shift, factor = (np.asarray(values, dtype=np.float64) for values in (mean, scale))
-    _check(hierarchy, shift, factor)
-
-    def rule_of(rule: LinearRule | None) -> LinearRule | None:
-        if rule is None:
-            return None
-        center = (rule.center * factor + shift).astype(rule.dtype)
-        return LinearRule((rule.weights / factor).astype(rule.dtype), center, rule.offsets)
-
+    shift, factor = _check(hierarchy, mean, scale)
     placement, means = hierarchy.placement, hierarchy.means
     if placement is not None:
-        whole = rule_of(placement.rule)
-        assert whole is not None
-        placement = Placement(whole, placement.leaves)
+        placement = Placement(_unscaled(placement.rule, shift, factor), placement.leaves)
     if means is not None:
         means = (means * factor + shift).astype(means.dtype)
-    rules = tuple(rule_of(rule) for rule in hierarchy.rules)
+    rules = tuple(
+        None if rule is None else _unscaled(rule, shift, factor) for rule in hierarchy.rules
+    )
     return replace(hierarchy, rules=rules, placement=placement, means=means)
 
 
-def _check(hierarchy: "Hierarchy", mean: Array, scale: Array) -> None:
-    found = [rule.center for rule in hierarchy.rules if rule is not None][:1]
-    found += [] if hierarchy.placement is None else [hierarchy.placement.rule.center]
-    found += [] if hierarchy.means is None else [hierarchy.means[0]]
-    expected = found[0].shape if found else mean.shape
+def _unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
+    exact = rule.center * factor + shift
+    weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
+    # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
+    # this adds to the scores is known, and taken back.
+    added = weights.astype(np.float64) @ (center - exact)
+    return LinearRule(weights, center, (rule.offsets + added).astype(rule.dtype))
+
+
+def _check(
+    hierarchy: "Hierarchy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
+    rule, means = deciding_rule(hierarchy), hierarchy.means
+    found = [] if rule is None else [rule.center.shape]
+    found += [] if means is None else [means[0].shape]
+    found += [np.shape(values) for values in (mean, scale) if values is not None]
+    expected = found[0] if found else (0,)
+    shift, factor = (
+        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
+        for values, usual in ((mean, 0.0), (scale, 1.0))
+    )
+    _check_values(shift, factor, expected)
+    return shift, factor
+
+
+def _check_values(mean: Array, scale: Array, expected: tuple[int, ...]) -> None:
     if mean.shape != expected or scale.shape != expected or mean.ndim != 1:
         raise ValueError(
-            f"mean and scale must have shape {expected}, one number per feature, "
+            f"mean and scale must have shape {expected}, one number per feature, or be None, "
             f"got {mean.shape} and {scale.shape}"
         )
     if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0.0).all()):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, hierarchy_of
 from taxarbor.plot._axes import new_axes, require_matplotlib, room_on
 from taxarbor.plot._boxes import Orientation, expect_orientation
 from taxarbor.plot._describe import (
@@ -79,16 +79,22 @@ class DendrogramLayout:
         return f"DendrogramLayout(n_leaves={len(self.leaves)}, n_lines={len(self.lines)})"
 
 
-def lay_out_dendrogram(hierarchy: Hierarchy) -> DendrogramLayout:
+def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
     """Return the lines of a dendrogram.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy or fitted estimator
+        The tree.
 
     Raises
     ------
     TypeError
-        If it is no hierarchy.
+        If it has no tree.
     ValueError
         If the root was not split.
     """
+    hierarchy = hierarchy_of(hierarchy)
     place = lay_out(hierarchy).breadth
     if hierarchy.n_leaves == 1:
         raise ValueError("a dendrogram needs two leaves at least, and the root was not split")
@@ -141,7 +147,7 @@ class DendrogramArtists:
 
 
 def plot_dendrogram(
-    hierarchy: Hierarchy,
+    hierarchy: Any,
     *,
     describe: Describe | None = None,
     orientation: Orientation = "right",
@@ -154,7 +160,7 @@ def plot_dendrogram(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree, of two leaves at least.
     describe : callable, optional
         Takes a leaf's id and returns lines, as for :func:`plot_tree`, which are written one
@@ -188,6 +194,7 @@ def plot_dendrogram(
     >>> plt.close(drawn.axes.figure)
     """
     expect_orientation(orientation)
+    hierarchy = hierarchy_of(hierarchy)
     layout = lay_out_dendrogram(hierarchy)
     if describe is None:
         describe = functools.partial(_describe, hierarchy)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, printable
 
 Style: TypeAlias = Literal["title", "plain", "plus", "minus"]
 StyledLine: TypeAlias = tuple[str, Style]
@@ -66,7 +66,5 @@ def _styled(line: str | StyledLine, default: Style, node: int) -> StyledLine:
 
 def shorten(text: object, longest: int = LONGEST) -> str:
     """Return what can be drawn of a text on one line, and not too much of it."""
-    # A half character cannot be drawn, and a line break would move what follows.
-    whole = str(text).encode("utf-8", "replace").decode("utf-8")
-    shown = "".join(c if c.isprintable() else " " for c in whole).strip()
+    shown = printable(str(text)).strip()
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"

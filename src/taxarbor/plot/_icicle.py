@@ -3,13 +3,13 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, hierarchy_of
 from taxarbor.plot._axes import (
     LegendLayout,
     draw_legend,
@@ -86,10 +86,9 @@ class IcicleLayout:
         return n_rows, n_levels
 
 
-def lay_out_icicle(
-    hierarchy: Hierarchy, max_depth: SupportsIndex | None = None
-) -> IcicleLayout:
+def lay_out_icicle(hierarchy: Any, max_depth: SupportsIndex | None = None) -> IcicleLayout:
     """Return the rectangles of an icicle; takes and raises what ``lay_out`` does."""
+    hierarchy = hierarchy_of(hierarchy)
     layout = lay_out(hierarchy, max_depth)
     nodes, depth = layout.nodes, layout.depth
     return IcicleLayout(
@@ -130,7 +129,7 @@ class IcicleArtists:
 
 
 def plot_icicle(
-    hierarchy: Hierarchy,
+    hierarchy: Any,
     *,
     max_depth: SupportsIndex | None = None,
     describe: Describe | None = None,
@@ -142,7 +141,7 @@ def plot_icicle(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree.
     max_depth : int, optional
         Show no deeper nodes. A dotted line shows where there are some.
@@ -181,6 +180,7 @@ def plot_icicle(
     >>> plt.close(drawn.axes.figure)
     """
     expect_orientation(orientation)
+    hierarchy = hierarchy_of(hierarchy)
     layout = lay_out_icicle(hierarchy, max_depth)
     makeup = None if classes is None else count_classes(hierarchy, classes)
     if describe is None:

@@ -3,13 +3,13 @@
 import math
 import operator
 from dataclasses import dataclass
-from typing import SupportsIndex, final
+from typing import Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, expect_hierarchy
+from taxarbor.hierarchy import hierarchy_of
 
 
 @final
@@ -68,12 +68,12 @@ class TreeLayout:
         return int(self.depth.max())
 
 
-def lay_out(hierarchy: Hierarchy, max_depth: SupportsIndex | None = None) -> TreeLayout:
+def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayout:
     """Return places for the nodes of a tree.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree.
     max_depth : int, optional
         Show no deeper nodes. The root has depth 0.
@@ -81,11 +81,11 @@ def lay_out(hierarchy: Hierarchy, max_depth: SupportsIndex | None = None) -> Tre
     Raises
     ------
     TypeError
-        If it is no hierarchy.
+        If it has no tree.
     ValueError
         If ``max_depth`` is negative.
     """
-    expect_hierarchy(hierarchy)
+    hierarchy = hierarchy_of(hierarchy)
     limit = hierarchy.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
         raise ValueError(f"max_depth must be 0 or more, or None, got {limit}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, expect_hierarchy
+from taxarbor.hierarchy import Hierarchy, LinearRule, hierarchy_of
 from taxarbor.plot._axes import new_axes, require_matplotlib, room_on
 from taxarbor.plot._describe import shorten
 from taxarbor.plot._palette import FACE, INK, PLAIN, PLUS, ink_on, mix
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MATTERS = 0.01  # share of a level from which on a feature matters to it
 CELL = 34.0, 14.0  # points of a new figure
 BAR = 10.0, 110.0  # width and length of what explains the colours
+RIGHT, TOLD = 76.0, "share of the level"  # points for it and its label
 N_TICKS, GRID = 20, "#e4e9ee"
 
 
@@ -68,17 +69,22 @@ class FeatureLevels:
         return f"FeatureLevels(n_used={n_used}, n_levels={n_levels})"
 
 
-def measure_levels(hierarchy: Hierarchy) -> FeatureLevels:
+def measure_levels(hierarchy: Any) -> FeatureLevels:
     """Return which features are used where.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy or fitted estimator
+        The tree.
 
     Raises
     ------
     TypeError
-        If it is no hierarchy.
+        If it has no tree.
     ValueError
         If it has no rules, or these use no features.
     """
-    expect_hierarchy(hierarchy)
+    hierarchy = hierarchy_of(hierarchy)
     rules = [(node, rule) for node, rule in enumerate(hierarchy.rules) if rule is not None]
     if not rules:
         raise ValueError("the tree has no rules, so no features that its splits turn on")
@@ -156,7 +162,7 @@ class LevelArtists:
 
 
 def plot_feature_levels(
-    hierarchy: Hierarchy, *, n_top: SupportsIndex = 30, ax: "Axes | None" = None
+    hierarchy: Any, *, n_top: SupportsIndex = 30, ax: "Axes | None" = None
 ) -> LevelArtists:
     """Draw which features the splits of each level turn on, as a table in colours.
 
@@ -164,7 +170,7 @@ def plot_feature_levels(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree. It must have rules.
     n_top : int
         Show so many features, those with the largest shares over all levels, by the first
@@ -204,7 +210,7 @@ def plot_feature_levels(
     if ax is None:
         left = max(width_of((name, "plain")) for name in names) + 14.0
         width = max(CELL[0] * matrix.shape[1], 3 * CELL[0])
-        ax = new_axes((width, CELL[1] * len(names)), (left, 8.0, 66.0, 40.0))
+        ax = new_axes((width, CELL[1] * len(names)), (left, 8.0, RIGHT, 40.0))
     mesh, bar = _draw_mesh(ax, names, matrix)
     return LevelArtists(ax, levels, mesh, _write_shares(ax, matrix), bar)
 
@@ -255,7 +261,8 @@ def _draw_bar(ax: "Axes", mesh: "QuadMesh") -> "Colorbar":
     bar = ax.figure.colorbar(mesh, cax=inset, format=PercentFormatter(1.0, 0))
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=FONT_SIZE, labelcolor=PLAIN, length=0.0)
-    bar.set_label("share of the level", color=PLAIN, fontsize=FONT_SIZE)
+    if length * height >= width_of((TOLD, "plain")):  # or else it would be cut off
+        bar.set_label(TOLD, color=PLAIN, fontsize=FONT_SIZE)
     return bar
 
 

@@ -2,11 +2,11 @@
 
 import functools
 import math
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from numpy.typing import ArrayLike
 
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, hierarchy_of
 from taxarbor.plot._axes import (
     LARGEST,
     POINTS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def plot_tree(
-    hierarchy: Hierarchy,
+    hierarchy: Any,
     *,
     max_depth: SupportsIndex | None = None,
     describe: Describe | None = None,
@@ -44,7 +44,7 @@ def plot_tree(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree.
     max_depth : int, optional
         Show no deeper nodes. A dotted line shows where there are some; leaves are grey.
@@ -96,6 +96,7 @@ def plot_tree(
     expect_orientation(orientation)
     if exemplars is not None and images is None:
         raise ValueError("exemplars are rows whose images are shown: give the images too")
+    hierarchy = hierarchy_of(hierarchy)
     layout = lay_out(hierarchy, max_depth)
     nodes = layout.nodes.tolist()
     makeup = None if classes is None else count_classes(hierarchy, classes)

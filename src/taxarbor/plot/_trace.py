@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, expect_hierarchy
+from taxarbor.hierarchy import hierarchy_of
 from taxarbor.plot._axes import new_axes, require_matplotlib
 from taxarbor.plot._palette import BRANCH, FACE, MINUS, PLAIN, PLUS, Rgb, mix, rgb
 from taxarbor.plot._text import FONT_SIZE
@@ -58,14 +58,12 @@ class TraceLines:
         return f"TraceLines(n_lines={len(self.lines)})"
 
 
-def find_traces(
-    hierarchy: Hierarchy, nodes: Iterable[SupportsIndex] | None = None
-) -> TraceLines:
+def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) -> TraceLines:
     """Return the objective over rounds of some nodes.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree.
     nodes : iterable of int, optional
         Ids of nodes. A leaf has a trace, too, if a split of it was tried. If not given: all
@@ -74,11 +72,11 @@ def find_traces(
     Raises
     ------
     TypeError, IndexError
-        If it is no hierarchy, or has no such nodes.
+        If it has no tree, or that has no such nodes.
     ValueError
         If a node asked for has no trace, or none has.
     """
-    expect_hierarchy(hierarchy)
+    hierarchy = hierarchy_of(hierarchy)
     told = [() if info is None else info.trace for info in hierarchy.info]
     if nodes is None:
         chosen = [n for n, trace in enumerate(told) if trace and not hierarchy.is_leaf(n)]
@@ -134,7 +132,7 @@ class TraceArtists:
 
 
 def plot_trace(
-    hierarchy: Hierarchy,
+    hierarchy: Any,
     *,
     nodes: Iterable[SupportsIndex] | None = None,
     ax: "Axes | None" = None,
@@ -143,7 +141,7 @@ def plot_trace(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Hierarchy or fitted estimator
         The tree.
     nodes : iterable of int, optional
         Whose splits to show. If not given: all.

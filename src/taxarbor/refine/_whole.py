@@ -1,7 +1,6 @@
 """From the data to a whole tree: grown in few coordinates, refined, and given its reasons."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -9,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from taxarbor._blas import one_blas_thread
-from taxarbor._errors import InterruptedFitWarning, warn_caller
 from taxarbor._types import Array, IndexArray
-from taxarbor.grow import deferred_interrupt
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import N_COORDINATES, Coordinates
 from taxarbor.refine._leaves import SHRINKAGE, STEPS, fit_leaves
@@ -53,8 +50,7 @@ def grow_refined(
         tree, rule = group_rows(rows, grow_on, seed)
         if rule is None:
             return tree
-        with _finishing():
-            rules, fidelity = _explain(tree, rows, sparsity, seed, run_all)
+        rules, fidelity = _explain(tree, rows, sparsity, seed, run_all)
     return replace(tree, rules=rules, fidelity=fidelity, placement=Placement(rule, tree.leaves))
 
 
@@ -89,34 +85,11 @@ def group_rows(
     tree = grow_on(coordinates.rows)
     if tree.n_leaves == 1 or n_steps == 0:
         return tree, None
-    with _finishing():
-        model = fit_leaves(
-            coordinates, tree.labels, tree.n_leaves, n_steps=n_steps, shrinkage=shrinkage
-        )
-        rule = coordinates.rule(model.weights, model.offsets)
-        tree = move_rows(tree, place(rows, rule))
-    return tree, rule
-
-
-@contextmanager
-def _finishing() -> Iterator[None]:
-    """Let Ctrl-C wait until this is done, which takes a part of the time that growth took.
-
-    Pressed a second time, it ends the fit.
-    """
-    is_done = False
-    try:
-        with deferred_interrupt(once=True):
-            yield
-            is_done = True
-    except KeyboardInterrupt:
-        if not is_done:
-            raise
-        warn_caller(
-            "the fit was interrupted when the tree was grown; its refinement was finished, "
-            "and the whole tree is kept",
-            InterruptedFitWarning,
-        )
+    model = fit_leaves(
+        coordinates, tree.labels, tree.n_leaves, n_steps=n_steps, shrinkage=shrinkage
+    )
+    rule = coordinates.rule(model.weights, model.offsets)
+    return move_rows(tree, place(rows, rule)), rule
 
 
 def place(rows: Rows, rule: LinearRule) -> IndexArray:
