@@ -52,19 +52,9 @@ def main(folder: Path) -> None:
 def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-    truth = ClassTree.read(animals.tree)
-    groups = [
-        truth.node_names[ancestor(truth, leaf)] for leaf in truth.leaves_of(animals.names)
-    ]
+    groups = ClassTree.read(animals.tree).groups_of(animals.names, 2)
     model = HMMC(12, random_state=0).fit(X)
     report(model, X, path, classes=groups, title="Animals, divided by their attributes")
-
-
-def ancestor(tree: ClassTree, leaf: int, depth: int = 2) -> int:
-    path = [int(leaf)]
-    while tree.parents[path[-1]] >= 0:
-        path.append(int(tree.parents[path[-1]]))
-    return path[::-1][min(depth, len(path) - 1)]
 
 
 def write_digits(path: Path) -> None:

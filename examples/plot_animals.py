@@ -16,13 +16,14 @@ attributes alone, and where does it differ?
 
 from textwrap import fill
 
+import numpy as np
 import pandas as pd
 from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import BisectingKMeans
 
 from taxarbor import HMMC, Hierarchy, load_animals
 from taxarbor.explain import explain
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import ClassTree, score_hierarchy
 from taxarbor.plot import plot_tree
 
 animals = load_animals()
@@ -77,22 +78,8 @@ for step in why.row("platypus")["steps"]:
 # The bundle has the biological classification as a tree. First the classes: which leaf holds
 # which?
 
-
-def members(node):
-    """Return the animals below a node of the classification."""
-    if "children" not in node:
-        return [node["name"]]
-    return [name for child in node["children"] for name in members(child)]
-
-
-class_of = {
-    name: kind["name"]
-    for half in animals.tree["children"]
-    for kind in half["children"]
-    for name in members(kind)
-}
-kinds = pd.Series(class_of).loc[list(animals.names)]
-pd.crosstab(tree.labels, kinds.to_numpy(), rownames=["leaf"], colnames=["class"])
+kinds = np.array(ClassTree.read(animals.tree).groups_of(animals.names, 2))
+pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%
 # Then the shape. ``score_hierarchy`` compares two trees; corrected for chance, 0 is what
@@ -108,7 +95,7 @@ measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {
     name: score_hierarchy(one, animals.names, animals.tree) for name, one in rivals.items()
 }
-leaves = {name: score_hierarchy(one, kinds.to_numpy()) for name, one in rivals.items()}
+leaves = {name: score_hierarchy(one, kinds) for name, one in rivals.items()}
 pd.concat(
     [
         pd.DataFrame(shape).T[measures],
@@ -122,7 +109,7 @@ pd.concat(
 # -------------------
 # The animals whose class is not that of most others in their leaf.
 
-own = kinds.to_numpy()
+own = kinds
 for label, leaf in enumerate(tree.leaves):
     rows = tree.rows(leaf)
     most = pd.Series(own[rows]).mode()[0]

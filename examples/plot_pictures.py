@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from taxarbor import HMMC, load_animals
+from taxarbor.metrics import ClassTree
 from taxarbor.plot import (
     plot_dendrogram,
     plot_feature_levels,
@@ -25,18 +26,7 @@ from taxarbor.plot import (
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
 tree = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
-
-
-def members(node):
-    """Return the animals below a node of the biological classification."""
-    if "children" not in node:
-        return [node["name"]]
-    return [name for child in node["children"] for name in members(child)]
-
-
-groups = [group for half in animals.tree["children"] for group in half["children"]]
-kind = {name: group["name"] for group in groups for name in members(group)}
-classes = [kind[name] for name in animals.names]
+classes = ClassTree.read(animals.tree).groups_of(animals.names, 2)
 
 # %%
 # Boxes

@@ -1,9 +1,5 @@
 """``taxarbor demo``."""
 
-from taxarbor import load_animals
-from taxarbor.cli._demo import _groups
-from taxarbor.metrics import ClassTree
-
 
 def test_animals(run, folder):
     told = run("demo")
@@ -30,11 +26,3 @@ def test_nothing_is_overwritten(refused, run, folder):
     refused("demo.html is there already", "demo")
     assert run("demo", "--force").exit_code == 0
     assert (folder / "demo.html").read_text(encoding="utf-8") != "mine"
-
-
-def test_groups_at_a_depth():
-    tree = ClassTree.read("(((cat,dog)mammal,owl)vertebrate,ant)animal;")
-    assert _groups(tree, ("ant", "cat", "dog", "owl"), 2) == ["ant", "mammal", "mammal", "owl"]
-    animals = load_animals()
-    groups = _groups(ClassTree.read(animals.tree), animals.names, 2)
-    assert 5 < len(set(groups)) < 50

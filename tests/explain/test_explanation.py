@@ -398,7 +398,7 @@ def test_examples_are_as_many_as_asked_for(X):
     assert single.exemplars(0, -1) == []
     why = explain(HMMC(3, random_state=0).fit(X), X)
     assert why.exemplars(1, -1) == why.borderline(1, -1) == []
-    with pytest.raises(ValueError, match="X has 3 features, but the tree was grown on 85"):
+    with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
         explain(HMMC(1).fit(X), X[:, :3])
     with pytest.raises(ValueError, match="is not an ancestor"):
         why.margins_within(1, 2)

@@ -135,7 +135,10 @@ def test_pruning_moves_cells_to_the_leaves_that_stay(placed):
 @given(data=st.data())
 def test_pruned_trees_predict_the_cut_of_what_is_predicted(placed_trees, data):
     tree = data.draw(placed_trees)
-    width = 1 if tree.placement is None else len(tree.placement.rule.center)
+    if tree.placement is not None:
+        width = len(tree.placement.rule.center)
+    else:
+        width = 1 if tree.means is None else tree.means.shape[1]
     X = np.random.default_rng(1).normal(scale=1e8, size=(30, width))
     # Of each leaf, the first of its rows: where the cut puts that, it puts the leaf.
     first = tree.order[tree.start[tree.leaves]]

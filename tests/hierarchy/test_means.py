@@ -154,3 +154,10 @@ def test_other_names_change_nothing_else(placed, same):
     for names in ([], ["a"], ["a", "b", "c"]):
         with pytest.raises(ValueError, match=f"{len(names)} feature names for rules over"):
             placed.rename_features(names)
+
+
+def test_a_single_leaf_knows_its_features():
+    tree = HMMC(1).fit(load_animals().X).hierarchy_
+    assert tree.predict(np.zeros((2, 85))).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
+        tree.predict(np.zeros((2, 3)))

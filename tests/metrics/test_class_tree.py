@@ -212,3 +212,14 @@ def test_leaves_of_classes():
 def test_unknown_classes(tree, classes, message):
     with pytest.raises(ValueError, match=message):
         ClassTree.read(tree).leaves_of(classes)
+
+
+def test_groups_at_a_depth():
+    tree = ClassTree.read("(((cat,dog)mammal,owl)vertebrate,ant)animal;")
+    classes = ["ant", "cat", "dog", "owl"]
+    assert tree.groups_of(classes, 0) == ["animal"] * 4
+    assert tree.groups_of(classes, 2) == ["ant", "mammal", "mammal", "owl"]
+    with pytest.raises(ValueError, match="'elk'"):
+        tree.groups_of(["elk"], 1)
+    animals = load_animals()
+    assert 5 < len(set(ClassTree.read(animals.tree).groups_of(animals.names, 2))) < 50

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -14,27 +15,13 @@ BREAKOUT = "</script><script>alert(2)</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def group_of(tree, depth=2):
-    """Return the group that each animal belongs to at some depth of their tree."""
-    found = {}
-    waiting = [(tree, 0, "")]
-    while waiting:
-        node, level, group = waiting.pop()
-        group = node["name"] if level <= depth else group
-        children = node.get("children") or []
-        if not children:
-            found[node["name"]] = group
-        waiting += [(child, level + 1, group) for child in children]
-    return found
-
-
 @pytest.fixture(scope="session")
 def animals():
     """The animals as a frame, the group of each, and a fitted model."""
     bundle = load_animals()
     X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
-    groups = group_of(bundle.tree)
-    return X, [groups[name] for name in bundle.names], HMMC(12, random_state=0).fit(X)
+    groups = ClassTree.read(bundle.tree).groups_of(bundle.names, 2)
+    return X, groups, HMMC(12, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="session")

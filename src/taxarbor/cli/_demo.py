@@ -94,7 +94,7 @@ def _animals() -> Show:
         X=animals.X / animals.X.max(axis=0),
         feature_names=animals.feature_names,
         row_names=animals.names,
-        classes=_groups(tree, animals.names, DEPTH),
+        classes=tree.groups_of(animals.names, DEPTH),
         images=None,
         truth=(list(animals.names), tree),
     )
@@ -127,17 +127,6 @@ def _score(tree: Hierarchy, shown: Show) -> dict[str, float]:
         whole = score_hierarchy(tree, *shown.truth)
         scores |= {name: value for name, value in whole.items() if name not in scores}
     return scores
-
-
-def _groups(tree: ClassTree, names: tuple[str, ...], depth: int) -> list[str]:
-    """Return the ancestor of each leaf at some depth, or the leaf, if it is no deeper."""
-    found = []
-    for leaf in tree.leaves_of(names).tolist():
-        path = [leaf]
-        while tree.parents[path[-1]] >= 0:
-            path.append(int(tree.parents[path[-1]]))
-        found.append(tree.node_names[path[::-1][min(depth, len(path) - 1)]])
-    return found
 
 
 def _members(tree: Hierarchy, shown: Show) -> dict[int, str]:

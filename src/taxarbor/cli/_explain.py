@@ -53,8 +53,7 @@ def explain(
     X: Any = table.X
     why = explain_tree(tree, X, row_names=table.row_names, feature_names=names)
     if wanted is not None:
-        told: dict[str, Any] = why.node(wanted, n_examples=top)
-        told["features"] = told["features"][:top]
+        told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         _say(told | {"notes": notes}, as_json, lambda: say_node(why, told))
     elif row is not None:
         found = why.row(_row_id(why, row))
@@ -63,9 +62,7 @@ def explain(
         rows = place_rows(why, fresh.X, fresh.row_names)
         _say({"rows": rows, "notes": notes}, as_json, lambda: say_rows(rows, tree))
     else:
-        nodes = why.to_dict(n_examples=top)["nodes"]
-        for one in nodes:
-            one["features"] = one["features"][:top]
+        nodes = why.to_dict(n_top=top, n_examples=top)["nodes"]
         _say({"nodes": nodes, "notes": notes}, as_json, lambda: say_nodes(nodes, top))
 
 

@@ -98,7 +98,7 @@ def say_rows(rows: Sequence[dict[str, Any]], tree: Hierarchy) -> None:
                 first,
                 step,
                 one["child_name"],
-                Text(number(one["margin"], 3), style),
+                Text(number(one["margin"]), style),
                 percent(one["surer_than"]),
                 _because(one),
             )
@@ -143,7 +143,7 @@ def _rows(rows: Sequence[dict[str, Any]], *, with_margins: bool = False) -> Text
     for one in rows:
         is_unnamed = one["name"] == f"row {one['row']}"
         name = str(one["row"]) if is_unnamed else str(one["name"])
-        told.append(f"{name} ({number(one['margin'], 3)})" if with_margins else name)
+        told.append(f"{name} ({number(one['margin'])})" if with_margins else name)
     return plain(", ".join(told))
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor.cli._input import places_rows
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, deciding_rule
 
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
             float(np.median(tree.n_features[is_split])) if is_split.any() else None
         ),
         "mean_fidelity": float(known.mean()) if len(known) else None,
-        "places_new_rows": places_rows(tree),
+        "places_new_rows": deciding_rule(tree) is not None,
     }
 
 
@@ -31,7 +30,5 @@ def n_features(tree: Hierarchy) -> int | None:
         return len(tree.feature_names)
     if tree.means is not None:
         return int(tree.means.shape[1])
-    if tree.placement is not None:
-        return len(tree.placement.rule.center)
-    rule = tree.rules[tree.root]
+    rule = deciding_rule(tree)
     return None if rule is None else len(rule.center)

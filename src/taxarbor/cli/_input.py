@@ -15,7 +15,7 @@ from taxarbor._errors import FileFormatError
 from taxarbor.cli._output import STDIN
 from taxarbor.cli._render import counted
 from taxarbor.data import Table, read_table
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, deciding_rule
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
@@ -143,7 +143,7 @@ def read_own(tree: Hierarchy, path: Path, asked: Asked, notes: list[str]) -> Tab
             f"{path} has {counted(table.X.shape[0], 'row')}, and the model was fitted on "
             f"{n_rows:,}: give the same rows, in the same order"
         )
-    if places_rows(tree):
+    if deciding_rule(tree) is not None:
         X: Any = table.X
         share = float(np.mean(tree.predict(X) == tree.labels))
         if share < LIKELY:
@@ -152,8 +152,3 @@ def read_own(tree: Hierarchy, path: Path, asked: Asked, notes: list[str]) -> Tab
                 "they those it was fitted on, in the same order?"
             )
     return table
-
-
-def places_rows(tree: Hierarchy) -> bool:
-    """Say whether a model has rules or scores by which new rows go somewhere."""
-    return tree.placement is not None or tree.rules[tree.root] is not None

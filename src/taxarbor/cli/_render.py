@@ -15,13 +15,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor.hierarchy import Hierarchy, Reason, printable
+from taxarbor.hierarchy import Hierarchy, Reason, count_leaves, in_digits, printable
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
 """Columns where there is no terminal: nothing is cut, and other programs read whole lines."""
-PLAIN_FROM, PLAIN_TO = 1e-4, 1e9
-"""Sizes of numbers that are written without an exponent."""
 FIRST_LEVELS = 3
 FIRST_LINES = 40
 """How much of a tree is a summary."""
@@ -95,11 +93,11 @@ def draw_tree(
     label = {int(leaf): f"c{number}" for number, leaf in enumerate(tree.leaves)}
     drawn = {tree.root: Tree(_line(tree, 0, n_top, label), guide_style="dim", highlight=False)}
     waiting = list(reversed(tree.children(tree.root)))
-    hidden = 0
+    hidden, n_groups = 0, count_leaves(tree)
     while waiting:
         node = waiting.pop()
         if len(drawn) >= max_nodes:
-            hidden += n_groups_in(tree, node)
+            hidden += n_groups[node]
             continue
         text = _line(tree, node, n_top, label)
         if below and node in below:
@@ -108,18 +106,12 @@ def draw_tree(
         assert parent is not None
         drawn[node] = drawn[parent].add(text)
         if max_depth is not None and tree.depth[node] >= max_depth and node not in label:
-            text.append(f"  {counted(n_groups_in(tree, node), 'group')}", "italic")
+            text.append(f"  {counted(n_groups[node], 'group')}", "italic")
         else:
             waiting += reversed(tree.children(node))
     if hidden:
         drawn[tree.root].add(Text(f"... and {counted(hidden, 'more group')}", "dim"))
     return drawn[tree.root]
-
-
-def n_groups_in(tree: Hierarchy, node: int) -> int:
-    """Count the leaves within a node: their slices start in its own."""
-    starts = tree.start[tree.leaves]
-    return int(((starts >= tree.start[node]) & (starts < tree.stop[node])).sum())
 
 
 def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text:
@@ -168,18 +160,9 @@ def some(values: Sequence[str], most: int) -> str:
     return f"{told} and {n_more} more" if n_more > 0 else told
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number as people write it, such as 17,590, with few digits; ``-`` for none.
-
-    There is an exponent only where zeros would have to be counted.
-    """
-    if value is None:
-        return "-"
-    if value and not PLAIN_FROM <= abs(value) < PLAIN_TO:  # also if it is no number
-        return f"{value:.{digits}g}"
-    places = digits - 1 - (math.floor(math.log10(abs(value))) if value else 0)
-    text = f"{round(value, places):,.{max(places, 0)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def number(value: float | None) -> str:
+    """Return a number as people write it, such as 17,590; ``-`` for none."""
+    return "-" if value is None else in_digits(value)
 
 
 def percent(value: float | None) -> str:

@@ -6,8 +6,8 @@ import typer
 
 from taxarbor.cli import _options as opt
 from taxarbor.cli._output import say_json
-from taxarbor.cli._render import n_groups_in, say_tree
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.cli._render import say_tree
+from taxarbor.hierarchy import Hierarchy, count_leaves
 
 
 def show(
@@ -31,6 +31,7 @@ def show(
 
 def _nodes(tree: Hierarchy, depth: int | None, n_top: int) -> list[dict[str, Any]]:
     """Return the nodes in a list, parents first: nested JSON would end at some depth."""
+    n_groups = count_leaves(tree)
     number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
     return [
         {
@@ -39,7 +40,7 @@ def _nodes(tree: Hierarchy, depth: int | None, n_top: int) -> list[dict[str, Any
             "children": list(tree.children(node)),
             "depth": int(tree.depth[node]),
             "n_rows": len(tree.rows(node)),
-            "n_groups": n_groups_in(tree, node),
+            "n_groups": n_groups[node],
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
             "reasons": [

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor.data._table import (
-    BLOCK,
     Request,
     Table,
     as_floats,
@@ -28,6 +27,9 @@ SPARSE_PARTS = SPARSE_KEYS | {"indices", "indptr", "row", "col", "_is_array"}
 LAYOUTS = ("csr", "csc", "coo")
 LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
+
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
 
 
 def read_npy(stream: IO[bytes], request: Request) -> Table:

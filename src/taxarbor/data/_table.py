@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import all_finite
 
 if TYPE_CHECKING:
     Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
@@ -29,8 +30,6 @@ Where: TypeAlias = Callable[[int], str]
 
 MAX_NAMED = 10
 """Columns that a message names before it only counts them."""
-BLOCK = 1 << 20
-"""Cells that are looked at in one go."""
 DAMAGED = (
     EOFError,
     LookupError,
@@ -217,7 +216,7 @@ def refuse_gaps(
     if 0 in X.shape:
         raise request.error(f"has no {'columns' if X.shape[0] else 'rows'}")
     cells: Any = X.data if issparse(X) else X
-    if _all_finite(cells):
+    if all_finite(cells):
         return
     rows, columns = _gaps(X)
     found = np.unique(columns).tolist()
@@ -242,16 +241,6 @@ def as_labels(values: Iterable[str] | None) -> NDArray[np.str_] | None:
 
 def _is_none(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _all_finite(values: Array) -> bool:
-    """Look at the sum first: mostly that is enough, and takes no memory."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return True
-    flat = values.ravel()  # a view: the data are contiguous
-    steps = range(0, len(flat), BLOCK)
-    return all(bool(np.isfinite(flat[first : first + BLOCK]).all()) for first in steps)
 
 
 def _gaps(X: "Matrix") -> tuple[IndexArray, IndexArray]:

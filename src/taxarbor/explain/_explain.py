@@ -17,7 +17,6 @@ from taxarbor.hierarchy import (
     LinearRule,
     check_columns,
     check_data,
-    deciding_rule,
     hierarchy_of,
     with_means,
 )
@@ -74,16 +73,12 @@ def explain(
     tree = hierarchy_of(model)
     check_columns(X, tree.feature_names)
     columns = columns_of(X) or tree.feature_names
-    data = check_data(X, deciding_rule(tree))
+    data = check_data(X, tree)
     n_rows, n_features = data.shape
     if n_rows != len(tree.order):
         raise ValueError(
             f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
             "rows, in the same order"
-        )
-    if tree.means is not None and tree.means.shape[1] != n_features:
-        raise ValueError(
-            f"X has {n_features} features, but the tree was grown on {tree.means.shape[1]}"
         )
     names = given_names("feature", feature_names, columns, n_features)
     called = given_names("row", row_names, index_of(X), n_rows)

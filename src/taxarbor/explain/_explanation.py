@@ -13,7 +13,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.explain._frames import in_words, make_frame, step_columns
 from taxarbor.explain._given import check_order, find_row, given_names, index_of
 from taxarbor.explain._steps import Steps, Tell, dense_part, find_steps
-from taxarbor.hierarchy import Hierarchy, Reason, check_data, deciding_rule, rest_mean
+from taxarbor.hierarchy import Hierarchy, Reason, check_data, rest_mean
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
@@ -170,12 +170,12 @@ class Explanation:
             If the one is not an ancestor of the other.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
-        is_leaf, n_rows = tree.is_leaf(above), len(tree.rows(below))
+        found = None if tree.is_leaf(above) else self.margins[above]
+        n_rows = len(tree.rows(below))
         # Slices nest, and those of children are smaller than their parent's.
         begin = int(tree.start[below] - tree.start[above])
-        found = self.margins[above]
         is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
-        if found is None or is_leaf or not is_within:
+        if found is None or not is_within:
             raise ValueError(f"node {ancestor} is not an ancestor of node {node}")
         return found[begin : begin + n_rows]
 
@@ -291,12 +291,7 @@ class Explanation:
         """
         tree = self.hierarchy
         check_order(X, self._columns, tree.feature_names)
-        data = check_data(X, deciding_rule(tree))
-        if tree.means is not None and data.shape[1] != tree.means.shape[1]:
-            raise ValueError(
-                f"X has {data.shape[1]} features, but the tree was grown on "
-                f"{tree.means.shape[1]}"
-            )
+        data = check_data(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
         chosen = np.arange(data.shape[0])
         leaves = tree.leaves[tree.predict(data)]

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from taxarbor._types import Array
-from taxarbor.explain._words import in_digits
-from taxarbor.hierarchy import Hierarchy, check_columns
+from taxarbor.hierarchy import Hierarchy, check_columns, in_digits
 from taxarbor.rows import Rows
 
 MOVED = 1e-3

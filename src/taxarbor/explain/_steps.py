@@ -9,8 +9,7 @@ from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._margins import blocks, find_rivals, raw_margins
-from taxarbor.explain._words import in_digits
-from taxarbor.hierarchy import Hierarchy, printable
+from taxarbor.hierarchy import Hierarchy, in_digits, printable
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation

@@ -77,10 +77,3 @@ def _name(hierarchy: Hierarchy, node: int, is_yes_no: Sequence[bool]) -> str:
     if node == hierarchy.root:
         return "all rows"
     return ", ".join(told) or f"node {node}"
-
-
-def in_digits(value: float) -> str:
-    """Return a number in four digits: ``17,590``, ``0.1235``; ``2.5e+12`` if none is enough."""
-    text = f"{value:.4g}"
-    is_large = "e" in text and 1.0 <= abs(value) < 1e9
-    return f"{float(text):,.0f}" if is_large else text

@@ -5,7 +5,10 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from taxarbor._types import IndexArray
+from taxarbor._types import Array, IndexArray
+
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
 
 
 def read_only(array: IndexArray) -> IndexArray:
@@ -38,3 +41,13 @@ def depths(parents: IndexArray) -> IndexArray:
         found += found[ancestors]
         ancestors = ancestors[ancestors]
     return found
+
+
+def all_finite(values: Array) -> bool:
+    """Look at the sum first: mostly that is enough, and takes no memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return True
+    flat = values.ravel()
+    steps = range(0, len(flat), BLOCK)
+    return all(bool(np.isfinite(flat[first : first + BLOCK]).all()) for first in steps)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray
+from taxarbor.hierarchy._arrays import all_finite
 from taxarbor.hierarchy._placement import deciding_rule
 from taxarbor.hierarchy._rule import LinearRule
 
@@ -49,7 +50,7 @@ def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
     _check_rules(hierarchy)
     rule = deciding_rule(hierarchy)
     check_columns(X, hierarchy.feature_names)
-    data = check_data(X, rule)
+    data = check_data(X, hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
     from taxarbor.rows import as_rows
@@ -140,20 +141,22 @@ def check_columns(X: Any, names: tuple[str, ...] | None) -> None:
         )
 
 
-def check_data(X: ArrayLike, rule: LinearRule | None) -> Any:
-    """Return X as a float array or CSR matrix of the rule's features, or raise ValueError."""
+def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
+    """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
+    rule = deciding_rule(hierarchy)
+    known = hierarchy.means if rule is None else rule.weights  # of a column per feature
     is_sparse = sparse.issparse(X)
     data: Any = X.tocsr() if is_sparse else np.asarray(X)  # type: ignore[union-attr]
     if data.ndim != 2:
         raise ValueError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
         )
-    if rule is not None and data.shape[1] != len(rule.center):
+    if known is not None and data.shape[1] != known.shape[1]:
         raise ValueError(
-            f"X has {data.shape[1]} features, but the hierarchy was grown on {len(rule.center)}"
+            f"X has {data.shape[1]} features, but the hierarchy was grown on {known.shape[1]}"
         )
     data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
-    if not _all_finite(data.data if is_sparse else data):
+    if not all_finite(data.data if is_sparse else data):
         raise ValueError(f"X holds NaN, infinity or a value too large for {data.dtype}")
     return data if is_sparse else np.ascontiguousarray(data)
 
@@ -169,9 +172,3 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         return data.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must hold numbers: {error}") from error
-
-
-def _all_finite(values: Array) -> bool:
-    """Look at the sum first: mostly that is enough, and takes no memory."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())

@@ -15,6 +15,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in whole)
 
 
+def in_digits(value: float) -> str:
+    """Return a number in four digits: ``17,590``, ``0.1235``; ``2.5e+12`` if none is enough."""
+    text = f"{value:.4g}"
+    is_large = "e" in text and 1.0 <= abs(value) < 1e9
+    return f"{float(text):,.0f}" if is_large else text
+
+
 def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int, str]:
     """Return the name of each leaf by node id: those given, in order, else c0, c1, ...
 
@@ -73,7 +80,7 @@ def to_text(
         Lines such as ``node 4: 12 rows, +age, -height [c2]``.
     """
     names = leaf_names(hierarchy, None)
-    n_leaves = _n_leaves_below(hierarchy)
+    n_leaves = count_leaves(hierarchy)
     lines: list[str] = []
     waiting = [hierarchy.root]
     while waiting and len(lines) < max_nodes:
@@ -94,7 +101,7 @@ def to_text(
     return "\n".join(lines)
 
 
-def _n_leaves_below(hierarchy: "Hierarchy") -> list[int]:
+def count_leaves(hierarchy: "Hierarchy") -> list[int]:
     """Count the leaves within each node, itself included: their slices start in its own."""
     starts = hierarchy.start[hierarchy.leaves]
     ends = np.searchsorted(starts, [hierarchy.start, hierarchy.stop])

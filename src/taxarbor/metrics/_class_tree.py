@@ -172,6 +172,34 @@ class ClassTree:
             raise ValueError(_unknown_classes(self, unknown, len(classes)))
         return np.array([number[name_of(label)] for label in classes], dtype=np.intp)
 
+    def groups_of(self, classes: Sequence[Any], depth: int) -> list[str]:
+        """Return the name of each class's ancestor at a depth; its own, if it is no deeper.
+
+        Parameters
+        ----------
+        classes : sequence
+            Labels, which are looked up as text.
+        depth : int
+            Steps from the root.
+
+        Raises
+        ------
+        ValueError
+            If a class is not the name of a leaf.
+
+        Examples
+        --------
+        >>> ClassTree.read("((cat,dog)mammals,owl);").groups_of(["owl", "cat"], 1)
+        ['owl', 'mammals']
+        """
+        found = []
+        for leaf in self.leaves_of(classes).tolist():
+            path = [leaf]
+            while self.parents[path[-1]] >= 0:
+                path.append(int(self.parents[path[-1]]))
+            found.append(self.node_names[path[::-1][min(depth, len(path) - 1)]])
+        return found
+
 
 def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
     """Return the nodes from left to right, parents first, if they make one tree."""

@@ -258,7 +258,8 @@ def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
 
 def _facts(tree: Hierarchy) -> dict[str, float | None]:
     """Return what can be said of a tree without labels."""
-    used, leaves = tree.n_features[tree.n_features > 0], tree.n_rows[tree.leaves]
+    is_split = [rule is not None for rule in tree.rules]
+    used, leaves = tree.n_features[is_split], tree.n_rows[tree.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "smallest": int(leaves.min()),
