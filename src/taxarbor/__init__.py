@@ -7,7 +7,7 @@ from taxarbor._errors import (
     TaxarborError,
 )
 from taxarbor.data import load_animals, make_planted_tree
-from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral
+from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy, LinearRule
 
 __version__ = "0.1.0.dev0"
@@ -22,6 +22,7 @@ __all__ = [
     "Hierarchy",
     "InterruptedFitWarning",
     "LinearRule",
+    "Taxarbor",
     "TaxarborError",
     "load_animals",
     "make_planted_tree",

@@ -32,12 +32,13 @@ class SeenFeatures:
         found = self.feature_names_in_
         return None if found is None else [str(name) for name in found]
 
-    def note_on(self, estimator: Any) -> None:
-        """Set the attributes; names of an earlier fit go."""
-        estimator.n_features_in_ = self.n_features_in_
-        vars(estimator).pop("feature_names_in_", None)
-        if self.feature_names_in_ is not None:
-            estimator.feature_names_in_ = self.feature_names_in_
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What to set on the estimator."""
+        found = {"n_features_in_": self.n_features_in_}
+        if self.feature_names_in_ is None:
+            return found
+        return found | {"feature_names_in_": self.feature_names_in_}
 
 
 def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:

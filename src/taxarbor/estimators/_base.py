@@ -1,11 +1,10 @@
-"""What the estimators share: fitting one tree, and reading it."""
+"""What the estimators share: one fit from its beginning to its end, and reading the tree."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, Self
+from types import TracebackType
+from typing import Any, Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import GrowthWarning, InterruptedFitWarning, warn_caller
+from taxarbor._blas import one_blas_thread
+from taxarbor._errors import GrowthWarning, warn_caller
+from taxarbor._run import Run
 from taxarbor._types import Status
-from taxarbor.data import check_jobs, check_new_rows, check_training_rows
+from taxarbor.data import check_count, check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
-    ProgressBar,
     call_back,
     observe_all,
-    with_callbacks,
+    show_progress,
 )
-from taxarbor.grow import StoppingRule, deferred_interrupt, grow
-from taxarbor.hierarchy import Hierarchy, with_means
+from taxarbor.grow import StoppingRule, grow
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 
@@ -39,7 +39,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
 
-    @with_callbacks
+    @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Grow the tree.
 
@@ -64,17 +64,6 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         GrowthWarning
             If there are fewer leaves than asked for, with the leaves that refused and why.
         """
-        return self._grow(X, *self._check_parameters())
-
-    @abstractmethod
-    def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
-        """Return the splitter, the number of children per split, and when to stop."""
-
-    def _make_tree(
-        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
-    ) -> Hierarchy:
-        """Return the tree of the rows: grown on them as they are, unless overridden."""
-        return grow_on(rows)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their leaves, numbered as in ``labels_``.
@@ -128,79 +117,121 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
-        """Check the data, grow the tree with progress shown as asked, and keep it.
-
-        Nothing of an earlier fit is touched before the new tree is there.
-        """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        n_threads = check_jobs(self.n_jobs)
-        rows, seen = check_training_rows(self, X, n_threads)
-        if stop.n_leaves is not None and stop.n_leaves > rows.n_rows:
-            raise ValueError(
-                f"n_clusters={stop.n_leaves} leaves cannot be made from "
-                f"n_samples={rows.n_rows} rows; lower n_clusters"
-            )
-        bar = ProgressBar(type(self).__name__) if self.verbose else None
-        callbacks, context = call_back(self, stop.n_leaves)
-        # Large nodes are swept by several threads, small ones are tried side by side.
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            run_all = pool.map if n_threads > 1 else map
-            grow_on = partial(
-                grow,
-                splitter=splitter,
-                branching=branching,
-                stop=stop,
-                seed=seed,
-                feature_names=seen.names,
-                observer=observe_all(bar, callbacks),
-                run_all=run_all,
-            )
-            tree = self._finish(rows, grow_on, seed, run_all)
-        finally:
-            with deferred_interrupt():
-                pool.shutdown(cancel_futures=True)
-            if bar is not None:
-                bar.close()
-        with deferred_interrupt():  # all of it is new, or nothing
-            seen.note_on(self)
-            self.hierarchy_ = tree
-            self.labels_ = tree.labels.copy()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self)
-        _warn_if_short(tree, stop, branching)
-        _warn_if_unsettled(tree, self.get_params())
+    def _fit_greedily(
+        self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule
+    ) -> Self:
+        """Grow a tree whose splits are final and whose rules decide."""
+        with Fitting(self, X, branching, stop) as fit:
+            fit.keep(grow(fit.rows, splitter, branching=branching, stop=stop, run=fit.run))
         return self
 
-    def _finish(
-        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
-    ) -> Hierarchy:
-        """Return the whole tree, with means.
 
-        Once it is grown, Ctrl-C waits until the rest is done, which takes a part of the time
-        that growth took. Pressed a second time, it ends the fit.
-        """
-        whole: Hierarchy | None = None
-        try:
-            with ExitStack() as rest:
+@final
+class Fitting:
+    """One fit, from the check of its data to the attributes that it leaves.
 
-                def grow_first(rows: Rows) -> Hierarchy:
-                    grown = grow_on(rows)
-                    rest.enter_context(deferred_interrupt(once=True))
-                    return grown
+    Inside the ``with`` block BLAS has one thread, the pool is open and progress is shown. An
+    exception, Ctrl-C among them, leaves the estimator as it was.
 
-                tree = self._make_tree(rows, grow_first, seed, run_all)
-                whole = with_means(tree, rows, run_all)
-        except KeyboardInterrupt:
-            if whole is None:
-                raise
-            warn_caller(
-                "the fit was interrupted when the tree was grown; what was left to do was "
-                "finished, and the whole tree is kept",
-                InterruptedFitWarning,
+    Parameters
+    ----------
+    estimator : HierarchyEstimator
+        Whose parameters were checked.
+    X : array-like or CSR matrix
+        The training data, as the user passed it.
+    branching : int
+        Children per split.
+    stop : StoppingRule
+        When the growth ends.
+
+    Attributes
+    ----------
+    rows : Rows
+        The training data, checked.
+    run : Run
+        What the steps are told.
+    """
+
+    rows: Rows
+    run: Run
+
+    def __init__(
+        self, estimator: HierarchyEstimator, X: Any, branching: int, stop: StoppingRule
+    ) -> None:
+        self._estimator, self._branching, self._stop = estimator, branching, stop
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        n_threads = check_jobs(estimator.n_jobs)
+        self.rows, self._seen = check_training_rows(estimator, X, n_threads)
+        if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
+            raise ValueError(
+                f"n_clusters={stop.n_leaves} leaves cannot be made from "
+                f"n_samples={self.rows.n_rows} rows; lower n_clusters"
             )
-        return whole
+        self.run = Run(seed)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            opening.enter_context(one_blas_thread())
+            bar = opening.enter_context(show_progress(self._estimator))
+            callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
+            # Large nodes are swept by several threads, small ones are tried side by side.
+            pool = None
+            if self.rows.n_threads > 1:
+                pool = ThreadPoolExecutor(self.rows.n_threads)
+                opening.callback(pool.shutdown, cancel_futures=True)
+            self.run = Run(self.run.seed, observe_all(bar, callbacks), pool)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
+        """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
+        hierarchy = tree.freeze(
+            feature_names=self._seen.names,
+            placement=placement,
+            means=tree.means(self.rows, self.run),
+        )
+        estimator = self._estimator
+        fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.__dict__.update(self._seen.attributes | fitted)  # in one step: all is new
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=estimator)
+        _warn_if_short(hierarchy, self._stop, self._branching)
+        _warn_if_unsettled(hierarchy, estimator.get_params())
+
+
+class Growing(Protocol):
+    """An estimator that says how far a tree grows."""
+
+    n_clusters: int | None
+    branching: int
+    max_leaf_size: int | None
+    max_depth: int | None
+
+
+def check_growth(estimator: Growing) -> tuple[int, StoppingRule]:
+    """Return the number of children per split, and when to stop."""
+    limits = {
+        name: None if value is None else check_count(name, value, least=1)
+        for name, value in (
+            ("n_clusters", estimator.n_clusters),
+            ("max_leaf_size", estimator.max_leaf_size),
+            ("max_depth", estimator.max_depth),
+        )
+    }
+    if all(limit is None for limit in limits.values()):
+        raise ValueError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
+    branching = check_count("branching", estimator.branching, least=2)
+    return branching, StoppingRule(*limits.values())
 
 
 def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
@@ -226,7 +257,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
     open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
     if open_ends:
         told = f"{open_ends} of {len(splits)} splits did not settle in the rounds they may take"
-        if "solver" in parameters and not parameters.get("refine", False):
+        if "solver" in parameters:
             told += "; scale the columns, raise tol, or try solver='pqn'"
         warn_caller(told, ConvergenceWarning)
 

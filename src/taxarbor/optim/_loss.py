@@ -4,8 +4,7 @@ With scores ``s = W (x - c)``, K children and n rows the loss is
 
 .. math:: \frac{1}{nK} \sum_i \sum_{k \ne y_i} [1 - s_{i y_i} + s_{ik}]_+^2 .
 
-For K = 2 it depends on ``d = w_0 - w_1`` alone: :class:`PairHinge` has one model, ``d``, and
-:class:`MultiHinge` has K. Minimisers treat both alike.
+For K = 2 it depends on ``d = w_0 - w_1`` alone, which the compiled two-way solver makes use of.
 
 A loss also keeps the Gram matrices behind its Hessian up to date: a row counts in one of them
 as soon as it is inside the margin, whatever its label, so between two steps only the rows
@@ -15,13 +14,13 @@ that crossed the margin are touched.
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.native import hinge_multi, hinge_pair, mask_changes
+from taxarbor.native import hinge_multi, mask_changes
 from taxarbor.rows import Rows
 
 Labels = NDArray[np.signedinteger[Any]]
@@ -54,44 +53,6 @@ class Point:
     value: float
     residual: Array
     active: NDArray[np.uint8]
-
-
-class HingeLoss(Protocol):
-    """What a minimiser asks of a loss."""
-
-    @property
-    def rows(self) -> Rows: ...
-
-    @property
-    def n_models(self) -> int: ...
-
-    @property
-    def n_passes(self) -> float: ...
-
-    @property
-    def curvature(self) -> float:
-        """A bound on the largest eigenvalue of the Hessian, wherever it is taken."""
-        ...
-
-    def evaluate(self, W: Array, labels: Labels) -> Point:
-        """Sweep the rows once for new weights."""
-        ...
-
-    def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all: no sweep."""
-        ...
-
-    def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known: no sweep."""
-        ...
-
-    def gradient(self, point: Point) -> Array:
-        """Return the gradient, of shape (n_models, n_features)."""
-        ...
-
-    def hessian(self, point: Point, features: IndexArray) -> Array:
-        """Return blocks (a, b) of the Hessian as (n_models ** 2, n_used, n_used)."""
-        ...
 
 
 class GramCache:
@@ -128,51 +89,7 @@ class GramCache:
 
 
 @final
-class PairHinge:
-    """The loss of a two-way split, in ``d = w_0 - w_1``."""
-
-    n_models = 1
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self.n_passes = 0.0
-        self._gram = GramCache(rows)
-
-    def evaluate(self, W: Array, labels: Labels) -> Point:
-        """Sweep the rows once for new weights."""
-        W = _rounded(W, self.rows)
-        self.n_passes += 1.0
-        return self.at(W, labels, self.rows.scores(W))
-
-    def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all."""
-        return _zero(self, labels)
-
-    def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known."""
-        total, residual, active = hinge_pair(scores.reshape(-1), labels)
-        return Point(W, labels, scores, total / (2.0 * self.rows.n_rows), residual, active)
-
-    def gradient(self, point: Point) -> Array:
-        """Return the gradient, of shape (1, n_features)."""
-        self.n_passes += float(np.count_nonzero(point.active)) / self.rows.n_rows
-        return self.rows.adjoint(point.residual) / -self.rows.n_rows
-
-    @cached_property
-    def curvature(self) -> float:
-        """The mean squared length of a row."""
-        self.n_passes += 1.0
-        return float(self.rows.norms().mean())
-
-    def hessian(self, point: Point, features: IndexArray) -> Array:
-        """Return the Hessian on some features, of shape (1, n_used, n_used)."""
-        gram, touched = self._gram.of(point.active, features)
-        self.n_passes += touched / self.rows.n_rows
-        return (gram / self.rows.n_rows)[None]
-
-
-@final
-class MultiHinge:
+class HingeLoss:
     """The loss of a K-way split, in the weights of all K children."""
 
     def __init__(self, rows: Rows, n_children: int) -> None:
@@ -187,16 +104,18 @@ class MultiHinge:
 
     def evaluate(self, W: Array, labels: Labels) -> Point:
         """Sweep the rows once for new weights."""
-        W = _rounded(W, self.rows)
+        # What the data's type can hold, so that what is stored is what was solved.
+        W = W.astype(self.rows.dtype).astype(np.float64)
         self.n_passes += 1.0
         return self.at(W, labels, self.rows.scores(W))
 
     def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all."""
-        return _zero(self, labels)
+        """Return the point of no weights at all: no sweep."""
+        scores = np.zeros((self.rows.n_rows, self.n_models), dtype=self.rows.dtype)
+        return self.at(np.zeros((self.n_models, self.rows.n_features)), labels, scores)
 
     def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known."""
+        """Return the point for scores that are already known: no sweep."""
         total, residual, active = hinge_multi(scores, labels)
         return Point(W, labels, scores, 0.5 * self._factor * total, residual, active)
 
@@ -231,13 +150,3 @@ class MultiHinge:
             blocks[a, a] -= blocks[a, b]
             blocks[b, b] -= blocks[a, b]
         return blocks.reshape(K * K, size, size)
-
-
-def _zero(loss: HingeLoss, labels: Labels) -> Point:
-    scores = np.zeros((loss.rows.n_rows, loss.n_models), dtype=loss.rows.dtype)
-    return loss.at(np.zeros((loss.n_models, loss.rows.n_features)), labels, scores)
-
-
-def _rounded(W: Array, rows: Rows) -> Array:
-    """Weights that the data's type can hold, so that what is stored is what was solved."""
-    return W.astype(rows.dtype).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The data in a few coordinates: where groups are found before their reasons are sought."""
+"""The data in a few coordinates: where clusters are found before rules for them are sought."""
 
 from dataclasses import dataclass
 from typing import Self, final
@@ -54,14 +54,15 @@ class Coordinates:
     n_threads: int
 
     @classmethod
-    def of(cls, rows: Rows, rng: np.random.Generator, size: int = N_COORDINATES) -> Self:
+    def of(cls, rows: Rows, seed: int) -> Self:
         """Return the coordinates of rows about their mean: zeros, if all are equal."""
+        rng = np.random.default_rng(seed)
         few = rows
         if rows.n_rows > SAMPLE:
             chosen = np.sort(rng.choice(rows.n_rows, SAMPLE, replace=False, shuffle=False))
             few = rows.take(chosen, center=rows.center)
         spread = float(np.sqrt(rows.norms().mean())) or 1.0
-        directions = _principal_directions(few, size, rng) / spread
+        directions = _principal_directions(few, rng) / spread
         values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
         values[:, -1] = LIFT
         for first in range(0, rows.n_rows, ROWS):
@@ -86,9 +87,9 @@ class Coordinates:
         return LinearRule(*(part.astype(dtype) for part in parts))
 
 
-def _principal_directions(rows: Rows, size: int, rng: np.random.Generator) -> Array:
+def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
     """Return orthonormal directions of greatest variance, as rows; all if they are few."""
-    P = rows.n_features
+    P, size = rows.n_features, N_COORDINATES
     if size >= P:
         return np.eye(P)
     if P <= MAX_GRAM:

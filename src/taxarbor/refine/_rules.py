@@ -15,11 +15,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import LinearRule
-from taxarbor.optim import MAX_WORKING
-from taxarbor.rows import Rows, RuleProblem, best_scores
-from taxarbor.split import Regularizer, child_means, true_spread
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.optim._newton import MAX_WORKING
+from taxarbor.rows import Rows, RuleProblem
+from taxarbor.rows._choice import best_scores
+from taxarbor.split import Regularizer
+from taxarbor.split._starts import child_means, true_spread
 
 SAMPLE = 500
 """Rows per node on which a rule is sought."""
@@ -52,17 +55,52 @@ class Sparsity:
 
     Attributes
     ----------
-    regularizer : Regularizer
-        Which penalties, and how strong.
-    is_fixed : bool
-        Whether the strengths are given. Otherwise they are where the path begins.
+    novelty : float
+        How strongly a split avoids the features of its ancestors, in units of how strongly it
+        avoids features at all.
     max_features : int or None
         The most features that a rule may use.
     """
 
-    regularizer: Regularizer
-    is_fixed: bool
-    max_features: int | None
+    novelty: float = 1.0
+    max_features: int | None = None
+
+    @property
+    def regularizer(self) -> Regularizer:
+        """The penalty at the strength where the path begins."""
+        return Regularizer("group+exclusive", 1.0, self.novelty, relative=True)
+
+
+def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run) -> None:
+    """Give each split of a tree its rule and fidelity, parents before children.
+
+    Parameters
+    ----------
+    tree : HierarchyBuilder
+        The tree, its rows where they stay.
+    rows : Rows
+        All rows, with all features.
+    sparsity : Sparsity
+        How few features the rules use.
+    run : Run
+        The seed, and where to run.
+    """
+
+    def find(node: int) -> tuple[LinearRule, float]:
+        path, lineage = tree.lineage(node)
+        usage = sparsity.regularizer.usage(path, lineage, rows.n_features)
+        sizes = [tree.size(child) for child in tree.children(node)]
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        own = rows.take(tree.rows(node), center=rows.center)
+        rule = find_rule(own, labels, sparsity, usage, node_rng(run.seed, path, stream=1))
+        return rule, agreement(own, labels, rule)
+
+    by_depth: dict[int, list[int]] = {}
+    for node in sorted(tree.inner):
+        by_depth.setdefault(tree.depth(node), []).append(node)
+    for _, level in sorted(by_depth.items()):
+        for node, found in zip(level, run.each(find, level), strict=True):
+            tree.explain(node, *found)
 
 
 def find_rule(
@@ -154,7 +192,7 @@ def _problem(
         ridge=penalty.ridge / 2.0,
         second_ridge=RIDGE * float(rows.norms().mean()) / 2.0,
         barred=barred,
-        strengths=[] if sparsity.is_fixed else STRENGTHS,
+        strengths=STRENGTHS,
         max_features=sparsity.max_features or 0,
         reproduced=REPRODUCED,
         nearly=NEARLY,

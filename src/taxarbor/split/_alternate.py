@@ -2,6 +2,12 @@ r"""Labels and weights in turn, to a local optimum (the paper's Section 4.2).
 
 For fixed weights the best balanced labels are found exactly; for fixed labels the weights
 minimise a convex function. Neither step raises the objective.
+
+Two children have one model between them: loss and penalty are smallest at
+``w_0 = d / 2 = -w_1``, so the problem is written in ``d``, a threshold takes the place of the
+flow, and the rounds run compiled, in one call (``native/src/pair.cpp``). The general rounds
+below serve three children and more, and, for any number, the paper's own solver; on two
+children they are what the compiled ones are tested against.
 """
 
 from dataclasses import dataclass
@@ -10,21 +16,14 @@ from typing import Literal, final
 import numpy as np
 
 from taxarbor._types import Array, Status
-from taxarbor.assign import size_bounds
-from taxarbor.optim import (
-    MAX_SMOOTH,
-    MAX_WORKING,
-    HingeLoss,
-    Labels,
-    Minimiser,
-    Point,
-    ProximalNewton,
-    ProximalQuasiNewton,
-    SparseGroupPenalty,
-    first_point,
-)
+from taxarbor.assign import assign_balanced, assign_two, size_bounds
+from taxarbor.native import hinge_costs
+from taxarbor.optim._loss import HingeLoss, Labels, Point
+from taxarbor.optim._minimise import Minimiser, first_point
+from taxarbor.optim._newton import MAX_DENSE, MAX_SMOOTH, MAX_WORKING, ProximalNewton
+from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._quasi_newton import ProximalQuasiNewton
 from taxarbor.rows import PairProblem, Rows
-from taxarbor.split._forms import Form, PairForm
 
 SolverName = Literal["auto", "newton", "pqn"]
 
@@ -42,8 +41,12 @@ class Alternation:
 
     Attributes
     ----------
-    W, labels, scores : arrays
-        Weights in the form that was solved, the labels, and the models' scores of the rows.
+    W : array of shape (n_children, n_features), or (1, n_features) for two children
+        The weights of each child; of two, the difference.
+    labels : array of shape (n_rows,)
+        The child of each row.
+    scores : array of shape (n_rows, len(W))
+        The rows' scores by these weights.
     status : Status
         How it ended.
     trace : list of float
@@ -59,30 +62,19 @@ class Alternation:
     trace: list[float]
     n_passes: float
 
+    @property
+    def weights(self) -> Array:
+        """The weights of each child, of shape (n_children, n_features)."""
+        return self.W if len(self.W) > 1 else np.concatenate([0.5 * self.W, -0.5 * self.W])
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
-    """How an alternation goes about it.
-
-    Attributes
-    ----------
-    loss, penalty, minimiser
-        What is lowered, and by what.
-    steps : int
-        Minimiser steps between two assignments.
-    least : int
-        Rounds before a small gain may end it.
-    hold : int
-        Rounds before a row may move.
-    """
-
-    loss: HingeLoss
-    penalty: SparseGroupPenalty
-    minimiser: Minimiser
-    steps: int
-    least: int
-    hold: int
+    @property
+    def own_scores(self) -> float:
+        """The sum over rows of the score of the child that each is in."""
+        if self.scores.shape[1] == 1:
+            f = self.scores[:, 0]
+            return 0.5 * float(np.where(self.labels == 0, f, -f).sum(dtype=np.float64))
+        own = np.take_along_axis(self.scores, self.labels[:, None].astype(np.intp), axis=1)
+        return float(own.sum(dtype=np.float64))
 
 
 @final
@@ -92,8 +84,6 @@ class Problem:
 
     Parameters
     ----------
-    form : Form
-        How the split is written down.
     penalty : SparseGroupPenalty
         On the weights of all children.
     balance : tuple of float
@@ -110,7 +100,6 @@ class Problem:
         guide, as with an intercept, which it would move first of all.
     """
 
-    form: Form
     penalty: SparseGroupPenalty
     balance: tuple[float, float]
     n_children: int
@@ -123,43 +112,70 @@ class Problem:
         """Alternate from the child whose centre is nearest."""
         scores = rows.scores(centers)
         scores -= (0.5 * np.einsum("kp,kp->k", centers, centers)).astype(rows.dtype)
-        labels = self.form.start(scores, self._bounds(rows))
-        return self._alternate(rows, np.zeros((self.form.n_models, rows.n_features)), labels)
+        bounds = self._bounds(rows)
+        if self.n_children == 2:
+            labels: Labels = assign_two(scores[:, 0] - scores[:, 1], *bounds)
+        else:
+            labels = assign_balanced(-scores, *bounds)
+        n_models = 1 if self.n_children == 2 else self.n_children
+        return self._alternate(rows, np.zeros((n_models, rows.n_features)), labels)
 
     def from_weights(self, rows: Rows, W: Array) -> Alternation:
         """Alternate from weights that were found on other rows."""
         return self._alternate(rows, W, None)
 
-    def follow(self, rows: Rows, scores: Array) -> Labels:
-        """Return the balanced labels of rows by the scores of models found on others."""
-        return self.form.assign(scores, self._bounds(rows), None)
+    def assign(self, scores: Array, labels: Labels | None = None) -> Labels:
+        """Return the balanced labels that cost least, by an alternation's kind of scores.
+
+        A row costs least where its score is highest; no flow is needed if that is balanced.
+        """
+        bounds = size_bounds(len(scores), self.n_children, *self.balance)
+        if scores.shape[1] == 1:
+            return assign_two(scores[:, 0], *bounds)
+        if self.n_children == 2:
+            return assign_two(scores[:, 0] - scores[:, 1], *bounds).astype(np.int32)
+        highest: Labels = scores.argmax(axis=1).astype(np.int32)
+        counts = np.bincount(highest, minlength=self.n_children)
+        if counts.min() >= bounds[0] and counts.max() <= bounds[1]:
+            return highest
+        return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         solver = self._choose_solver(rows, W, labels)
-        if solver == "newton" and isinstance(self.form, PairForm):
+        if self.n_children > 2:
+            return self._run(rows, W, labels, solver)
+        if solver == "newton":
             return self._solve_pair(rows, W, labels)
-        loss = self.form.loss(rows)
-        penalty = self.form.penalty(self.penalty)
-        least_rounds, hold = 1, 0
+        both = self._run(
+            rows,
+            np.concatenate([0.5 * W, -0.5 * W]),
+            None if labels is None else labels.astype(np.int32),
+            solver,
+        )
+        d = (both.W[:1] - both.W[1:]).astype(rows.dtype).astype(np.float64)
+        scores = rows.scores(d)
+        labels = self.assign(scores)
+        return Alternation(d, labels, scores, both.status, both.trace, both.n_passes + 1.0)
+
+    def _run(
+        self, rows: Rows, W: Array, labels: Labels | None, solver: SolverName
+    ) -> Alternation:
+        """Alternate with a model per child."""
+        loss = HingeLoss(rows, self.n_children)
+        penalty = self.penalty
         if labels is None:
             scores = rows.scores(W)
-            labels = self.form.assign(scores, self._bounds(rows), None)
-            point = loss.at(W, labels, scores)
+            point = loss.at(W, self.assign(scores), scores)
+            least_rounds, hold = 1, 0
         else:
             point = first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
         minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
-        rounds = Rounds(loss, penalty, minimiser, STEPS[solver], least_rounds, hold)
-        return self._run(rounds, point)
-
-    def _run(self, rounds: Rounds, point: Point) -> Alternation:
-        loss, penalty = rounds.loss, rounds.penalty
-        bounds = self._bounds(loss.rows)
         trace = [point.value + penalty.value(point.W)]
-        status, hold = Status.ITERATION_LIMIT, rounds.hold
+        status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
-            solution = rounds.minimiser.minimise(
-                loss, penalty, point, tol=self.violation, max_iter=rounds.steps
+            solution = minimiser.minimise(
+                loss, penalty, point, tol=self.violation, max_iter=STEPS[solver]
             )
             point = solution.point
             if len(trace) < hold:  # the first step was one of them
@@ -167,21 +183,24 @@ class Problem:
                 if solution.status is not Status.ITERATION_LIMIT:
                     hold = 0  # nothing left to do for these labels
                 continue
-            labels = self.form.assign(point.scores, bounds, point.labels)
-            moved = not np.array_equal(labels, point.labels)
-            if moved:
-                point = loss.at(point.W, labels, point.scores)
+            point, moved = self._reassign(loss, point)
             trace.append(point.value + penalty.value(point.W))
             slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
             if not moved and solution.status is not Status.ITERATION_LIMIT:
                 status = solution.status
-            elif slow and len(trace) > rounds.least:
+            elif slow and len(trace) > least_rounds:
                 status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
 
+    def _reassign(self, loss: HingeLoss, point: Point) -> tuple[Point, bool]:
+        """Return the point with its best labels, and whether a row moved."""
+        labels = self.assign(point.scores, point.labels)
+        if np.array_equal(labels, point.labels):
+            return point, False
+        return loss.at(point.W, labels, point.scores), True
+
     def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        """Run the same rounds inside the rows: one call instead of a hundred per round."""
-        penalty = self.form.penalty(self.penalty)
+        """Run the same rounds inside the rows, in d: a hundred calls fewer per round."""
         low, high = self._bounds(rows)
         found = rows.solve_pair(
             PairProblem(
@@ -189,8 +208,8 @@ class Problem:
                 labels=labels,
                 hold=0 if labels is None else self.hold,
                 bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
-                l1=penalty.l1 + penalty.group,
-                ridge=penalty.ridge,
+                l1=self.penalty.l1 + self.penalty.group / np.sqrt(2.0),
+                ridge=self.penalty.ridge / 2.0,
                 tol=self.tol,
                 violation=self.violation,
                 max_alternations=MAX_ALTERNATIONS,
@@ -207,14 +226,21 @@ class Problem:
         )
 
     def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
-        """Newton, unless its Hessian would have to be cut down to a part."""
-        penalty = self.form.penalty(self.penalty)
-        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // self.form.n_models
-        if self.solver != "auto" or rows.n_features <= most:
-            return "newton" if self.solver == "auto" else self.solver
+        """Newton, unless the features in use would be too many for its Hessian."""
+        if self.solver != "auto":
+            return self.solver
+        penalty, n_models, n_features = self.penalty, len(W), rows.n_features
+        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // n_models
+        if n_features <= most:
+            return "newton"
+        n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
+        if n_free > most:
+            return "pqn"
+        if n_models == 1 or n_models * n_features > MAX_DENSE:
+            return "newton"  # few features come into use, and its working set follows them
         wanted = W.any(axis=0)
         if labels is not None:
-            loss = self.form.loss(rows)
+            loss = HingeLoss(rows, n_models)
             wanted = wanted | (penalty.violations(W, loss.gradient(loss.zero(labels))) > 0.0)
         return "newton" if np.count_nonzero(wanted) <= most else "pqn"
 

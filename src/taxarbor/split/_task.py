@@ -5,9 +5,10 @@ from typing import Protocol, final
 
 import numpy as np
 
+from taxarbor._run import node_rng
 from taxarbor._types import Array, SolveInfo
 from taxarbor.hierarchy import LinearRule
-from taxarbor.optim import Labels
+from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
 
 
@@ -41,7 +42,7 @@ class SplitTask:
 
     def rng(self) -> np.random.Generator:
         """Return this node's own random numbers, whatever happens elsewhere in the tree."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.path))
+        return node_rng(self.seed, self.path)
 
 
 @final
@@ -78,12 +79,14 @@ class Refusal:
     reason: str
 
 
-def refuse_few(task: SplitTask) -> Refusal | None:
-    """Refuse a node with too few rows for two per child: one would be a group of one."""
-    n_rows, K = task.rows.n_rows, task.n_children
-    if n_rows >= 2 * K:
+def refuse_few(task: SplitTask, least: int = 2) -> Refusal | None:
+    """Refuse a node with too few rows for its children: two each, or ``least`` if more."""
+    n_rows, K, needed = task.rows.n_rows, task.n_children, task.n_children * max(least, 2)
+    if n_rows >= needed:
         return None
-    return Refusal(f"{n_rows} rows are too few for {K} children (it takes {2 * K})")
+    rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
+    each = f" of at least {least} rows" if least > 2 else ""
+    return Refusal(f"{rows} too few for {K} children{each} (it takes {needed})")
 
 
 class Splitter(Protocol):

@@ -23,6 +23,12 @@ MAX_SMOOTH = 512
 """Weights up to which a model without any l1 or group norm is solved as a linear system (in
 ``native/src/descent.cpp``); beyond it, coordinate descent on a dense model is slow."""
 
+MAX_DENSE = 16384
+"""Weights beyond which all of them are never wanted at once: the working set begins with FEW
+features and doubles, the most violated first."""
+
+FEW = 256
+
 MAX_SWEEPS = 200
 """Sweeps of coordinate descent on one quadratic model."""
 
@@ -83,6 +89,9 @@ class ProximalNewton:
         most = max(1, MAX_WORKING // n_models)
         if np.count_nonzero(wanted) <= most:
             return np.flatnonzero(wanted)
+        if n_models * len(wanted) > MAX_DENSE:
+            most = min(most, max(FEW, 2 * int(np.count_nonzero(W.any(axis=0)))))
+            violations = np.where(W.any(axis=0), np.inf, violations)
         return np.sort(np.argsort(-violations, kind="stable")[:most])
 
     def _model_minimum(
