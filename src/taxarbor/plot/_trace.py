@@ -75,10 +75,7 @@ class TraceArtists:
 
 
 def plot_trace(
-    hierarchy: Any,
-    *,
-    nodes: Iterable[SupportsIndex] | None = None,
-    ax: "Axes | None" = None,
+    hierarchy: Any, *, nodes: Iterable[SupportsIndex] | None = None, ax: "Axes | None" = None
 ) -> TraceArtists:
     """Draw how the objective of each split fell, as a share of what it was at the start.
 
