@@ -45,7 +45,7 @@ class DendrogramLayout:
 
 def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
     """Return the lines of a dendrogram; ValueError if the root was not split."""
-    # SciPy's fails on a chain of 3,000 splits (it recurses), turns children around, and is slower.
+    # SciPy's recurses (3,000 splits in a chain end it), turns children around, and is slower.
     hierarchy = hierarchy_of(hierarchy)
     if hierarchy.n_leaves == 1:
         raise ValueError("a dendrogram needs at least two leaves, but the root was not split")
