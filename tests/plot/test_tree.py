@@ -257,7 +257,9 @@ def test_seven_lines_in_four_layers(animals, orientation):
 
 
 def test_given_axes_are_filled(known):
-    for size, orientation in itertools.product([(3, 2), (40, 40)], ["down", "right"]):
+    for size, orientation in itertools.product(
+        [(3, 2), (6.4, 4.8), (40, 40)], ["down", "right"]
+    ):
         _, (ax, _) = plt.subplots(1, 2, figsize=size)
         ax.set_aspect("equal")
         ax.invert_yaxis()
