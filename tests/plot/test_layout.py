@@ -183,7 +183,7 @@ def test_wrong_classes_are_refused(known):
         with pytest.raises(ValueError, match="one class for each of the 12 rows"):
             count_classes(known, classes)
     with pytest.raises(
-        ValueError, match="there is no class for 1 rows?, the first of them row 3"
+        ValueError, match=r"there is no class for 1 rows?, the first of them row 3"
     ):
         count_classes(known, ["a", "b", "a", None] + ["b"] * 8)
 
