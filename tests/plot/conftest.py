@@ -11,7 +11,7 @@ from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 
 mpl.use("Agg")
 
-DEEP = 2000
+DEEP = 3000
 HOSTILE = ("$x$", r"$\frac$", "two\nlines", "y" * 500, "", "\x07\ud800", "_under", "a & <b>")
 
 
@@ -90,7 +90,7 @@ def animals():
 
 
 @pytest.fixture(scope="session")
-def groups(animals):
+def classes(animals):
     """A class for each animal: 13 of them, of different sizes."""
     _, names = animals
     return np.array([f"class {min(len(name), 15)}" for name in names])
