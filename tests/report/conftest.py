@@ -20,7 +20,7 @@ def animals():
     """The animals as a frame, the group of each, and a fitted model."""
     bundle = load_animals()
     X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
-    groups = ClassTree.read(bundle.tree).groups_of(bundle.names, 2)
+    groups = ClassTree.read(bundle.tree).ancestors_of(bundle.names, 2)
     return X, groups, HMMC(12, random_state=0).fit(X)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.metrics import encode_labels, name_of
+from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot._describe import StyledLine, shorten
 from taxarbor.plot._palette import CLASSES, N_CLASSES, OTHER
 

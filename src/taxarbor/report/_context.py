@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.hierarchy import Hierarchy, printable
-from taxarbor.metrics import encode_labels, name_of
+from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.report._png import EDGES, thumbnail
 
 N_EXAMPLES = 5
