@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
-        take("report-groups", animals, [("click", "#tab-groups")])
+        take("report-groups", animals, [("click", "#tab-clusters")])
         take("report-digits", digits, [("click", "#node-2 .size")])
         browser.close()
 

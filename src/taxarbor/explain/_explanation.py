@@ -44,10 +44,6 @@ from taxarbor.rows import Rows, as_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL_TOGETHER, RULE_ALONE = (
-    "all features together decide otherwise",
-    "the rule alone decides otherwise",
-)
 _FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
 
 
@@ -534,9 +530,10 @@ class Explanation:
         numbers = chosen.tolist()
         called = [f"row {row}" if row_names is None else row_names[row] for row in numbers]
         # Without a placement, the labels given or the balance of a split have decided.
-        end = RULE_ALONE if tree.placement is None else ALL_TOGETHER
+        alone = tree.placement is None
+        decided = "the rule alone decides" if alone else "all features together decide"
         told = [
-            f"{text}; {end}" if text and not same else text
+            f"{text}; {decided} otherwise" if text and not same else text
             for one in steps
             for text, same in zip(one.told, one.agrees.tolist(), strict=True)
         ]

@@ -7,7 +7,8 @@ from taxarbor.metrics._class_tree import TreeSource
 from taxarbor.metrics._table import adjusted_information, adjusted_rand, rand, tabulate
 from taxarbor.metrics._tree_scores import (
     Measure,
-    agree,
+    adjust,
+    compare,
     cost,
     learned_pairs,
     purity,
@@ -67,10 +68,10 @@ def score_hierarchy(
     scores: dict[str, float] = {}
     if classes is not None:
         leaves = learned_pairs(table)
-        found = {measure: agree(table, leaves, classes, measure) for measure in Measure}
-        scores |= {f"{measure}": one.score for measure, one in found.items()}
-        scores |= {f"adjusted_{measure}": one.adjusted for measure, one in found.items()}
-        scores |= {f"chance_{measure}": 1.0 - one.chance for measure, one in found.items()}
+        found = {measure: compare(table, leaves, classes, measure) for measure in Measure}
+        scores |= {f"{name}": 1.0 - error for name, (error, _) in found.items()}
+        scores |= {f"adjusted_{name}": adjust(*both) for name, both in found.items()}
+        scores |= {f"chance_{name}": 1.0 - chance for name, (_, chance) in found.items()}
     scores["rand"] = rand(table)
     scores["adjusted_rand"] = adjusted_rand(table)
     scores["adjusted_mutual_info"] = adjusted_information(table.counts)

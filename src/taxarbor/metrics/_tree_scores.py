@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from math import nan
-from typing import NamedTuple, Self, final
+from typing import Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -221,26 +221,6 @@ def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
 # Agreement with a true tree
 
 
-class Agreement(NamedTuple):
-    """How far two similarities differ: the mean square, and what is expected by chance."""
-
-    error: float
-    chance: float
-
-    @property
-    def score(self) -> float:
-        """One minus the error."""
-        return 1.0 - self.error
-
-    @property
-    def adjusted(self) -> float:
-        """One minus the error divided by the expected one: 0 by chance, 1 at best.
-
-        If both similarities are the same constant, chance makes no error, and this is 1.
-        """
-        return 1.0 - self.error / self.chance if self.chance > 0.0 else 1.0
-
-
 def shortest_path_score(
     hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource, *, adjusted: bool = False
 ) -> float:
@@ -327,8 +307,13 @@ def path_sharing_score(
 
 
 def _score(table: LeafTable, truth: TreeSource, measure: Measure, *, adjusted: bool) -> float:
-    found = agree(table, learned_pairs(table), true_pairs(table, truth), measure)
-    return found.adjusted if adjusted else found.score
+    error, chance = compare(table, learned_pairs(table), true_pairs(table, truth), measure)
+    return adjust(error, chance) if adjusted else 1.0 - error
+
+
+def adjust(error: float, chance: float) -> float:
+    """Return 0 by chance and 1 at best; 1 if both similarities are the same constant."""
+    return 1.0 - error / chance if chance > 0.0 else 1.0
 
 
 def learned_pairs(table: LeafTable) -> LeafPairs:
@@ -342,8 +327,10 @@ def true_pairs(table: LeafTable, truth: TreeSource) -> LeafPairs:
     return LeafPairs.of(tree.parents, tree.leaves_of(table.classes))
 
 
-def agree(table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: Measure) -> Agreement:
-    """Compare the similarities of all pairs of distinct rows.
+def compare(
+    table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: Measure
+) -> tuple[float, float]:
+    """Return the mean squared difference over all pairs of rows, and that expected by chance.
 
     Takes time in proportion to ``n_leaves * n_classes * (n_leaves + n_classes)``.
     """
@@ -364,10 +351,8 @@ def agree(table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: Measur
     squares = square_a + square_b
     error = squares - 2.0 * (both - n_rows) / n_pairs
     chance = squares - 2.0 * mean_a * mean_b
-    return Agreement(
-        error=max(0.0, float(error)),  # by rounding, equal trees may differ by -1e-17
-        chance=float(chance) if chance > _ROUNDING * squares else 0.0,
-    )
+    # By rounding, equal trees may differ by -1e-17.
+    return max(0.0, float(error)), float(chance) if chance > _ROUNDING * squares else 0.0
 
 
 def _moments(block: Floats, here: Floats, there: Floats) -> Floats:
