@@ -185,7 +185,7 @@ def test_there_must_be_a_name_for_each(model, X):
             explain(model, X, **{f"{kind}_names": "a" * 85})
     with pytest.raises(ValueError, match=r"one class for each of the 206 rows.*got shape \(2,"):
         explain(model, X, classes=["a", "b"])
-    with pytest.raises(ValueError, match="there is no class for row 3;"):
+    with pytest.raises(ValueError, match=r"there is no class for 1 row \(row 3\);"):
         explain(model, X, classes=["a"] * 3 + [None] + ["b"] * 202)
 
 

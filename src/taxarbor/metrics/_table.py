@@ -139,7 +139,9 @@ def _refuse_missing(is_missing: NDArray[np.bool_]) -> None:
     if not is_missing.any():
         return
     count, first = int(is_missing.sum()), int(is_missing.argmax())
-    rows = f"row {first}" if count == 1 else f"{count} rows, the first of them row {first}"
+    rows = (
+        f"1 row (row {first})" if count == 1 else f"{count} rows, the first of them row {first}"
+    )
     raise ValueError(
         f"there is no class for {rows}; leave such rows out when fitting, or give them a class "
         "of their own"

@@ -58,16 +58,10 @@ class Measure(StrEnum):
 class LeafPairs:
     """All pairs of some leaves of a tree, held in the space of one row of them.
 
-    Attributes
-    ----------
-    order : int array of shape (n_leaves,)
-        Positions of the given leaves from left to right; the other arrays are in this order.
-    depth : int array of shape (n_leaves,)
-        Number of edges from the root to each leaf.
-    parting : int array of shape (n_leaves - 1,)
-        Depth of the node where the branches of neighbours part.
-    diameter : int
-        The most edges between any two leaves of the whole tree, given or not.
+    ``order`` has the positions of the given leaves from left to right, and ``depth`` the
+    number of edges above each, in that order. ``parting`` is the depth of the node where the
+    branches of neighbours part, ``diameter`` the most edges between any two leaves of the
+    whole tree, given or not.
     """
 
     order: IndexArray
