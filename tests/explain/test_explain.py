@@ -348,6 +348,9 @@ def test_zeros_that_are_stored_are_zeros():
     stored = sparse.csr_array((np.array([1.0, 0.0, 1.0]), ([0, 1, 2], [0, 0, 0])), shape=(3, 1))
     assert stored.nnz == 3
     assert are_yes_no(stored).tolist() == are_yes_no(stored.toarray()).tolist() == [True]
+    halves = sparse.csr_array(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    assert are_yes_no(halves).tolist() == are_yes_no(halves.toarray()).tolist() == [True, True]
+    assert halves.nnz == 3
 
 
 def test_columns_are_looked_at_in_blocks(monkeypatch):

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import math
 import pickle
+import sys
 import time
 
 import numpy as np
@@ -283,6 +284,13 @@ def test_frames_have_their_columns(whys):
             assert isinstance(frame, pd.DataFrame)
             assert frame.columns.tolist() == STEPS
         assert len(why.rows([])) == 0
+
+
+def test_frames_need_pandas(named, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for ask in (named.features, named.nodes, named.rows):
+        with pytest.raises(ImportError, match="data frames need pandas: pip install pandas"):
+            ask()
 
 
 def test_the_frame_of_features(whys):

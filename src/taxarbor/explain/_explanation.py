@@ -557,7 +557,7 @@ def _make_frame(columns: Mapping[str, Any]) -> "pd.DataFrame":
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("data frames need pandas: pip install 'taxarbor[io]'") from error
+        raise ImportError("data frames need pandas: pip install pandas") from error
     return pd.DataFrame(dict(columns))
 
 
