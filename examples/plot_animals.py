@@ -78,7 +78,7 @@ for step in why.row("platypus")["steps"]:
 # The bundle has the biological classification as a tree. First the classes: which leaf holds
 # which?
 
-kinds = np.array(ClassTree.read(animals.tree).groups_of(animals.names, 2))
+kinds = np.array(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))
 pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%

@@ -26,7 +26,7 @@ from taxarbor.plot import (
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
 tree = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
-classes = ClassTree.read(animals.tree).groups_of(animals.names, 2)
+classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 
 # %%
 # Boxes

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from taxarbor.hierarchy import Hierarchy
 ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
 SHARES.flags.writeable = False
-GREEDY = HMMC(6, refine=False, random_state=0)
+
+
+def greedy(X):
+    return HMMC(6, refine=False, random_state=0).fit(X)
 
 
 def placed_without_rules():
@@ -47,8 +51,8 @@ MAKERS = {
     "hmmc, three": lambda: (HMMC(7, branching=3, random_state=0).fit(SHARES), SHARES),
     "hmmc, csr": lambda: (HMMC(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
     "hmmc, float32": lambda: (HMMC(6, random_state=0).fit(S := SHARES.astype("f4")), S),
-    "greedy": lambda: (GREEDY.fit(SHARES), SHARES),
-    "greedy, csr, float32": lambda: (GREEDY.fit(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
+    "greedy": lambda: (greedy(SHARES), SHARES),
+    "greedy, csr, float32": lambda: (greedy(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
     "k-means": lambda: (HierarchicalKMeans(6, random_state=0).fit(SHARES), SHARES),
     "k-means, three": lambda: (
         HierarchicalKMeans(9, branching=3, random_state=0).fit(SHARES),
@@ -63,7 +67,7 @@ MAKERS = {
     "one leaf": lambda: (HMMC(1).fit(SHARES), SHARES),
     "one leaf, bare": lambda: (Hierarchy.from_labels([0] * 206), SHARES),
     "unscaled": lambda: (
-        GREEDY.fit(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
+        greedy(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
         SHARES * 7.0 + 3.0,
     ),
 }
@@ -80,23 +84,22 @@ def shares():
     return SHARES
 
 
-@pytest.fixture(scope="session", params=MAKERS)
-def case(request):
-    """A tree, or its model, and its rows."""
-    return MAKERS[request.param]()
+@pytest.fixture(scope="session")
+def cases():
+    """Every kind of tree, or its model, its rows, the same as a float64 array, and why."""
+    found = {}
+    for name, make in MAKERS.items():
+        tree, X = make()
+        dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        found[name] = SimpleNamespace(name=name, given=tree, X=X, dense=dense)
+        found[name].why = explain(tree, X)
+    return found
 
 
 @pytest.fixture(scope="session")
-def why(case):
+def whys(cases):
     """The explanation of each tree."""
-    return explain(*case)
-
-
-@pytest.fixture(scope="session")
-def dense(case):
-    """The rows of each tree as a float64 array."""
-    X = case[1]
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return [case.why for case in cases.values()]
 
 
 @pytest.fixture(scope="session")

@@ -17,19 +17,19 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="session")
 def animals():
-    """The animals as a frame, the group of each, and a fitted model."""
+    """The animals as a frame, the kind of each, and a fitted model."""
     bundle = load_animals()
     X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
-    groups = ClassTree.read(bundle.tree).groups_of(bundle.names, 2)
-    return X, groups, HMMC(12, random_state=0).fit(X)
+    kinds = ClassTree.read(bundle.tree).ancestors_of(bundle.names, 2)
+    return X, kinds, HMMC(12, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="session")
 def animals_page(animals, tmp_path_factory):
     """The animals' page."""
-    X, groups, model = animals
+    X, kinds, model = animals
     path = tmp_path_factory.mktemp("pages") / "animals.html"
-    report(model, X, path, classes=groups, title="Animals")
+    report(model, X, path, classes=kinds, title="Animals")
     return path
 
 
@@ -66,7 +66,7 @@ def three_way_page(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def large_page(tmp_path_factory):
-    """A page of 500 groups."""
+    """A page of 500 clusters."""
     X = np.random.default_rng(0).normal(size=(4000, 12))
     path = tmp_path_factory.mktemp("pages") / "large.html"
     report(HMMC(500, n_init=1, random_state=0).fit(X), X, path)

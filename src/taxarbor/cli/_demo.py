@@ -94,7 +94,7 @@ def _animals() -> Show:
         X=animals.X / animals.X.max(axis=0),
         feature_names=animals.feature_names,
         row_names=animals.names,
-        classes=tree.groups_of(animals.names, DEPTH),
+        classes=tree.ancestors_of(animals.names, DEPTH),
         images=None,
         truth=(list(animals.names), tree),
     )

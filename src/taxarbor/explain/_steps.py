@@ -1,6 +1,13 @@
-"""The way of single rows through a tree, split by split."""
+"""The path of each row through the tree, split by split, and how clear each step is.
 
-from collections.abc import Callable, Iterator
+The margin of a row at a split is its best score among the leaves below its own child, minus
+the best among the leaves below the other children: this is what decides where a row goes.
+Without a placement it is the rule's score of its own child minus the best of the others. It is
+negative for a row that its scores would send elsewhere. Margins are in units of the split's
+median, so that 1 is a typical row and 0 is the border, whatever the units of the data.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,41 +15,131 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._margins import blocks, find_rivals, raw_margins
-from taxarbor.hierarchy import Hierarchy, in_digits, printable
+from taxarbor.hierarchy import Hierarchy, LinearRule, in_digits, printable
+from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
+
+BLOCK = 1 << 22
+"""Scores computed at once."""
 
 TOP = 3
 """Features named per step."""
 
 BITS = 17
-"""To which the parts of features are compared: rounding must not choose."""
+"""Precision to which the parts of features are compared: rounding must not choose."""
 
 FEW, TOGETHER = 256, 32
-"""Sparse rows are looked at in all columns up to so many, else so many rows together."""
+"""Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
+
+
+# Margins
+
+
+def measure(tree: Hierarchy, rows: Rows) -> tuple[tuple[Array | None, ...], Array]:
+    """Return the margins of the rows at each split, and the medians they were divided by."""
+    margins: list[Array | None] = []
+    units = np.ones(tree.n_nodes)
+    for node in range(tree.n_nodes):
+        if tree.is_leaf(node):
+            margins.append(None)
+            continue
+        found = raw_margins(tree, rows, node, tree.rows(node), children_of_rows(tree, node))
+        unit = float(np.median(np.abs(found)))
+        units[node] = unit if unit > 0.0 else 1.0
+        margins.append(found / units[node])
+    return tuple(margins), units
+
+
+def raw_margins(
+    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
+) -> Array:
+    """Return the margins of some rows at a split, in units of the scores.
+
+    ``children`` says which of the node's children, 0, 1, ..., each of the rows is in.
+    """
+    rule, owner = _decider(hierarchy, node)
+    margins = np.empty(len(positions))
+    for some in blocks(len(positions), rule.n_children):
+        scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
+        scores = scores.astype(np.float64) + rule.offsets
+        is_own = owner == children[some, None]
+        own = np.where(is_own, scores, -np.inf).max(axis=1)
+        margins[some] = own - np.where(is_own, -np.inf, scores).max(axis=1)
+    return margins
+
+
+def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
+    """Return what decides between a node's children, and the child of each of its scores."""
+    placement, children = hierarchy.placement, hierarchy.children(node)
+    rule = hierarchy.rules[node]
+    if placement is None:
+        assert rule is not None
+        return rule, np.arange(len(children))
+    # The slices of the children tile that of the node: a cell lies where its leaf begins.
+    first_rows = hierarchy.start[placement.leaves]
+    is_below = (first_rows >= hierarchy.start[node]) & (first_rows < hierarchy.stop[node])
+    cells = np.flatnonzero(is_below)
+    edges = hierarchy.start[list(children)]
+    owner = np.searchsorted(edges, first_rows[cells], side="right") - 1
+    whole = placement.rule
+    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), owner
+
+
+def find_rivals(
+    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the best child that each row is not in, and whether the rule alone agrees."""
+    rule = hierarchy.rules[node]
+    assert rule is not None
+    rivals = np.empty(len(positions), dtype=np.intp)
+    agrees = np.empty(len(positions), dtype=bool)
+    for some in blocks(len(positions), rule.n_children):
+        scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
+        scores = scores + rule.offsets
+        agrees[some] = scores.argmax(axis=1) == children[some]
+        scores[np.arange(len(scores)), children[some]] = -np.inf
+        rivals[some] = scores.argmax(axis=1)
+    return rivals, agrees
+
+
+def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
+    """Return the least margin on the path to each node, of each of its rows.
+
+    Parents come first, so a node looks at its parent alone: a walk from each node to the root
+    would take too long in a deep tree. There is nothing above the root, so infinity.
+    """
+    least = [np.full(len(hierarchy.order), np.inf)]
+    for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
+        own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
+        above = margins[parent]
+        assert above is not None
+        least.append(np.minimum(least[parent][own], above[own]))
+    return tuple(least)
+
+
+def children_of_rows(hierarchy: Hierarchy, node: int) -> IndexArray:
+    """Return which child each row of a node is in, in the order of ``rows(node)``."""
+    sizes = hierarchy.n_rows[list(hierarchy.children(node))]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def blocks(n_rows: int, n_scores: int) -> Iterator[slice]:
+    """Return slices of rows that have some millions of scores, at most, each."""
+    step = max(BLOCK // n_scores, 1)
+    return (slice(first, first + step) for first in range(0, n_rows, step))
+
+
+# Steps
 
 
 class Steps(NamedTuple):
-    """A split on the ways of some rows.
+    """A split on the paths of some rows.
 
-    Attributes
-    ----------
-    node : int
-        The node that is split.
-    places : int array
-        Which of the rows asked for pass through it. The other arrays follow this order.
-    children : int array
-        Ids of the children that they are in.
-    margins : float array
-        How clearly: 1 is usual, 0 the border, negative the wrong side.
-    surer_than : float array
-        Share of the child's rows that have a smaller margin.
-    agrees : bool array
-        Whether the rule alone sends the row there, too.
-    told : list
-        What was made of the features that pull the row most.
+    ``places`` says which of the rows asked for pass through it; the others follow its order:
+    the ids of the children they are in, the margins, the share of the child's rows with a
+    smaller one, whether the rule alone agrees, and what was made of the strongest features.
     """
 
     node: int
@@ -74,6 +171,7 @@ class Pull(NamedTuple):
 
 
 Tell = Callable[[tuple[Pull, ...]], Any]
+"""What to make of the features that pull a row most; to keep them all takes much memory."""
 
 
 def find_steps(
@@ -83,21 +181,10 @@ def find_steps(
     chosen: IndexArray,
     tell: Tell,
 ) -> Iterator[Steps]:
-    """Return the splits that some rows pass through, parents first.
+    """Return the splits that the chosen rows pass through, parents first.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        The tree, with the margins of its own rows.
-    source : pair of Rows and of array or CSR matrix
-        The same data in both forms.
-    leaves : int array of shape (n_rows,)
-        Id of the leaf of each row.
-    chosen : int array
-        The rows to follow.
-    tell : callable
-        What to make of the features that pull a row most at a split, to its own side or to
-        the other. To keep them all would take much memory.
+    ``source`` holds the same data as Rows and as an array or CSR matrix; ``leaves`` is the id
+    of the leaf of each row.
     """
     tree = explanation.hierarchy
     begins = tree.start[leaves[chosen]]
@@ -141,7 +228,7 @@ class _Contrast(NamedTuple):
     """What tells two children apart, in the columns where their weights differ.
 
     A feature adds to the difference of scores ``weights * (x - (means + others) / 2)``;
-    ``at_zero`` is the size of that where the value is zero, as most values of sparse rows are.
+    ``at_zero`` is the size of that for a value of zero, as most values of sparse rows are.
     """
 
     columns: IndexArray
@@ -163,10 +250,6 @@ class _Contrast(NamedTuple):
         weights = weights[columns]
         return cls(columns, weights, means, others, np.abs(weights * (means + others) / 2.0))
 
-    def take(self, some: IndexArray) -> "_Contrast":
-        columns, *others = self
-        return _Contrast(columns[some], *(part[some] for part in others))
-
 
 def _pulls(
     tree: Hierarchy, data: Any, where: tuple[int, int, int], positions: IndexArray
@@ -182,14 +265,15 @@ def _pulls(
     for first in range(0, len(positions), TOGETHER):
         block = positions[first : first + TOGETHER]
         part = data[block]
-        # Of the columns in which a row has zero, a few come first; where it has none of
-        # its own, at most as many more are needed as it has values.
+        # Among the columns where a row has zero, the first few are enough: a row has values
+        # of its own in at most as many of them as it has values at all.
         n_needed = TOP + int(np.diff(part.indptr).max())
         is_seen = np.zeros(n_columns, dtype=bool)
         is_seen[ranked[:n_needed]] = True
         is_seen[np.isin(contrast.columns, part.indices)] = True
         rest = float(contrast.at_zero[~is_seen].sum())
-        seen = contrast.take(np.flatnonzero(is_seen))
+        columns, *others = contrast
+        seen = _Contrast(columns[is_seen], *(part[is_seen] for part in others))
         yield from _strongest(tree.feature_names, data, block, seen, rest)
 
 
@@ -228,7 +312,7 @@ def _largest(sizes: Array) -> IndexArray:
     if not n_top:
         return np.zeros((n_lines, 0), dtype=np.intp)
     least = np.partition(sizes, n_columns - n_top, axis=1)[:, n_columns - n_top, None]
-    # What rounding makes as large as the least of them, too.
+    # With those that only rounding makes smaller than the least of them.
     line, column = np.nonzero(sizes >= least * (1.0 - 2.0 ** (2 - BITS)))
     order = np.lexsort((column, -_rounded(sizes[line, column]), line))
     first = np.searchsorted(line, np.arange(n_lines))[:, None]
@@ -236,7 +320,7 @@ def _largest(sizes: Array) -> IndexArray:
 
 
 def _rounded(sizes: Array) -> Array:
-    """Return what is left of numbers, whatever their units, if they have few digits."""
+    """Round to a relative precision, whatever the units."""
     mantissa, exponent = np.frexp(sizes)
     rounded: Array = np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS)
     return rounded

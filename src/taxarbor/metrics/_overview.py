@@ -1,15 +1,19 @@
-"""All measures at once."""
+"""All scores at once."""
 
 from numpy.typing import ArrayLike
 
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.metrics._class_tree import ClassTree, TreeSource
-from taxarbor.metrics._information import adjusted_information
-from taxarbor.metrics._leaf_scores import adjusted_rand, rand
-from taxarbor.metrics._node_scores import cost, purity
-from taxarbor.metrics._similarity import LeafPairs, Measure
-from taxarbor.metrics._table import LeafTable, tabulate
-from taxarbor.metrics._tree_scores import agree, learned_pairs, true_pairs
+from taxarbor.metrics._class_tree import TreeSource
+from taxarbor.metrics._table import adjusted_information, adjusted_rand, rand, tabulate
+from taxarbor.metrics._tree_scores import (
+    Measure,
+    adjust,
+    compare,
+    cost,
+    learned_pairs,
+    purity,
+    true_pairs,
+)
 
 
 def score_hierarchy(
@@ -19,9 +23,9 @@ def score_hierarchy(
     *,
     dasgupta: bool = False,
 ) -> dict[str, float]:
-    """Score a learned tree by every measure.
+    """Score a learned tree by every measure at once.
 
-    The rows are looked at once, to count them by leaf and class.
+    The rows are counted once, by leaf and class.
 
     Parameters
     ----------
@@ -38,17 +42,17 @@ def score_hierarchy(
     -------
     dict of str to float
         With a true tree ``shortest_path``, ``path_sharing``, ``adjusted_shortest_path``,
-        ``adjusted_path_sharing``, and what to expect of the first two when rows are
+        ``adjusted_path_sharing``, and what the first two are expected to be when rows are
         shuffled, ``chance_shortest_path`` and ``chance_path_sharing``. Always ``rand``,
         ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, which is NaN
-        where no class has two rows. On request ``dasgupta_cost``. In this order, and as
+        if no class has two rows. On request ``dasgupta_cost``. In this order, and as
         fractions, not in percent.
 
     Raises
     ------
     ValueError
-        If there is not one class per row, there are fewer than two rows, the true tree is
-        none, or a class is not a leaf of it.
+        If there is not one class per row, there are fewer than two rows, ``truth`` is not a
+        tree, or a class is not one of its leaves.
 
     Examples
     --------
@@ -60,8 +64,14 @@ def score_hierarchy(
     True
     """
     table = tabulate(hierarchy, y)
-    classes = None if truth is None else true_pairs(table, ClassTree.read(truth))
-    scores = {} if classes is None else _tree_scores(table, classes)
+    classes = None if truth is None else true_pairs(table, truth)
+    scores: dict[str, float] = {}
+    if classes is not None:
+        leaves = learned_pairs(table)
+        found = {measure: compare(table, leaves, classes, measure) for measure in Measure}
+        scores |= {f"{name}": 1.0 - error for name, (error, _) in found.items()}
+        scores |= {f"adjusted_{name}": adjust(*both) for name, both in found.items()}
+        scores |= {f"chance_{name}": 1.0 - chance for name, (_, chance) in found.items()}
     scores["rand"] = rand(table)
     scores["adjusted_rand"] = adjusted_rand(table)
     scores["adjusted_mutual_info"] = adjusted_information(table.counts)
@@ -69,13 +79,3 @@ def score_hierarchy(
     if dasgupta:
         scores["dasgupta_cost"] = cost(table, classes, normalize=True)
     return scores
-
-
-def _tree_scores(table: LeafTable, classes: LeafPairs) -> dict[str, float]:
-    leaves = learned_pairs(table)
-    found = {measure: agree(table, leaves, classes, measure) for measure in Measure}
-    return {
-        **{f"{measure}": one.score for measure, one in found.items()},
-        **{f"adjusted_{measure}": one.adjusted for measure, one in found.items()},
-        **{f"chance_{measure}": 1.0 - one.chance for measure, one in found.items()},
-    }

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, hierarchy_of, printable
-from taxarbor.metrics import encode_labels, name_of
+from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine
 
