@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InterruptedFitWarning, warn_caller
 from taxarbor._types import Status
-from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     ProgressBar,
@@ -28,6 +27,7 @@ from taxarbor.grow import StoppingRule, deferred_interrupt, grow
 from taxarbor.hierarchy import Hierarchy, with_means
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
+from taxarbor.tables._checks import check_jobs, check_new_rows, check_training_rows
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from taxarbor.data import check_choice, check_count
 from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._parameters import check_growth
 from taxarbor.grow import StoppingRule
 from taxarbor.split import CRITERIA, Criterion, KMeansSplitter, Splitter
+from taxarbor.tables._checks import check_choice, check_count
 
 
 class HierarchicalKMeans(HierarchyEstimator):

@@ -3,11 +3,11 @@
 from typing import Any, Self
 
 from taxarbor._blas import one_blas_thread
-from taxarbor.data import check_choice, check_count
 from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._parameters import check_growth
 from taxarbor.grow import StoppingRule
 from taxarbor.split import CRITERIA, Criterion, SpectralSplitter, Splitter
+from taxarbor.tables._checks import check_choice, check_count
 
 
 class HierarchicalSpectral(HierarchyEstimator):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from taxarbor.data import check_balance, check_count, check_strength
 from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._parameters import check_growth, check_margins, check_sparsity
 from taxarbor.grow import StoppingRule
@@ -11,6 +10,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.refine import grow_refined
 from taxarbor.rows import Rows
 from taxarbor.split import KINDS, Center, Kind, LiftedSplitter, SolverName, Splitter
+from taxarbor.tables._checks import check_balance, check_count, check_strength
 
 GREEDY_STRENGTH = 0.003
 """Alpha, and beta, of a greedy tree where none is given."""

@@ -2,11 +2,11 @@
 
 from typing import Any, Literal
 
-from taxarbor.data import check_count
 from taxarbor.estimators._base import HierarchyEstimator
 from taxarbor.estimators._parameters import check_margins
 from taxarbor.grow import StoppingRule
 from taxarbor.split import Kind, SolverName, Splitter
+from taxarbor.tables._checks import check_count
 
 FlatPenalty = Literal["group", "l1", "l2"]
 PENALTIES: tuple[Kind, ...] = ("group", "l1", "l2")

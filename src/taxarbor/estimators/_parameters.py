@@ -4,10 +4,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from taxarbor.data import check_balance, check_choice, check_count, check_strength
 from taxarbor.grow import StoppingRule
 from taxarbor.refine import Sparsity
 from taxarbor.split import KINDS, Center, Kind, MaxMarginSplitter, Regularizer, SolverName
+from taxarbor.tables._checks import check_balance, check_choice, check_count, check_strength
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")
