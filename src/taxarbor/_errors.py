@@ -72,6 +72,12 @@ def counted(number: int, what: str, many: str | None = None) -> str:
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
+def printable(text: str) -> str:
+    """Return the text on one line, without control characters or half characters."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in whole)
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that called into taxarbor."""
     level = 1

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from taxarbor._errors import counted
+from taxarbor._errors import counted, printable
 from taxarbor.cli._render import (
     SIGNS,
     add_row,
@@ -16,7 +16,6 @@ from taxarbor.cli._render import (
     say,
 )
 from taxarbor.explain import Explanation
-from taxarbor.hierarchy import printable
 
 FEW = 3
 """Features and rows in a line of the table of all nodes."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taxarbor._errors import InputError, counted
+from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json, say_notes
@@ -225,8 +225,6 @@ def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
 
 
 def _name(data: Path) -> str:
-    from taxarbor.hierarchy import printable
-
     return "standard input" if str(data) == "-" else printable(str(data))
 
 

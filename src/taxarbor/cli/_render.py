@@ -16,14 +16,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor._errors import counted
+from taxarbor._errors import counted, printable
 from taxarbor.hierarchy import (
     Hierarchy,
     Reason,
     count_leaves,
     deciding_rule,
     in_digits,
-    printable,
 )
 
 SIGNS = {1: "blue", -1: "red"}

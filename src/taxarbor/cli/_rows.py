@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from taxarbor._errors import InputError, counted
+from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import answer, checking
 
@@ -54,7 +54,7 @@ def score(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._render import SCALE, say, score_table
-    from taxarbor.hierarchy import Hierarchy, printable
+    from taxarbor.hierarchy import Hierarchy
     from taxarbor.metrics import score_hierarchy
 
     tree = Hierarchy.load(model)

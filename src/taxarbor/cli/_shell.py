@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, printable
 from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -97,8 +97,6 @@ def checking() -> Iterator[None]:
 
 def on_one_line(message: str) -> str:
     """Return a text that does nothing to a terminal but stand there."""
-    from taxarbor.hierarchy import printable
-
     return " ".join(printable(message).split())
 
 

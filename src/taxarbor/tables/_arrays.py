@@ -73,7 +73,8 @@ def _refuse_lies(request: Request, text: bytes) -> None:
     size = next((line for line in lines if line.strip() and not line.startswith(b"%")), b"")
     n_rows, n_columns, *rest = (int(part) for part in size.split())
     is_dense, is_general = banner[2] == b"array", banner[4] == b"general"
-    n_cells = n_rows * n_columns // (1 if is_general else 2) if is_dense else rest[0]
+    half = n_rows * (n_rows - 1) // 2  # of a symmetric matrix, its diagonal aside
+    n_cells = rest[0] if not is_dense else n_rows * n_columns if is_general else half
     if 2 * n_cells > len(text):
         raise request.error(
             f"declares {counted(n_cells, 'number')}, more than its {len(text):,} bytes can hold"
