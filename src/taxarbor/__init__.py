@@ -43,7 +43,10 @@ _LATE = {
     "make_planted_tree": "data",
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
-_ROOMS = ("data", "estimators", "explain", "hierarchy", "metrics", "plot", "report", "tables")
+_ROOMS = (
+    *("assign", "data", "estimators", "explain", "grow", "hierarchy", "metrics", "optim"),
+    *("plot", "report", "rows", "split", "tables"),
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -61,7 +61,8 @@ class Commands(TyperGroup):
             package = (error.name or "").partition(".")[0]
             if package == "taxarbor":
                 raise
-            refuse(f"{error}" + f"; pip install {package}" * ("pip install" not in str(error)))
+            is_told = "pip install" in str(error) or not package
+            refuse(str(error) if is_told else f"{error}: pip install {package}")
         except FileExistsError as error:  # it came after the outputs were checked
             refuse(f"{error.filename} is there already; --force replaces it")
         except OSError as error:
