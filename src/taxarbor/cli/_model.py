@@ -1,6 +1,5 @@
 """``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
 
-import importlib.metadata
 import io
 import json
 import platform
@@ -251,7 +250,9 @@ def _installed() -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        return version(name)
+    except PackageNotFoundError:
         return None
