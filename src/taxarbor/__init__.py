@@ -1,14 +1,25 @@
 """Readable taxonomies from unlabelled rows."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from taxarbor._errors import (
     FileFormatError,
     GrowthWarning,
     InterruptedFitWarning,
     TaxarborError,
 )
-from taxarbor.data import load_animals, make_planted_tree
-from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
-from taxarbor.hierarchy import Hierarchy, LinearRule
+
+if TYPE_CHECKING:
+    from taxarbor.data import load_animals, make_planted_tree
+    from taxarbor.estimators import (
+        HMMC,
+        MMC,
+        HierarchicalKMeans,
+        HierarchicalSpectral,
+        Taxarbor,
+    )
+    from taxarbor.hierarchy import Hierarchy, LinearRule
 
 __version__ = "0.1.0.dev0"
 
@@ -27,3 +38,34 @@ __all__ = [
     "load_animals",
     "make_planted_tree",
 ]
+
+_LATE = {
+    "HMMC": "estimators",
+    "MMC": "estimators",
+    "HierarchicalKMeans": "estimators",
+    "HierarchicalSpectral": "estimators",
+    "Taxarbor": "estimators",
+    "Hierarchy": "hierarchy",
+    "LinearRule": "hierarchy",
+    "load_animals": "data",
+    "make_planted_tree": "data",
+}
+"""Where names are that are loaded on first use: scikit-learn takes a second to import."""
+_ROOMS = (
+    *("assign", "data", "estimators", "explain", "grow", "hierarchy", "metrics", "optim"),
+    *("plot", "report", "rows", "split", "tables"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"taxarbor.{name}")
+    if name not in _LATE:
+        raise AttributeError(f"module 'taxarbor' has no attribute {name!r}")
+    found = getattr(import_module(f"taxarbor.{_LATE[name]}"), name)
+    globals()[name] = found  # so that this is asked once
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

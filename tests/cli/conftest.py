@@ -3,9 +3,9 @@
 import csv
 import json
 import shutil
+import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from taxarbor import HMMC
 from taxarbor.cli._app import app
-from taxarbor.data import read_table
+from taxarbor.tables import read_table
 
 COLUMNS = ("age", "spend", "visits", "items")
 KINDS = ("student", "family", "senior", "business")
@@ -116,8 +116,10 @@ def start(folder):
     """Start the command as a process."""
 
     def start(*arguments, **options):
-        script = Path(sys.executable).with_name("taxarbor")
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([script, *map(str, arguments)], **(pipes | options))
+        command = [sys.executable, "-m", "taxarbor", *map(str, arguments)]
+        usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        # Whoever runs the tests may ignore interrupts, which children inherit.
+        usual["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(command, **(usual | options))
 
     return start

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from taxarbor import Hierarchy
-from taxarbor.data import read_table
 from taxarbor.explain import Explanation, explain
+from taxarbor.tables import read_table
 
 BOTH = ("explain", "model.taxarbor", "customers.csv")
 ID = ("--id-column", "id")
@@ -23,7 +23,7 @@ def test_all_nodes(run, why):
     assert (told.exit_code, told.stderr) == (0, "")
     header, _, *lines = told.stdout.splitlines()
     assert (
-        " ".join(header.split()) == "node group rows name features typical rows at the border"
+        " ".join(header.split()) == "node cluster rows name features typical rows at the border"
     )
     assert len(lines) == 11
     for node, line in enumerate(lines):
@@ -64,7 +64,7 @@ def test_a_node(run, run_json, why):
     assert document == values | {"notes": [], "features": values["features"][:5]}
 
 
-def test_a_group_is_a_node(run, run_json, why):
+def test_a_cluster_is_a_node(run, run_json, why):
     leaf = int(why.hierarchy.leaves[2])
     assert run_json(*BOTH, "--node", "c2")["node"] == leaf
     assert run_json(*BOTH, "--node", str(leaf))["cluster"] == 2
@@ -165,7 +165,7 @@ def test_bad_input_is_one_line(refused, folder):
         "has 8 rows, and the model was fitted on 120", "explain", "model.taxarbor", "few.csv"
     )
     refused("nodes are numbered 0 to 10", *BOTH, "--node", "11")
-    refused("groups c0 to c5", *BOTH, "--node", "c6")
+    refused("clusters c0 to c5", *BOTH, "--node", "c6")
     refused("there is no node '-1'", *BOTH, "--node=-1")
     refused("there is no node ''", *BOTH, "--node", "")
     refused("rows are numbered 0 to 119; --id-column", *BOTH, "--row", "C001")

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import Array
-from taxarbor.data import load_animals, read_table
+from taxarbor.data import load_animals
 from taxarbor.metrics import ClassTree
+from taxarbor.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd

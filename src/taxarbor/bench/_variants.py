@@ -12,13 +12,13 @@ from sklearn.utils import check_random_state
 
 from taxarbor._blas import one_blas_thread
 from taxarbor._types import Array
-from taxarbor.data import check_balance
 from taxarbor.estimators import HMMC
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.refine import group_rows
 from taxarbor.rows import as_rows
 from taxarbor.split import LiftedSplitter
+from taxarbor.tables._checks import check_balance
 
 MOVING = ("n_steps", "shrinkage")
 SPLITTING = ("n_init", "top", "ridge", "has_intercept", "choose_by", "grow_by")

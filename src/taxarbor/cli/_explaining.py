@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.text import Text
 
+from taxarbor._errors import counted, printable
 from taxarbor.cli._render import (
     SIGNS,
     add_row,
-    counted,
     make_table,
     number,
     percent,
@@ -16,7 +16,6 @@ from taxarbor.cli._render import (
     say,
 )
 from taxarbor.explain import Explanation
-from taxarbor.hierarchy import Hierarchy, printable
 
 FEW = 3
 """Features and rows in a line of the table of all nodes."""
@@ -28,15 +27,15 @@ def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
     """Print a line per node."""
     few = min(FEW, top)
     table = make_table(
-        *("node", "group", "rows", "name", "features", "typical rows", "at the border"),
+        *("node", "cluster", "rows", "name", "features", "typical rows", "at the border"),
         right=("node", "rows"),
     )
     for told in nodes:
-        group = "" if told["cluster"] is None else f"c{told['cluster']}"
+        cluster = "" if told["cluster"] is None else f"c{told['cluster']}"
         add_row(
             table,
             told["node"],
-            Text(group, "bold green"),
+            Text(cluster, "bold green"),
             f"{told['n_rows']:,}",
             "  " * told["depth"] + told["name"],
             Text(", ").join(
@@ -51,8 +50,8 @@ def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
 def say_node(why: Explanation, told: dict[str, Any]) -> None:
     """Print all there is on one node."""
     tree, node = why.hierarchy, told["node"]
-    group = "" if told["cluster"] is None else f", c{told['cluster']}"
-    say(Text(f"node {node}{group}: ").append(printable(told["name"]), "bold"))
+    cluster = "" if told["cluster"] is None else f", c{told['cluster']}"
+    say(Text(f"node {node}{cluster}: ").append(printable(told["name"]), "bold"))
     share = told["n_rows"] / len(tree.order)
     say(f"{counted(told['n_rows'], 'row')}, {share:.0%} of all, at depth {told['depth']}")
     above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
@@ -82,7 +81,7 @@ def say_node(why: Explanation, told: dict[str, Any]) -> None:
             say(Text(f"\n{what}, with margins: ").append(_rows(rows, with_margins=True)))
 
 
-def say_rows(rows: Sequence[dict[str, Any]], tree: Hierarchy) -> None:
+def say_rows(rows: Sequence[dict[str, Any]]) -> None:
     """Print the way of each row, a line per step."""
     table = make_table(
         *("row", "step", "goes to", "margin", "surer than", "because"),
@@ -106,7 +105,7 @@ def say_rows(rows: Sequence[dict[str, Any]], tree: Hierarchy) -> None:
         if not told["steps"]:
             add_row(table, first, "", "", "", "", "")
     say(table)
-    say(f"\n{MARGINS} Surer than: the share of the group's rows with a smaller one.")
+    say(f"\n{MARGINS} Surer than: the share of the cluster's rows with a smaller one.")
 
 
 def place_rows(

@@ -14,10 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._blas import one_blas_thread
-from taxarbor._errors import GrowthWarning, warn_caller
+from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._run import Run
 from taxarbor._types import Status
-from taxarbor.data import check_count, check_jobs, check_new_rows, check_training_rows
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     call_back,
@@ -163,9 +163,10 @@ class Fitting:
         n_threads = check_jobs(estimator.n_jobs)
         self.rows, self._seen = check_training_rows(estimator, X, n_threads)
         if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
-            raise ValueError(
-                f"n_clusters={stop.n_leaves} leaves cannot be made from "
-                f"n_samples={self.rows.n_rows} rows; lower n_clusters"
+            raise InputError(
+                f"is {stop.n_leaves}, but n_samples={self.rows.n_rows} rows make fewer leaves; "
+                "lower it",
+                "n_clusters",
             )
         self.run = Run(seed)
         self._open = ExitStack()
@@ -229,7 +230,7 @@ def check_growth(estimator: Growing) -> tuple[int, StoppingRule]:
         )
     }
     if all(limit is None for limit in limits.values()):
-        raise ValueError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
+        raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
     branching = check_count("branching", estimator.branching, least=2)
     return branching, StoppingRule(*limits.values())
 
@@ -266,13 +267,8 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     told = "; ".join(
-        f"leaf node {node} ({_count(tree, node)}) was refused: {why}"
+        f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most
     return told + (f"; and {rest} more" if rest > 0 else "")
-
-
-def _count(tree: Hierarchy, node: int) -> str:
-    n_rows = len(tree.rows(node))
-    return f"{n_rows} row" + "s" * (n_rows != 1)

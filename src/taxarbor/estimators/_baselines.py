@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from taxarbor.data import check_choice, check_count
+from taxarbor.tables._checks import check_choice, check_count
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.split import KMeansSplitter, SpectralSplitter

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from taxarbor.data import check_balance, check_count, check_strength
+from taxarbor.tables._checks import check_balance, check_count, check_strength
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow

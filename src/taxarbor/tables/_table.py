@@ -11,14 +11,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import FileFormatError
+from taxarbor._errors import FileFormatError, counted
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import all_finite
 
@@ -30,6 +30,8 @@ Where: TypeAlias = Callable[[int], str]
 
 MAX_NAMED = 10
 """Columns that a message names before it only counts them."""
+EMPTY = 10_000_000
+"""Rows, or columns, that a sparse table may have beyond the entries that it holds."""
 DAMAGED = (
     EOFError,
     LookupError,
@@ -52,7 +54,7 @@ DAMAGED = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The rows of a file.
+    r"""The rows of a file.
 
     Attributes
     ----------
@@ -67,31 +69,28 @@ class Table:
     dropped : tuple of (str, str)
         Each column that is not used, and why.
     notes : tuple of str
-        What somebody should know who expects something else of the file.
+        What to know of how the file was read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from taxarbor.tables import read_table
+    >>> read_table(io.BytesIO(b"a,b\n1,2\n3,5")).X.tolist()
+    [[1.0, 2.0], [3.0, 5.0]]
     """
 
     X: "Matrix"
     feature_names: tuple[str, ...] | None
     row_names: tuple[str, ...] | None = None
     labels: NDArray[np.str_] | None = None
-    dropped: tuple[tuple[str, str], ...] = field(default=())
+    dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to take from a file.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the file.
-    columns : tuple of str or None
-        The columns to use, in this order.
-    id_column, label_column : str or None
-        Where the names and the labels of the rows are.
-    """
+    """What to take from a file, and what messages call it."""
 
     name: str
     columns: tuple[str, ...] | None = None
@@ -104,9 +103,9 @@ class Request:
         asked = (self.id_column, self.label_column)
         return tuple(dict.fromkeys(name for name in asked if name is not None))
 
-    def error(self, text: str) -> FileFormatError:
+    def error(self, text: str, remedy: tuple[str, str] | None = None) -> FileFormatError:
         """Return an error that names the file."""
-        return FileFormatError(f"{self.name} {text}")
+        return FileFormatError(f"{self.name} {text}", remedy=remedy)
 
     @contextmanager
     def reading(self, kind: str, *also: type[Exception]) -> Iterator[None]:
@@ -161,13 +160,24 @@ def refuse_absent(
     raise request.error(f"has no {what} called {listed(absent)}: {there}{hint}")
 
 
+def refuse_size(request: Request, shape: Sequence[int], n_entries: int) -> None:
+    """Refuse a sparse table that declares far more rows or columns than it has entries.
+
+    Some are empty in honest tables, but a few bytes must not make us reserve gigabytes.
+    """
+    for length, what in zip(shape, ("row", "column"), strict=True):
+        if length > n_entries + EMPTY:
+            told = counted(n_entries, "entry", "entries")
+            raise request.error(f"declares {counted(length, what)} and holds {told}")
+
+
 def selected(
     request: Request, X: "Matrix", names: tuple[str, ...] | None
 ) -> tuple["Matrix", tuple[str, ...] | None]:
     """Return the columns of a matrix that were asked for, and their names."""
     if names is not None:
         if len(names) != X.shape[1]:
-            raise request.error(f"names {len(names)} columns and has {X.shape[1]}")
+            raise request.error(f"names {counted(len(names), 'column')} and has {X.shape[1]:,}")
         refuse_repeated(request, names)
     if request.columns is None:
         return X, names
@@ -182,13 +192,7 @@ def selected(
 
 
 def as_floats(request: Request, values: Any) -> "Matrix":
-    """Return numbers as float32 where they are, else as float64; copied only if they must.
-
-    Raises
-    ------
-    FileFormatError
-        If it is no table of real numbers.
-    """
+    """Return numbers as float32 where they are, else as float64; copied only if they must."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if values.dtype.names is not None:
         raise request.error("holds records; save the numbers as one array with two axes")
@@ -196,14 +200,15 @@ def as_floats(request: Request, values: Any) -> "Matrix":
         what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
         raise request.error(f"holds {what.get(kind, str(values.dtype))}, not real numbers")
     if len(values.shape) != 2:
-        hint = " or ".join(("(n, 1) for one column", "(1, n) for one row"))
-        more = f": reshape it to {hint}" if len(values.shape) == 1 else ""
+        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
+        more = hint if len(values.shape) == 1 else ""
         raise request.error(f"has shape {values.shape}, not (n_rows, n_features){more}")
     dtype = np.float32 if kind == "f" and size <= 4 else np.float64
     with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
         if not issparse(values):
             return np.ascontiguousarray(values, dtype=dtype)
         sparse: Any = values
+        refuse_size(request, sparse.shape, sparse.nnz)
         found: csr_array[Any, tuple[int, int]] = csr_array(sparse, dtype=dtype)
         found.sum_duplicates()
     return found
@@ -221,11 +226,11 @@ def refuse_gaps(
     rows, columns = _gaps(X)
     found = np.unique(columns).tolist()
     named = listed(names[j] for j in found) if names is not None else _numbered(found)
-    n_cells = f"{len(rows)} cells that are" if len(rows) > 1 else "a cell that is"
+    n_cells = f"{len(rows):,} cells that are" if len(rows) > 1 else "a cell that is"
     raise request.error(
         f"has {n_cells} missing or infinite, in column{'s' * (len(found) > 1)} {named}, "
-        f"first in {where(int(rows.min()))}; fill or drop them, or leave the columns out with "
-        "columns="
+        f"first in {where(int(rows.min()))}; fill them, or drop these rows",
+        (", or choose other columns with", "columns"),
     )
 
 

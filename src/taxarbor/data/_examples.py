@@ -1,14 +1,15 @@
-"""What ships with the package."""
+"""Data to try things on: animals that ship with the package, and rows of a planted tree."""
 
 import csv
 import json
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from taxarbor._types import Array
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
 
 _ANIMALS = """\
 Animals by plain attributes, written down by hand for taxarbor.
@@ -47,6 +48,7 @@ The tree is the biological classification, down to order or family.
 """
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundle:
     """Rows that ship with the package, and a tree that is known of them.
@@ -103,3 +105,90 @@ def load_animals() -> Bundle:
 
 def _read(name: str) -> str:
     return files("taxarbor.data").joinpath(name).read_text(encoding="utf-8")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantedTree:
+    """Rows drawn from a planted tree.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        The rows.
+    labels : array of shape (n_rows,)
+        The planted leaf of each row, numbered from left to right.
+    features : tuple of arrays
+        Per level, from the root down, the features that tell siblings apart there.
+    """
+
+    X: Array
+    labels: IndexArray
+    features: tuple[IndexArray, ...]
+
+
+def make_planted_tree(
+    n_rows: int = 1000,
+    *,
+    depth: int = 3,
+    branching: int = 2,
+    n_features_per_level: int = 4,
+    n_noise_features: int = 8,
+    separation: float = 6.0,
+    random_state: int = 0,
+) -> PlantedTree:
+    """Draw rows from a complete tree in which each level has features of its own.
+
+    At each level, a child's rows are shifted by ``separation`` on the level's features, in a
+    direction of its own; noise has variance 1. Shifts halve from level to level, so that the
+    tree has an order; leaves have equal sizes.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    depth, branching : int
+        Shape of the tree: it has ``branching ** depth`` leaves.
+    n_features_per_level, n_noise_features : int
+        Features that matter at one level, and that matter nowhere.
+    separation : float
+        Size of the shifts at the lowest level, in standard deviations of the noise.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    PlantedTree
+
+    Examples
+    --------
+    >>> planted = make_planted_tree(100, depth=2)
+    >>> planted.X.shape, len(set(planted.labels))
+    ((100, 16), 4)
+    """
+    rng = np.random.default_rng(random_state)
+    n_leaves = branching**depth
+    labels = rng.permutation(np.arange(n_rows) * n_leaves // n_rows)
+    X = rng.standard_normal((n_rows, depth * n_features_per_level + n_noise_features))
+    features = []
+    for level in range(depth):
+        own = np.arange(n_features_per_level) + level * n_features_per_level
+        child = labels // branching ** (depth - 1 - level) % branching
+        shift = separation * 2.0 ** (depth - 1 - level)
+        X[:, own] += shift * _directions(branching, n_features_per_level)[child]
+        features.append(own)
+    return PlantedTree(X, labels, tuple(features))
+
+
+def _directions(n_children: int, n_features: int) -> Array:
+    """Return unit vectors that are far from each other: the corners of a regular polygon."""
+    if n_children > 2 and n_features < 2:
+        raise InputError(
+            f"{n_children} children cannot be told apart by one feature without an offset; "
+            "n_features_per_level must be at least 2"
+        )
+    if n_children == 2:
+        return np.outer([1.0, -1.0], np.full(n_features, n_features**-0.5))
+    angles = 2.0 * np.pi * np.arange(n_children) / n_children
+    phases = np.pi * np.arange(n_features) / n_features
+    return np.asarray(np.cos(angles[:, None] - phases) * np.sqrt(2.0 / n_features))

@@ -1,6 +1,8 @@
-"""The only place where what a user passes in is checked and cast."""
+"""The only place where what a user passes to an estimator is checked and cast."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor.rows import Rows, as_rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
@@ -42,73 +45,57 @@ class SeenFeatures:
 
 
 def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:
-    """Return a user's training data as rows, or raise ValueError or TypeError saying why not.
+    """Return a user's training data as rows, or raise InputError; the estimator stays as it is.
 
-    The estimator is left as it is.
+    The error is a TypeError, too, where scikit-learn has one.
     """
     probe = copy(estimator)
-    with np.errstate(over="ignore", invalid="ignore"):
-        checked = validate_data(
-            probe,
-            X,
-            accept_sparse="csr",
-            dtype=_float_types(X),
-            order="C",
-            ensure_min_samples=2,
-        )
-    rows = as_rows(_canonical(checked), n_threads=n_threads)
+    rows = as_rows(_checked(probe, X, ensure_min_samples=2), n_threads=n_threads)
     _check_range(rows)
     return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
     """Return new data as an array, after comparing it with what the estimator was fitted on."""
-    return _canonical(
-        validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype=_float_types(X),
-            order="C",
-            reset=False,
-        )
-    )
+    return _checked(estimator, X, reset=False)
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
     """Return an integer parameter that is at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+        raise InputTypeError(f"must be an integer, got {value!r}", name)
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+        raise InputError(f"must be at least {least}, got {value}", name)
     return int(value)
 
 
 def check_jobs(n_jobs: Any) -> int:
     """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
-        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+        raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
     if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use 1, -1 for all processors, or None")
+        raise InputError("must not be 0; give 1 or more, or -1 for all processors", "n_jobs")
     return int(effective_n_jobs(n_jobs))
 
 
 def check_strength(name: str, value: Any) -> float:
     """Return a non-negative, finite number."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+        raise InputTypeError(f"must be a number, got {value!r}", name)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer, or a fraction, beyond all floats
+        raise InputError(f"must be less than {np.finfo(float).max:.1e}", name) from None
     if not 0.0 <= number < math.inf:
-        raise ValueError(f"{name} must be finite and not negative, got {value}")
+        raise InputError(f"must be finite and not negative, got {value}", name)
     return number
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless the value is one of the choices."""
+    """Raise InputError unless the value is one of the choices."""
     if value not in choices:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}"
-        )
+        told = ", ".join(map(repr, choices))
+        raise InputError(f"must be one of {told}; got {value!r}", name)
 
 
 def check_balance(value: Any, n_children: int) -> tuple[float, float]:
@@ -119,14 +106,62 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
         low, high = value if isinstance(value, tuple | list) else (value, 2.0 - value)
         low, high = check_strength("low", low), check_strength("high", high)
         fits = low <= 1.0 <= high
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        raise ValueError(
-            "balance must be None, a number between 0 and 1, or a pair (low, high) of "
-            f"numbers with low <= 1 <= high, as multiples of an equal share; got {value!r}"
+        raise InputError(
+            "must be None, a number between 0 and 1, or a pair (low, high) of numbers with "
+            f"low <= 1 <= high, as multiples of an equal share; got {_short(value)}",
+            "balance",
         )
     return low, high
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; Python refuses to write out integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__}"
+
+
+def _checked(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
+    with _input_errors(), np.errstate(over="ignore", invalid="ignore"):
+        if issparse(X):
+            check_indices(X)
+        found: Any = validate_data(
+            estimator, X, accept_sparse="csr", dtype=_float_types(X), order="C", **options
+        )
+    if issparse(X) and not found.has_canonical_format:
+        found = found.copy()  # the user's stays as it is
+        found.sum_duplicates()
+    return found
+
+
+@contextmanager
+def _input_errors() -> Iterator[None]:
+    """Take what scikit-learn raises of the data for what it is."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OverflowError as error:
+        raise InputError("holds an integer that is too large for float64", "X") from error
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def check_indices(X: Any) -> None:
+    """Raise ValueError where a sparse matrix points outside itself: SciPy would crash."""
+    if X.format in {"csr", "csc", "bsr"}:
+        X.check_format(full_check=True)
+    elif X.format == "coo" and X.nnz:
+        for positions, length in zip((X.row, X.col), X.shape, strict=True):
+            if positions.min() < 0 or positions.max() >= length:
+                raise ValueError(f"the sparse matrix has entries outside its shape {X.shape}")
 
 
 def _float_types(X: Any) -> list[type[np.floating]]:
@@ -140,17 +175,6 @@ def _float_types(X: Any) -> list[type[np.floating]]:
     return [np.float64, np.float32]
 
 
-def _canonical(X: Any) -> Any:
-    """Give a sparse matrix one entry per cell, in order, without touching the user's."""
-    if not issparse(X):
-        return X
-    sparse: Any = X
-    if not sparse.has_canonical_format:
-        sparse = sparse.copy()
-        sparse.sum_duplicates()
-    return sparse
-
-
 def _check_range(rows: Rows) -> None:
     with np.errstate(all="ignore"):
         spread = float(rows.spread().max(initial=0.0))
@@ -159,7 +183,8 @@ def _check_range(rows: Rows) -> None:
         return
     verb = "multiply" if spread < low else "divide"
     told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
-    raise ValueError(
-        f"X varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
-        f"{high:.0e}, so that sums of powers fit; {verb} X by a constant first"
+    raise InputError(
+        f"varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
+        f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
+        "X",
     )

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, TypeAlias, cast
 
-from taxarbor.data._arrays import read_mtx, read_npy, read_npz
-from taxarbor.data._delimited import read_csv, read_tsv
-from taxarbor.data._frames import read_parquet
-from taxarbor.data._h5ad import read_h5ad
-from taxarbor.data._table import Request, Table
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
+from taxarbor.tables._frames import read_csv, read_parquet, read_tsv
+from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -90,7 +89,7 @@ def read_table(
     """
     request = _request(source, columns, id_column, label_column)
     if format is not None and format not in READERS:
-        raise ValueError(f"format must be one of {', '.join(READERS)}; got {format!r}")
+        raise InputError(f"must be one of {', '.join(READERS)}; got {format!r}", "format")
     with _opened(source, request) as stream:
         with request.reading("gz"):
             found = format or _format_by_name(source, request) or _format_by_content(stream)
@@ -106,20 +105,23 @@ def _request(
 ) -> Request:
     """Check what is asked for, and give the source a name that fits in a line."""
     if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names, got the text {columns!r}")
+        raise InputTypeError(
+            f"must be a sequence of names, got the text {columns!r}", "columns"
+        )
     asked = None if columns is None else tuple(columns)
     if asked is not None:
         taken = {id_column, label_column} & set(asked)
         if taken:
-            raise ValueError(f"columns has {taken.pop()!r}, which is the id or label column")
+            raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
         if not asked or len(set(asked)) < len(asked):
-            raise ValueError(f"columns must be names, each once; got {list(asked)}")
+            raise InputError(f"must be names, each once; got {list(asked)}", "columns")
     if isinstance(source, str | os.PathLike):
         is_stdin = source == STDIN
         path = Path(source).name or str(source)  # which a dot has no last part of
         name = "standard input" if is_stdin else " ".join(path.split())
     else:
-        name = "the stream"
+        given = getattr(source, "name", None)  # which an open file has
+        name = Path(given).name if isinstance(given, str) else "the stream"
     return Request(name, asked, id_column, label_column)
 
 
@@ -135,7 +137,7 @@ def _opened(source: Source, request: Request) -> Iterator[IO[bytes]]:
             yield _seekable(stream)
     else:
         if not isinstance(source.read(0), bytes):
-            raise TypeError("the stream must be open in binary mode")
+            raise InputTypeError("the stream must be open in binary mode")
         yield _seekable(source)
 
 
@@ -159,7 +161,8 @@ def _format_by_name(source: Source, request: Request) -> str | None:
     if found in SPREADSHEETS:
         raise request.error("is a spreadsheet, which is not read; save the sheet as csv")
     raise request.error(
-        f"has a name that tells no format; say which it is with format=: {', '.join(READERS)}"
+        f"has a name that does not tell its format, one of {', '.join(READERS)}",
+        ("; say which it is with", "format"),
     )
 
 

@@ -1,0 +1,357 @@
+"""What users pass to estimators."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from taxarbor import HMMC
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, TaxarborError
+from taxarbor.tables._checks import (
+    check_balance,
+    check_choice,
+    check_count,
+    check_jobs,
+    check_new_rows,
+    check_strength,
+    check_training_rows,
+)
+
+LAYOUTS = (np.asarray, sparse.csr_array)
+
+
+class Anything(BaseEstimator):
+    """An estimator in whose name data are checked."""
+
+
+@pytest.fixture(scope="module", name="X")
+def cloud():
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    X.flags.writeable = False
+    return X
+
+
+def check(X):
+    rows, _ = check_training_rows(Anything(), X, 1)
+    return rows
+
+
+def refused(told, X, check=check, kind=InputError):
+    with pytest.raises(kind, match=told) as caught:
+        check(X)
+    assert isinstance(caught.value, InputError)
+
+
+# The errors themselves
+
+
+def test_an_error_names_the_parameter_in_the_words_of_who_asks():
+    error = InputError("must be at least 1, got 0", "n_clusters")
+    assert str(error) == error.told() == "n_clusters must be at least 1, got 0"
+    assert error.told({"n_clusters": "-k"}.get) == "-k must be at least 1, got 0"
+    assert error.told({}.get) == str(error)
+    error = FileFormatError("a.csv has gaps", remedy=("; choose others with", "columns"))
+    assert str(error) == "a.csv has gaps; choose others with columns="
+    assert (
+        error.told({"columns": "--columns"}.get)
+        == "a.csv has gaps; choose others with --columns"
+    )
+    assert error.told({}.get) == "a.csv has gaps"
+    for kind in (InputError, InputTypeError, FileFormatError):
+        assert issubclass(kind, TaxarborError)
+        assert issubclass(kind, ValueError)
+    assert issubclass(InputTypeError, TypeError)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+# Rows that are refused
+
+
+def test_not_finite(X):
+    for layout in LAYOUTS:
+        for dtype in ("float64", "float32"):
+            for value in (math.nan, math.inf, -math.inf):
+                bad = X.astype(dtype)
+                bad[3, 2] = value
+                told = "contains NaN" if math.isnan(value) else "contains infinity"
+                refused(told, layout(bad))
+    for missing in (None, math.nan):
+        bad = X.astype(object)
+        bad[3, 2] = missing
+        refused("contains NaN", bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (np.empty((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 2"),
+        (np.ones((1, 3)), r"1 sample\(s\) \(shape=\(1, 3\)\) while a minimum of 2"),
+        (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1"),
+        ([], "Expected 2D array, got 1D array"),
+        (np.arange(5.0), "Expected 2D array, got 1D array"),
+        (np.ones((2, 2, 2)), "dim 3, while dim <= 2"),
+        (3.0, "Expected 2D array, got scalar array"),
+        (None, "Expected 2D array, got scalar array"),
+        ([["a", "b"], ["c", "d"]], "could not convert string to float: 'a'"),
+        (np.array([["a", 1], ["b", 2]], dtype=object), "could not convert string .*'a'"),
+        (np.ones((3, 2)) * 1j, "Complex data not supported"),
+        (sparse.csr_array((1, 3)), "while a minimum of 2 is required by Anything"),
+        (sparse.csr_array((0, 3)), "while a minimum of 2 is required by Anything"),
+        ([[10**400, 1], [2, 3]], "X holds an integer that is too large for float64"),
+    ],
+)
+def test_no_rows_of_numbers(bad, told):
+    refused(told, bad)
+
+
+def test_a_type_that_is_no_number_is_a_type_error():
+    refused("must be a string or a real number", np.array([[{}], [{}]]), kind=TypeError)
+
+
+def test_sparse_indices_that_point_outside(X):
+    """Each of these ended the process."""
+    for layout in (sparse.csr_array, sparse.csc_array):
+        for change in ("large", "negative", "indptr"):
+            bad = layout(X)
+            if change == "indptr":
+                bad.indptr[2] = 10**6
+            else:
+                bad.indices[5] = 2 * 10**9 if change == "large" else -1
+            refused("indices|index|indptr", bad)
+            fitted = HMMC(3, random_state=0).fit(X)
+            refused("indices|index|indptr", bad, fitted.predict)
+    for axis in (0, 1):
+        bad = sparse.coo_array(X)
+        bad.coords[axis][5] = 2 * 10**9
+        refused("entries outside its shape", bad)
+
+
+def test_out_of_range(X):
+    """Sums of powers must fit."""
+    for layout in LAYOUTS:
+        for dtype, scale, told in (
+            ("float64", 1e300, r"by about .e\+... in float64, .* divide it"),
+            ("float64", 1e75, r"by about .e\+7. in float64, .* divide it"),
+            ("float64", 1e-300, "by about .e-30. in float64, .* multiply it"),
+            ("float64", 1e-75, "by about .e-7. in float64, .* multiply it"),
+            ("float64", 1e-312, "in float64, .* multiply it"),
+            (
+                "float32",
+                1e30,
+                r"in float32, where it should vary by 1e-15 to 1e\+15, .* divide",
+            ),
+            ("float32", 1e-30, "in float32, .* multiply it"),
+        ):
+            refused(f"^X varies .*{told}", layout((X * scale).astype(dtype)))
+
+
+# scikit-learn warns on its way: it sums the values to see whether they are finite.
+@pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
+def test_at_the_end_of_the_range(X):
+    for layout in LAYOUTS:
+        for dtype in ("float64", "float32"):
+            largest = (np.sign(X) * float(np.finfo(dtype).max)).astype(dtype)
+            refused(f"in {dtype}, .* divide it by a constant first", layout(largest))
+
+
+def test_wide_range_is_fine(X):
+    for dtype, power in (
+        ("float64", 220),
+        ("float64", -220),
+        ("float32", 43),
+        ("float32", -43),
+    ):
+        for layout in LAYOUTS:
+            for refine in (True, False):
+                setting = {"balance": None, "refine": refine, "random_state": 0}
+                scaled = layout((X * 2.0**power).astype(dtype))
+                model = HMMC(5, **setting).fit(scaled)
+                plain = HMMC(5, **setting).fit(layout(X.astype(dtype)))
+                np.testing.assert_array_equal(model.labels_, plain.labels_)
+                np.testing.assert_array_equal(model.predict(scaled), model.labels_)
+
+
+# Rows that are taken
+
+
+def test_types_of_numbers(X):
+    for dtype in ("float64", "float32"):
+        for layout in LAYOUTS:
+            assert check(layout(X.astype(dtype))).dtype == dtype
+    for dtype in (int, np.int8, np.uint16, bool, np.float16, np.longdouble, object):
+        values = np.abs(np.rint(X * 3)).astype(dtype)
+        rows = check(values)
+        assert rows.dtype == np.float64
+        np.testing.assert_array_equal(rows.X, values.astype(float))
+    for dtype in (int, bool):
+        assert check(sparse.csr_array(np.rint(X).astype(dtype))).dtype == np.float64
+    np.testing.assert_array_equal(check(X.tolist()).X, X)
+    assert np.shares_memory(check(X).X, X)
+
+
+def test_other_sparse_formats_are_converted(X):
+    usual = check(sparse.csr_array(X))
+    for convert in (sparse.csc_array, sparse.coo_array, sparse.lil_array, sparse.csc_matrix):
+        rows = check(convert(X))
+        np.testing.assert_array_equal(rows.values, usual.values)
+        np.testing.assert_array_equal(rows.columns, usual.columns)
+        np.testing.assert_array_equal(rows.starts, usual.starts)
+
+
+def test_canonical_without_touching_the_original():
+    values, columns, starts = [1.0, 2.0, 4.0, 8.0], [2, 0, 2, 1], [0, 3, 4]
+    X = sparse.csr_array((values, columns, starts), shape=(2, 3))
+    rows = check(X)
+    assert rows.values.tolist() == [2.0, 5.0, 8.0]
+    assert rows.columns.tolist() == [0, 2, 1]
+    assert (X.data.tolist(), X.indices.tolist(), X.indptr.tolist()) == (values, columns, starts)
+
+
+def test_names_are_noted_when_told_to_and_forgotten(X):
+    estimator = Anything()
+    _, seen = check_training_rows(estimator, pd.DataFrame(X, columns=list("abcd")), 1)
+    assert not vars(estimator)
+    assert seen.names == ["a", "b", "c", "d"]
+    seen.note_on(estimator)
+    assert estimator.n_features_in_ == 4
+    assert estimator.feature_names_in_.tolist() == seen.names
+    _, seen = check_training_rows(estimator, X, 1)
+    seen.note_on(estimator)
+    assert seen.names is None
+    assert "feature_names_in_" not in vars(estimator)
+
+
+# New rows
+
+
+@pytest.fixture
+def fitted(X):
+    estimator = Anything()
+    check_training_rows(estimator, X, 1)[1].note_on(estimator)
+    return estimator
+
+
+def test_new_rows(fitted, X):
+    for layout in LAYOUTS:
+        for dtype in ("float64", "float32"):
+            new = check_new_rows(fitted, layout(X[:1].astype(dtype)))
+            assert (new.dtype, new.shape) == (dtype, (1, 4))
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (np.ones((2, 3)), "X has 3 features, but Anything is expecting 4 features as input"),
+        (sparse.csr_array((2, 5)), "X has 5 features, but Anything is expecting 4 features"),
+        (np.full((2, 4), np.nan), "contains NaN"),
+        (np.full((2, 4), np.inf), "contains infinity"),
+        (np.ones((0, 4)), r"0 sample\(s\) \(shape=\(0, 4\)\) while a minimum of 1"),
+        (np.ones(4), "Expected 2D array, got 1D array"),
+        ([["a"] * 4], "could not convert string to float: 'a'"),
+        ([[10**400] * 4], "too large for float64"),
+    ],
+)
+def test_bad_new_rows(fitted, bad, told):
+    refused(told, bad, lambda X: check_new_rows(fitted, X))
+
+
+def test_new_rows_of_models(X):
+    model = HMMC(2, random_state=0).fit(X.astype(np.float32))
+    with pytest.raises(ValueError, match="too large for float32"):
+        model.predict(X * 1e300)
+    with pytest.raises(NotFittedError):
+        HMMC().predict(X)
+    for refine in (True, False):
+        model = HMMC(4, refine=refine, random_state=0).fit(X)
+        for scale in (1e300, 1e-320):
+            for layout in LAYOUTS:
+                assert set(model.predict(layout(X * scale))) <= set(range(4))
+
+
+# Parameters
+
+
+def test_count():
+    for value in (2, np.int64(2), np.uint8(2)):
+        count = check_count("n_init", value, least=1)
+        assert count == 2
+        assert type(count) is int
+    for value in (2.0, "2", None, True, np.True_, np.float64(2), [2], 2j):
+        with pytest.raises(TypeError, match="n_init must be an integer, got "):
+            check_count("n_init", value, least=1)
+    for value in (0, -1, np.int64(-5)):
+        with pytest.raises(InputError, match=f"n_init must be at least 1, got {value}"):
+            check_count("n_init", value, least=1)
+
+
+def test_strength():
+    for value in (0, 1, 0.5, np.float32(0.5), np.int32(3), Fraction(1, 2)):
+        strength = check_strength("alpha", value)
+        assert strength == value
+        assert type(strength) is float
+    for value in ("0.5", None, True, 1j, [0.5], np.array([0.5])):
+        with pytest.raises(TypeError, match="alpha must be a number, got "):
+            check_strength("alpha", value)
+    for value in (-1, -1e-300, math.nan, math.inf, -math.inf, np.float32("nan")):
+        told = f"alpha must be finite and not negative, got {value}"
+        with pytest.raises(InputError, match=told):
+            check_strength("alpha", value)
+    for value in (10**400, 10**5000, Fraction(10**400)):
+        with pytest.raises(InputError, match=r"^alpha must be less than 1.8e\+308$"):
+            check_strength("alpha", value)
+
+
+def test_jobs():
+    for value in (None, 1, 2, np.int64(2)):
+        assert check_jobs(value) == (value or 1)
+    assert check_jobs(-1) >= 1
+    for value in ("2", 1.5, True, [2]):
+        with pytest.raises(TypeError, match="n_jobs must be an integer or None, got "):
+            check_jobs(value)
+    with pytest.raises(InputError, match="n_jobs must not be 0"):
+        check_jobs(0)
+
+
+def test_choice():
+    assert check_choice("units", "raw", ("relative", "raw")) is None
+    for value in ("cm", "RAW", "", None, 3, ["raw"], ("raw",)):
+        with pytest.raises(
+            InputError, match="units must be one of 'relative', 'raw'; got "
+        ) as e:
+            check_choice("units", value, ("relative", "raw"))
+        assert repr(value) in str(e.value)
+
+
+def test_balance():
+    for value, n_children, expected in (
+        (None, 2, (0.0, 2.0)),
+        (None, 5, (0.0, 5.0)),
+        (0, 2, (0.0, 2.0)),
+        (0.25, 3, (0.25, 1.75)),
+        (1, 2, (1.0, 1.0)),
+        ((0.9, 1.1), 2, (0.9, 1.1)),
+        ([0.5, 3], 2, (0.5, 3.0)),
+        ((0, 1), 2, (0.0, 1.0)),
+        (np.float32(0.5), 2, (0.5, 1.5)),
+    ):
+        assert check_balance(value, n_children) == expected
+
+
+def test_infeasible_balance():
+    infeasible = (
+        *((1.2, 1.5), (0.5, 0.8), -0.1, 1.5, math.nan, math.inf, (0.5, math.nan), (-1, 1)),
+        *((1, 0), "x", (0.9,), (0.9, 1.0, 1.1), ("a", "b"), True, {}, 1j, 10**400),
+    )
+    told = r"balance must be .*between 0 and 1.* pair \(low, high\) .*got "
+    for value in infeasible:
+        with pytest.raises(InputError, match=told) as error:
+            check_balance(value, 2)
+        assert repr(value) in str(error.value)
+    with pytest.raises(InputError, match="got a int"):
+        check_balance(10**5000, 2)
