@@ -17,7 +17,6 @@ from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._run import Run
 from taxarbor._types import Status
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     call_back,
@@ -28,6 +27,7 @@ from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]

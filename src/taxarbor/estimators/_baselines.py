@@ -2,11 +2,11 @@
 
 from typing import Any, Self
 
-from taxarbor.tables._checks import check_choice, check_count
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.split import KMeansSplitter, SpectralSplitter
 from taxarbor.split._baselines import CRITERIA, Criterion
+from taxarbor.tables._checks import check_choice, check_count
 
 
 class HierarchicalKMeans(HierarchyEstimator):

@@ -2,13 +2,13 @@
 
 from typing import Any, Literal, Protocol, Self
 
-from taxarbor.tables._checks import check_balance, check_choice, check_count, check_strength
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import StoppingRule
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._margins import KINDS, Center, Kind
+from taxarbor.tables._checks import check_balance, check_choice, check_count, check_strength
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")

@@ -2,12 +2,12 @@
 
 from typing import Any, Self
 
-from taxarbor.tables._checks import check_balance, check_count, check_strength
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
 from taxarbor.refine import Coordinates, Sparsity, compete, find_rules
 from taxarbor.split import GapSplitter
+from taxarbor.tables._checks import check_balance, check_count, check_strength
 
 
 class Taxarbor(HierarchyEstimator):
