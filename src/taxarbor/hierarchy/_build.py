@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import IndexArray, SolveInfo
-from taxarbor.hierarchy._placement import Placement
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy
 
 
