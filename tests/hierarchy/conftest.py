@@ -149,6 +149,18 @@ def same():
 
 
 @pytest.fixture(scope="session")
+def refused():
+    """Assertion that a function refuses each of some values with its own message."""
+
+    def check(function, cases, error=ValueError):
+        for value, message in cases:
+            with pytest.raises(error, match=message):
+                function(value)
+
+    return check
+
+
+@pytest.fixture(scope="session")
 def builder():
     """Builder of the known tree: 10 rows, a split in three, then one of them in two."""
     builder = HierarchyBuilder(10, ["a", "b"])

@@ -9,7 +9,9 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason, rest_mean
+from taxarbor.exchange import to_frame
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
+from taxarbor.hierarchy._reasons import rest_mean
 
 MODELS = {
     "hmmc": HMMC(6, random_state=0),
@@ -55,9 +57,7 @@ def test_reasons_are_contrast_times_gap(tree, X):
         found = tree.reasons(node, None)
         listed = {reason.feature for reason in found}
         assert listed >= set(np.flatnonzero(np.abs(contrast) > 1e-12))
-        assert all(
-            abs(shares[feature]) < 1e-9 for feature in range(85) if feature not in listed
-        )
+        assert all(abs(shares[j]) < 1e-9 for j in range(85) if j not in listed)
         for reason in found:
             assert reason.weight == pytest.approx(contrast[reason.feature], rel=1e-9)
             assert reason.share == pytest.approx(shares[reason.feature], abs=1e-9)
@@ -65,18 +65,14 @@ def test_reasons_are_contrast_times_gap(tree, X):
             assert reason.name == f"x{reason.feature}"
 
 
-def test_positive_shares_add_up_to_one_and_come_in_order(tree):
-    for node in range(1, tree.n_nodes):
-        shares = np.array([reason.share for reason in tree.reasons(node, None)])
-        assert shares[shares > 0.0].sum() == pytest.approx(1.0, abs=1e-9)
-        assert (np.diff((shares / shares.max()).round(5)) <= 0.0).all()
-
-
 def test_the_first_reasons_are_those_that_pull_apart(tree):
+    """Positive shares add up to one and come in order; only they are among the first."""
     for node in range(1, tree.n_nodes):
         everything = tree.reasons(node, None)
-        most = max(reason.share for reason in everything)
-        apart = [reason for reason in everything if round(reason.share / most, 5) > 0.0]
+        shares = np.array([reason.share for reason in everything])
+        assert shares[shares > 0.0].sum() == pytest.approx(1.0, abs=1e-9)
+        assert (np.diff((shares / shares.max()).round(5)) <= 0.0).all()
+        apart = [reason for reason in everything if round(reason.share / shares.max(), 5) > 0.0]
         for n_top in (0, 1, 2, 3, 1000):
             assert tree.reasons(node, n_top) == tuple(apart[:n_top])
         assert tree.reasons(node) == tuple(apart[:3])
@@ -172,18 +168,16 @@ def test_equal_reasons_come_in_the_order_of_the_columns():
     assert [r.feature for r in tree.reasons(1, None)] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("factor", [1000.0, 1e-3])
-def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X, factor):
-    scale = np.ones(X.shape[1])
-    scale[tree.rules[0].features[0]] = factor
-    scale[3::7] = factor
-    other = tree.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
-    for node in range(1, tree.n_nodes):
-        shares = shares_of(other, node, len(scale))
-        np.testing.assert_allclose(shares, shares_of(tree, node, len(scale)), atol=1e-9)
-        assert [r.feature for r in other.reasons(node)] == [
-            r.feature for r in tree.reasons(node)
-        ]
+def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X):
+    for factor in (1000.0, 1e-3):
+        scale = np.ones(X.shape[1])
+        scale[tree.rules[0].features[0]] = scale[3::7] = factor
+        other = tree.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
+        for node in range(1, tree.n_nodes):
+            shares = shares_of(other, node, len(scale))
+            np.testing.assert_allclose(shares, shares_of(tree, node, len(scale)), atol=1e-9)
+            for ours, theirs in zip(other.reasons(node), tree.reasons(node), strict=True):
+                assert ours.feature == theirs.feature
 
 
 def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
@@ -204,17 +198,14 @@ def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
             assert weights[1][feature] * factors[feature] == pytest.approx(weight, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["hmmc", "greedy", "k-means"])
-def test_dense_and_sparse_rows_have_the_same_reasons(name, X):
-    trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
-    assert trees[0].n_nodes == trees[1].n_nodes
-    for node in range(1, trees[0].n_nodes):
-        dense, csr = (tree.reasons(node) for tree in trees)
-        assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
-        assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
-
-
-def test_float32_has_the_reasons_of_float64(X):
+def test_dense_and_sparse_rows_and_all_dtypes_have_the_same_reasons(X):
+    for name in ("hmmc", "greedy", "k-means"):
+        trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
+        assert trees[0].n_nodes == trees[1].n_nodes
+        for node in range(1, trees[0].n_nodes):
+            dense, csr = (tree.reasons(node) for tree in trees)
+            assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
+            assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
     trees = [MODELS["k-means"].fit(X.astype(dtype)).hierarchy_ for dtype in ("f4", "f8")]
     for node in range(1, trees[0].n_nodes):
         single, double = (shares_of(tree, node, X.shape[1]) for tree in trees)
@@ -233,7 +224,7 @@ def test_reasons_of_pruned_and_loaded_trees_stay(tree, tmp_path):
 
 
 def test_text_and_frames_say_the_reasons(tree):
-    frame = tree.to_frame(n_top=2)
+    frame = to_frame(tree, n_top=2)
     for node, line in zip(range(tree.n_nodes), frame["top_features"], strict=True):
         assert line == ", ".join(map(str, tree.reasons(node, 2)))
     for line in tree.to_text(n_top=1).splitlines():
@@ -266,15 +257,14 @@ def wide_star(n_children, n_features, dtype="float64"):
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_means_of_the_rest_of_many_children(dtype):
-    tree = wide_star(6, 5, dtype)
-    for node in (1, 4, 2, 6):
-        others = [child for child in tree.children(0) if child != node]
-        expected = np.average(
-            tree.means[others].astype(float), axis=0, weights=tree.n_rows[others]
-        )
-        np.testing.assert_allclose(rest_mean(tree, node), expected, rtol=1e-14)
+def test_means_of_the_rest_of_many_children():
+    for dtype in ("float32", "float64"):
+        tree = wide_star(6, 5, dtype)
+        for node in (1, 4, 2, 6):
+            others = [child for child in tree.children(0) if child != node]
+            means, sizes = tree.means[others].astype(float), tree.sizes[others]
+            expected = np.average(means, axis=0, weights=sizes)
+            np.testing.assert_allclose(rest_mean(tree, node), expected, rtol=1e-14)
 
 
 def test_many_children_are_looked_at_together(monkeypatch):

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy._placement import Placement
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy
 from taxarbor.rows import Rows
 

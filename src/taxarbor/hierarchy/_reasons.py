@@ -62,11 +62,11 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
         return ()
     contrast = _contrast(hierarchy, node)
     used = np.flatnonzero(contrast)
-    gap = mean_gap(hierarchy, node)
-    if gap is None:
+    rest = rest_mean(hierarchy, node)
+    if rest is None or hierarchy.means is None:
         shares, keys = np.full(len(used), nan), np.abs(contrast[used])
     else:
-        shares = _shares(contrast[used] * gap[used])
+        shares = _shares((contrast * (hierarchy.means[node].astype(np.float64) - rest))[used])
         # A share of many features is small, however large it is beside the others.
         keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
@@ -85,15 +85,6 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
         )
         for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
     )
-
-
-def mean_gap(hierarchy: "Hierarchy", node: int) -> Array | None:
-    """Return by how much a node's mean differs from that of its siblings' rows."""
-    rest = rest_mean(hierarchy, node)
-    if rest is None or hierarchy.means is None:
-        return None
-    gap: Array = hierarchy.means[node].astype(np.float64) - rest
-    return gap
 
 
 def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
@@ -157,8 +148,7 @@ def _family_of(hierarchy: "Hierarchy", node: int) -> _Family:
 
 def _look_at(hierarchy: "Hierarchy", parent: int) -> _Family:
     rule, means, children = hierarchy.rules[parent], hierarchy.means, hierarchy.children(parent)
-    nothing = np.zeros(0)
-    mean, largest, excess = nothing, nothing, nothing
+    mean = largest = excess = np.zeros(0)
     if rule is not None:
         weights = rule.weights.astype(np.float64)
         mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)

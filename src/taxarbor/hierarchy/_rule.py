@@ -1,13 +1,18 @@
-"""The rule by which a node sends rows to its children."""
+"""What sends rows on: the rule of a node, and the placement of a whole tree."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import Array, IndexArray
 
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
 
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
     """A row ``x`` goes to child ``argmax(W (x - center) + offsets)``, the first of ties.
@@ -96,11 +101,8 @@ class LinearRule:
         return f"LinearRule(n_children={K}, n_features={P}, dtype={self.dtype})"
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
-    def __getstate__(self) -> dict[str, Array]:
-        return {"weights": self.weights, "center": self.center, "offsets": self.offsets}
-
-    def __setstate__(self, state: dict[str, Array]) -> None:
-        LinearRule.__init__(self, **state)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinearRule, (self.weights, self.center, self.offsets)
 
     @property
     def n_children(self) -> int:
@@ -125,26 +127,93 @@ class LinearRule:
 
 def _check(weights: Array, center: Array, offsets: Array) -> None:
     """Raise ValueError unless these arrays make a rule."""
-    if weights.ndim != 2 or center.shape != weights.shape[1:]:
+    shape, types = weights.shape, (weights.dtype, center.dtype)
+    if weights.ndim != 2 or center.shape != shape[1:]:
         raise ValueError(
             "weights must have shape (n_children, n_features) and center (n_features,), "
-            f"got {weights.shape} and {center.shape}"
+            f"got {shape} and {center.shape}"
         )
-    if offsets.shape != weights.shape[:1]:
+    if offsets.shape != shape[:1]:
         raise ValueError(
             f"offsets must have shape (n_children,), ({len(weights)},) for these weights, "
             f"got {offsets.shape}"
         )
-    if weights.shape[0] < 2 or weights.shape[1] < 1:
+    if shape[0] < 2 or shape[1] < 1:
         raise ValueError(
-            f"a rule needs two children and one feature at least, got weights {weights.shape}"
+            f"a rule needs two children and one feature at least, got weights {shape}"
         )
-    if weights.dtype != center.dtype or weights.dtype not in (np.float32, np.float64):
+    if types[0] != types[1] or types[0] not in (np.float32, np.float64):
         raise ValueError(
             "weights and center must both be float32 or both float64, "
-            f"got {weights.dtype} and {center.dtype}"
+            f"got {types[0]} and {types[1]}"
         )
-    if offsets.dtype != weights.dtype:
-        raise ValueError(f"offsets must be {weights.dtype}, as weights, got {offsets.dtype}")
+    if offsets.dtype != types[0]:
+        raise ValueError(f"offsets must be {types[0]}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
         raise ValueError("weights, center and offsets must be finite, got NaN or infinity")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """A row ``x`` goes to leaf ``leaves[argmax(W (x - center) + offsets)]``, the first of ties.
+
+    Each row of ``W`` stands for a cell, and several cells may make up one leaf. The array
+    is copied and cannot be written to.
+
+    Parameters
+    ----------
+    rule : LinearRule
+        The ``W``, ``center`` and ``offsets`` above; its children are the cells.
+    leaves : int array of shape (n_cells,)
+        Id of the leaf that each cell belongs to.
+
+    Raises
+    ------
+    ValueError
+        If there is not one id per cell, or they cannot be ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = LinearRule.nearest(np.array([[0.0], [4.0], [9.0]]))
+    >>> Placement(rule, [1, 2, 1])
+    Placement(n_cells=3, n_leaves=2, n_features=1, dtype=float64)
+    """
+
+    rule: LinearRule
+    leaves: IndexArray
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.leaves)
+        if given.shape != (self.rule.n_children,) or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"leaves must be {self.rule.n_children} integers, one per cell of the "
+                f"placement, got {given.dtype} of shape {given.shape}"
+            )
+        leaves = given.astype(np.intp)
+        if leaves.min() < 0:
+            raise ValueError(
+                f"leaves must be ids of nodes, from 0 on, got {given.min()} to {given.max()}"
+            )
+        leaves.setflags(write=False)
+        object.__setattr__(self, "leaves", leaves)
+
+    def __repr__(self) -> str:
+        cells, P = f"n_cells={self.n_cells}", len(self.rule.center)
+        n_leaves = len(np.unique(self.leaves))
+        return f"Placement({cells}, {n_leaves=}, n_features={P}, dtype={self.rule.dtype})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Placement, (self.rule, self.leaves)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, each of which belongs to one leaf."""
+        return len(self.leaves)
+
+
+def deciding_rule(hierarchy: "Hierarchy") -> LinearRule | None:
+    """Return the first rule that new rows meet: the placement's, else the root's, or None."""
+    placement = hierarchy.placement
+    return hierarchy.rules[hierarchy.root] if placement is None else placement.rule

@@ -1,5 +1,7 @@
 """The tree of clusters: what it holds, how to move in it, how to cut it."""
 
+import inspect
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,28 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import (
-    _adapters,
-    _cut,
-    _export,
-    _html,
-    _invariants,
-    _io,
-    _json,
-    _reasons,
-    _route,
-    _sklearn,
-    _text,
-    _units,
-)
-from taxarbor.hierarchy._arrays import depths, indices, node_id, read_only
-from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy import _display, _file, _reasons, _route, _units
+from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._reasons import Reason
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 
 if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
     from scipy.sparse import csr_array
 
 
@@ -64,8 +50,8 @@ class Hierarchy:
         What it took to find the split or the candidate.
     notes : tuple of str
         Why a leaf could not be split; "" otherwise.
-    feature_names : tuple of str or None
-        Names of the columns, where known.
+    feature_names : list of str or None
+        Names of the columns, where known: a copy, which data frames take as columns.
     fidelity : float array of shape (n_nodes,)
         The share of a node's rows that its rule sends to their own child; NaN where that
         is not known, the default, and where there is no rule.
@@ -108,7 +94,7 @@ class Hierarchy:
     rules: tuple[LinearRule | None, ...]
     info: tuple[SolveInfo | None, ...]
     notes: tuple[str, ...]
-    feature_names: tuple[str, ...] | None = None
+    feature_names: Sequence[str] | None = None
     fidelity: Array = None  # type: ignore[assignment]  # always an array once made
     placement: Placement | None = None
     means: Array | None = None
@@ -130,8 +116,8 @@ class Hierarchy:
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
             self._set("feature_names", tuple(self.feature_names))
-        _invariants.check(self)
-        self._set("depth", depths(self.parents))
+        check(self)
+        self._set("depth", _depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
         self._set("_n_children", n_children)
         first = np.zeros_like(n_children)
@@ -147,25 +133,21 @@ class Hierarchy:
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        sizes = f"n_rows={len(self.order)}, n_leaves={self.n_leaves}, height={self.height}"
-        return f"Hierarchy({sizes})"
+        counts = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
+        return f"Hierarchy({counts})"
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return _html.to_html(self)
+        return _display.to_html(self)
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return _io.pack(self)
+        return _file.pack(self)
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        Hierarchy.__init__(self, **_io.unpack(state))
-
-    from_labels = staticmethod(_adapters.from_labels)
-    from_linkage = staticmethod(_adapters.from_linkage)
-    from_sklearn = staticmethod(_sklearn.from_sklearn)
+        Hierarchy.__init__(self, **_file.unpack(state))
 
     @property
     def root(self) -> int:
@@ -193,20 +175,35 @@ class Hierarchy:
         return int(self.depth.max())
 
     @property
-    def n_rows(self) -> IndexArray:
-        """Number of rows of each node."""
-        return read_only(self.stop - self.start)
+    def n_rows(self) -> int:
+        """Number of rows that the tree divides."""
+        return len(self.order)
 
     @property
-    def n_features(self) -> IndexArray:
+    def n_features(self) -> int | None:
+        """Number of columns; None where no rule, mean or name tells."""
+        rule = deciding_rule(self)
+        if rule is not None:
+            return len(rule.center)
+        if self.means is not None:
+            return int(self.means.shape[1])
+        return None if self.feature_names is None else len(self.feature_names)
+
+    @property
+    def sizes(self) -> IndexArray:
+        """Number of rows of each node."""
+        return _read_only(self.stop - self.start)
+
+    @property
+    def n_features_used(self) -> IndexArray:
         """Number of features that each node's rule uses, 0 where there is none."""
         used = [0 if rule is None else rule.n_features_used for rule in self.rules]
-        return read_only(np.array(used, dtype=np.intp))
+        return _read_only(np.array(used, dtype=np.intp))
 
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``."""
-        return read_only(_cut.number(self, self.leaves))
+        return _read_only(_number(self, self.leaves))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -260,10 +257,32 @@ class Hierarchy:
     def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
         """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
 
-        So nobody has to scale new rows, and means are in units that people know. Pass
-        ``mean_`` and ``scale_`` of a ``StandardScaler``, or None for what it did not do: with
-        ``with_mean=False``, None for the mean. ValueError is raised if these do not fit the
-        features, are not finite, or a scale is not positive.
+        Nobody has to scale new rows then, and means and thresholds are in units that people
+        know.
+
+        Parameters
+        ----------
+        mean, scale : arrays of shape (n_features,) or None
+            What was subtracted from each column, and what it was divided by then, as
+            ``mean_`` and ``scale_`` of :class:`sklearn.preprocessing.StandardScaler`; None if
+            nothing was. With ``with_mean=False`` pass None for the mean: the scaler has a
+            ``mean_`` all the same, which it does not subtract.
+
+        Raises
+        ------
+        ValueError
+            If these do not fit the features, are not finite, or a scale is not positive.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from taxarbor import HMMC, load_animals
+        >>> X = load_animals().X
+        >>> scaler = StandardScaler().fit(X)
+        >>> model = HMMC(6, random_state=0).fit(scaler.transform(X))
+        >>> tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
+        >>> bool((tree.predict(X) == model.labels_).all())
+        True
         """
         return _units.unscale(self, mean, scale)
 
@@ -290,7 +309,9 @@ class Hierarchy:
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
-        return _cut.cut(self, n_clusters, depth)
+        kept, is_inner = _kept(self, n_clusters, depth)
+        frontier = kept[~is_inner]
+        return _number(self, frontier[np.argsort(self.start[frontier])])
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -304,11 +325,44 @@ class Hierarchy:
 
         Examples
         --------
-        >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
-        >>> tree.prune(2).to_newick(), tree.prune(2).labels
-        ('(c0,c1);', array([0, 0, 1]))
+        >>> from taxarbor.exchange import from_linkage
+        >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+        >>> tree.prune(2), tree.prune(2).labels
+        (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return _cut.prune(self, n_clusters, depth)
+        kept, is_inner = _kept(self, n_clusters, depth)
+        parents = self.parents[kept]
+        new_id = np.full(self.n_nodes, -1)
+        new_id[kept] = np.arange(len(kept))
+        parents[1:] = new_id[parents[1:]]
+        nodes = kept.tolist()
+        placement = self.placement if len(kept) > 1 else None
+        if placement is not None:
+            frontier = kept[~is_inner]
+            frontier = frontier[np.argsort(self.start[frontier])]
+            # The slices of the new leaves tile all rows: a leaf lies where its first row does.
+            first_rows = self.start[placement.leaves]
+            owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
+            placement = Placement(placement.rule, new_id[frontier[owners]])
+        return replace(
+            self,
+            start=self.start[kept],
+            stop=self.stop[kept],
+            parents=parents,
+            # Splits that stay are counted anew: by depth, earlier ones may have gone.
+            birth=np.unique(self.birth[kept], return_inverse=True)[1],
+            score=self.score[kept],
+            objective=self.objective[kept],
+            rules=tuple(
+                self.rules[node] if inner else None
+                for node, inner in zip(nodes, is_inner.tolist(), strict=True)
+            ),
+            info=tuple(self.info[node] for node in nodes),
+            notes=tuple(self.notes[node] for node in nodes),
+            fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
+            placement=placement,
+            means=None if self.means is None else self.means[kept],
+        )
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -325,7 +379,7 @@ class Hierarchy:
             holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
             a placement.
         """
-        return _route.predict(self, X)
+        return _route.route(self, X)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return which nodes each row of new data visits, as ones in a CSR matrix.
@@ -333,7 +387,7 @@ class Hierarchy:
         Takes and raises what :meth:`predict` does. The result has shape
         (n_rows, n_nodes); the indices of each row run from the root to the leaf.
         """
-        return _route.decision_path(self, X)
+        return _route.visited(self, _route.route(self, X))
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -341,48 +395,18 @@ class Hierarchy:
         """Return the tree as indented text, one line per node, ``max_nodes`` at most.
 
         ``max_depth`` leaves out what is deeper. A line names ``n_top`` features: ``+name``
-        where larger values lead to the node, ``-name`` where smaller ones do.
+        where larger values lead to the node, ``-name`` where smaller ones do, as in
+        ``node 4: 12 rows, +age, -height [c2]``.
         """
-        return _text.to_text(self, max_depth, n_top, max_nodes=max_nodes)
-
-    def to_frame(self, *, n_top: int = 3) -> "pd.DataFrame":
-        """Return a pandas data frame with one row per node (needs ``taxarbor[io]``)."""
-        return _export.to_frame(self, n_top=n_top)
-
-    def to_networkx(self, *, n_top: int = 3) -> "nx.DiGraph":
-        """Return a networkx graph, edges from parent to child (needs ``taxarbor[io]``)."""
-        return _export.to_networkx(self, n_top=n_top)
-
-    def to_linkage(self) -> NDArray[np.float64]:
-        """Return a SciPy linkage matrix over the leaves."""
-        return _export.to_linkage(self)
-
-    def to_newick(self, names: Sequence[str] | None = None) -> str:
-        """Return the tree in Newick format; leaves are named c0, c1, ... unless given."""
-        return _export.to_newick(self, names)
-
-    def to_dot(self, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
-        """Return the tree in Graphviz's DOT language."""
-        return _export.to_dot(self, names, n_top=n_top)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return all of the hierarchy as strict JSON, and write it to a file if given."""
-        return _json.to_json(self, path)
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> "Hierarchy":
-        """Return the hierarchy that :meth:`to_json` wrote: a text, or a ``Path`` to a file.
-
-        Raises
-        ------
-        FileFormatError
-            If the text is not of that kind.
-        """
-        return _json.from_json(source)
+        return _display.to_text(self, max_depth, n_top, max_nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of the hierarchy to one file, whole or not at all; see :meth:`load`."""
-        _io.save(self, path)
+        """Write all of the hierarchy to one file of exactly this name, whole or not at all.
+
+        A file that is there is replaced, once the new one is complete. OSError is raised if
+        the file cannot be written; what was there before is left as it was.
+        """
+        _file.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Hierarchy":
@@ -391,6 +415,104 @@ class Hierarchy:
         Raises
         ------
         FileFormatError
-            If the file is damaged, of another kind or of a newer version.
+            If the file is damaged, of another kind or of another version.
+        OSError
+            If it cannot be read, FileNotFoundError if there is none.
         """
-        return _io.load(path)
+        return _file.load(path, cls)
+
+
+def _read_as_list(slot: Any) -> Any:
+    """Return the slot of a tuple in such a way that each reader gets a list of their own."""
+
+    def read(tree: Hierarchy) -> list[str] | None:
+        stored = slot.__get__(tree)
+        return None if stored is None else list(stored)
+
+    return property(read, slot.__set__)
+
+
+# What is stored must not change, and data frames take a list for columns, but no tuple.
+Hierarchy.feature_names = _read_as_list(Hierarchy.feature_names)  # type: ignore[misc]
+
+
+def expect_hierarchy(given: object) -> None:
+    """Raise TypeError, saying what to pass, for what is no hierarchy: a model, as a rule."""
+    if not isinstance(given, Hierarchy):
+        raise TypeError(
+            f"expected a Hierarchy, got {type(given).__name__}; pass model.hierarchy_, or "
+            "make one by from_sklearn, from_linkage or from_labels of taxarbor.exchange"
+        )
+
+
+def hierarchy_of(model: object) -> Hierarchy:
+    """Return the tree of a fitted model, or what is one already; TypeError if there is none."""
+    found = getattr(model, "hierarchy_", model)
+    if isinstance(found, Hierarchy):
+        return found
+    steps = getattr(model, "steps", None)
+    last = steps[-1][-1] if isinstance(steps, list) and steps else model
+    declared = (inspect.get_annotations(base) for base in type(last).__mro__)
+    if any("hierarchy_" in names for names in declared) and "hierarchy_" not in vars(last):
+        from sklearn.exceptions import NotFittedError  # late: scikit-learn takes long to load
+
+        raise NotFittedError(f"this {type(last).__name__} is not fitted yet: call fit first")
+    if last is not model and isinstance(getattr(last, "hierarchy_", None), Hierarchy):
+        raise TypeError(
+            "got a pipeline, whose model has seen other rows than were passed to it: pass "
+            "pipeline[-1], its last step, and for X pipeline[:-1].transform(X)"
+        )
+    raise TypeError(
+        f"expected a fitted model of taxarbor or a Hierarchy, got {type(model).__name__}; "
+        "call fit first, or make a tree by from_sklearn, from_linkage or from_labels of "
+        "taxarbor.exchange"
+    )
+
+
+def _read_only(array: IndexArray) -> IndexArray:
+    array.setflags(write=False)
+    return array
+
+
+def _depths(parents: IndexArray) -> IndexArray:
+    """Count the ancestors of each node, doubling the stride each time: no walk per node."""
+    found = (parents >= 0).astype(np.intp)
+    ancestors = np.maximum(parents, 0)  # the root, its own ancestor, adds nothing
+    while ancestors.any():
+        found += found[ancestors]
+        ancestors = ancestors[ancestors]
+    return found
+
+
+def _number(hierarchy: Hierarchy, frontier: IndexArray) -> IndexArray:
+    """Label each row with the position of its node among these, which tile all rows."""
+    labels = np.empty(len(hierarchy.order), dtype=np.intp)
+    sizes = hierarchy.stop[frontier] - hierarchy.start[frontier]
+    labels[hierarchy.order] = np.repeat(np.arange(len(frontier)), sizes)
+    return labels
+
+
+def _kept(
+    tree: Hierarchy, n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
+    if (n_clusters is None) == (depth is None):
+        raise ValueError("give either n_clusters or depth, and not both")
+    if n_clusters is not None:
+        wanted = operator.index(n_clusters)
+        if not 1 <= wanted <= tree.n_leaves:
+            raise ValueError(
+                "n_clusters must be between 1 and the number of leaves, "
+                f"{tree.n_leaves}, got {wanted}"
+            )
+        n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
+        last_step = np.searchsorted(n_leaves_after, wanted, side="right")
+        kept = np.flatnonzero(tree.birth <= last_step)
+    else:
+        limit = operator.index(depth)  # type: ignore[arg-type]
+        if limit < 0:
+            raise ValueError(f"depth must be 0 or more, got {limit}")
+        kept = np.flatnonzero(tree.depth <= limit)
+    is_inner = np.zeros(tree.n_nodes, dtype=bool)
+    is_inner[tree.parents[kept[1:]]] = True
+    return kept, is_inner[kept]

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import Array
-from taxarbor.hierarchy._placement import Placement, deciding_rule
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -17,37 +16,7 @@ if TYPE_CHECKING:
 def unscale(
     hierarchy: "Hierarchy", mean: ArrayLike | None, scale: ArrayLike | None
 ) -> "Hierarchy":
-    """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
-
-    Rules are linear, so a scaling of columns can be made a part of them. Then nobody has to
-    scale new rows, and means and thresholds are in units that people know.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree of the scaled rows.
-    mean, scale : arrays of shape (n_features,) or None
-        What was subtracted from each column, and what it was divided by then, as
-        ``mean_`` and ``scale_`` of :class:`sklearn.preprocessing.StandardScaler`; None if
-        nothing was. With ``with_mean=False`` pass None for the mean: the scaler has a
-        ``mean_`` all the same, which it does not subtract.
-
-    Raises
-    ------
-    ValueError
-        If these do not fit the features, are not finite, or a scale is not positive.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from taxarbor import HMMC, load_animals
-    >>> X = load_animals().X
-    >>> scaler = StandardScaler().fit(X)
-    >>> model = HMMC(6, random_state=0).fit(scaler.transform(X))
-    >>> tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
-    >>> bool((tree.predict(X) == model.labels_).all())
-    True
-    """
+    """Make the scaling a part of the rules, which are linear; see :meth:`Hierarchy.unscale`."""
     shift, factor = _check(hierarchy, mean, scale)
     placement, means = hierarchy.placement, hierarchy.means
     if placement is not None:
@@ -82,15 +51,11 @@ def _check(
         np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
         for values, usual in ((mean, 0.0), (scale, 1.0))
     )
-    _check_values(shift, factor, expected)
-    return shift, factor
-
-
-def _check_values(mean: Array, scale: Array, expected: tuple[int, ...]) -> None:
-    if mean.shape != expected or scale.shape != expected or mean.ndim != 1:
+    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
         raise ValueError(
             f"mean and scale must have shape {expected}, one number per feature, or be None, "
-            f"got {mean.shape} and {scale.shape}"
+            f"got {shift.shape} and {factor.shape}"
         )
-    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
         raise ValueError("mean and scale must be finite, and every scale positive")
+    return shift, factor

@@ -5,103 +5,71 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
-Files of version 2 lack ``means``, those of version 1 also the placement and ``fidelity``.
+
+``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
+states: the members are written and read here, so that the same tree gives the same bytes and
+a damaged file is an error and nothing worse.
 """
 
+import errno
 import io
 import json
 import math
 import os
+import secrets
+import shutil
+import stat
 import struct
 import zipfile
 import zlib
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
-from taxarbor.hierarchy._atomic import write_whole
-from taxarbor.hierarchy._json import (
-    FORMAT,
-    VERSION,
-    check_version,
-    decode_info,
-    encode_info,
-    parse_strict,
-)
-from taxarbor.hierarchy._placement import Placement
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy._rule import LinearRule, Placement
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
+FORMAT, VERSION = "taxarbor-hierarchy", 1
 _INDICES = ("order", "start", "stop", "parents", "birth")
-_FLOATS = ("score", "objective", "weights", "offsets", "centers")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
-_NAMES_V1 = frozenset((*_INDICES, *_FLOATS, "meta"))
-_NAMES_V2 = _NAMES_V1 | {"fidelity", *_PLACEMENT}
-_NAMES = _NAMES_V2 | {"means"}
+_FLOATS = (
+    *("score", "objective", "weights", "offsets", "centers", "fidelity", "means"),
+    *_PLACEMENT[:-1],
+)
+_NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    OverflowError,
-    RuntimeError,
-    OSError,
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
+    *(TypeError, OverflowError, RuntimeError, OSError),
 )
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
+"""What systems say that know no second name of a file, such as those on memory cards."""
 
 
 def save(hierarchy: "Hierarchy", path: str | os.PathLike[str]) -> None:
-    """Write the hierarchy to a file of exactly this name, whole or not at all.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        What to write.
-    path : str or path
-        Where. A file that is there is replaced, once the new one is complete.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; what was there before is left as it was.
-    """
+    """Write the hierarchy to a file of exactly this name; see :meth:`Hierarchy.save`."""
     arrays = pack(hierarchy)
     write_whole(path, lambda file: _write_archive(file, arrays))
 
 
-def load(path: str | os.PathLike[str]) -> "Hierarchy":
-    """Return the hierarchy that :func:`save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, of another kind or of a newer version.
-    OSError
-        If it cannot be read, FileNotFoundError if there is none.
-    """
-    from taxarbor.hierarchy._tree import Hierarchy
-
+def load(path: str | os.PathLike[str], kind: "type[Hierarchy]") -> "Hierarchy":
+    """Return the hierarchy in a file; see :meth:`Hierarchy.load`."""
     with open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             raise FileFormatError(f"{os.fspath(path)!r} is not a taxarbor hierarchy")
         file.seek(0)
         data = file.read()
     try:
-        return Hierarchy(**unpack(_read_archive(data)))
+        return kind(**unpack(_read_archive(data)))
     except FileFormatError as error:
         raise FileFormatError(f"cannot load {os.fspath(path)!r}: {error}") from error
     except _DAMAGE as error:
@@ -146,36 +114,28 @@ def _pack_placement(placement: Placement | None) -> dict[str, NDArray[Any]]:
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the arguments of Hierarchy that :func:`pack` packed.
-
-    Raises
-    ------
-    FileFormatError
-        If the arrays are not those that this version, or the one they name, packs.
-    """
+    """Return the arguments of Hierarchy that :func:`pack` packed, or raise FileFormatError."""
     if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
-    version = check_version(meta)
-    expected = {1: _NAMES_V1, 2: _NAMES_V2}.get(version, _NAMES)
-    if arrays.keys() != expected:
-        missing, foreign = sorted(expected - arrays.keys()), sorted(arrays.keys() - expected)
+    check_version(meta)
+    if arrays.keys() != _NAMES:
+        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
-    for name in (*_FLOATS, "fidelity", *_PLACEMENT[:-1], "means"):
-        if name in expected and arrays[name].dtype.kind != "f":
+    for name in _FLOATS:
+        if arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
-    names, means = meta["feature_names"], arrays.get("means")
+    names, means = meta["feature_names"], arrays["means"]
     return {
-        **{name: arrays[name] for name in (*_INDICES, "score", "objective")},
+        **{name: arrays[name] for name in (*_INDICES, "score", "objective", "fidelity")},
         "rules": _unstack(
             *(arrays[name] for name in ("parents", "weights", "offsets", "centers"))
         ),
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": None if names is None else tuple(names),
-        "fidelity": arrays.get("fidelity"),
-        "placement": None if version == 1 else _unpack_placement(arrays),
-        "means": None if means is None or means.shape == (0, 0) else means,
+        "placement": _unpack_placement(arrays),
+        "means": None if means.shape == (0, 0) else means,
     }
 
 
@@ -239,3 +199,132 @@ def _parse(data: bytes) -> NDArray[Any]:
     if math.prod(shape) * dtype.itemsize != len(body):
         raise FileFormatError("an array is not of the size that it states")
     return np.frombuffer(body, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def parse_strict(text: str | bytes) -> Any:
+    """Parse JSON, without the NaN and Infinity that Python would let pass."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def check_version(document: Any) -> None:
+    """Raise FileFormatError unless the document is a hierarchy of the version read here."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FileFormatError("this is not a taxarbor hierarchy")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise FileFormatError(f"a taxarbor hierarchy without a valid version: {version!r}")
+    if version > VERSION:
+        raise FileFormatError(
+            f"written by a newer taxarbor: format version {version}, and this one reads "
+            f"version {VERSION}. Upgrade taxarbor to read it."
+        )
+
+
+def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:
+    """Return the values of a SolveInfo for JSON."""
+    if info is None:
+        return None
+    return {
+        "status": str(info.status),
+        "n_iter": int(info.n_iter),
+        "n_passes": encode_float(info.n_passes),
+        "trace": [encode_float(value) for value in info.trace],
+    }
+
+
+def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
+    """Return the SolveInfo that :func:`encode_info` took apart."""
+    if values is None:
+        return None
+    return SolveInfo(
+        status=Status(values["status"]),
+        n_iter=int(values["n_iter"]),
+        n_passes=decode_float(values["n_passes"]),
+        trace=tuple(decode_float(value) for value in values["trace"]),
+    )
+
+
+def encode_float(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def decode_float(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def write_whole(
+    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], *, replace: bool = True
+) -> None:
+    """Let ``write`` fill a file, which takes its place only once it is safely on disk.
+
+    It is written beside the target, under another name. Whatever goes wrong, the target
+    stays as it was, and the other file is removed.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to write.
+    write : callable
+        Gets the file, open for bytes.
+    replace : bool
+        Whether a file that is there may go, even one that came during the writing.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file, and it is not to be replaced.
+    OSError
+        If the target is no regular file, or cannot be written.
+    """
+    target = Path(os.path.realpath(path))  # through a link, not over it
+    draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
+    try:
+        _refuse_special(target)
+        with draft.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            if target.exists():
+                shutil.copymode(target, draft)
+            os.replace(draft, target)
+        else:
+            _move_to_free_place(draft, target)
+    except OSError as error:
+        if error.filename not in {str(draft), str(target)}:
+            raise
+        # The user knows the name they gave, and no other.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def _refuse_special(target: Path) -> None:
+    """Refuse folders, pipes and devices: only a file may be replaced by a file."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        told = "is no regular file, and would be replaced by one"
+        raise OSError(errno.EINVAL, told, str(target))
+
+
+def _move_to_free_place(draft: Path, target: Path) -> None:
+    """Give a file the name of the target, unless something has it: one step, no gap."""
+    try:
+        os.link(draft, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        target.open("xb").close()  # an empty file of our own, to be replaced
+        os.replace(draft, target)

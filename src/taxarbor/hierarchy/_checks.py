@@ -1,26 +1,84 @@
-"""What must hold in every hierarchy, checked over whole arrays."""
+"""What must hold in every hierarchy and in the data that it is given."""
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
 
-def check(hierarchy: "Hierarchy") -> None:
+
+def node_id(node: SupportsIndex, n_nodes: int) -> int:
+    """Return the id as a number, or raise IndexError if there is no such node."""
+    index = operator.index(node)
+    if not 0 <= index < n_nodes:
+        raise IndexError(f"there is no node {index}: ids run from 0 to {n_nodes - 1}")
+    return index
+
+
+def indices(name: str, values: IndexArray) -> IndexArray:
+    """Copy to intp, which must lose nothing."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"invalid hierarchy: {name} must hold integers, not {array.dtype}")
+    return array.astype(np.intp)
+
+
+def all_finite(values: Array) -> bool:
+    """Look at the sum first: mostly that is enough, and takes no memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return True
+    flat = values.ravel()
+    steps = range(0, len(flat), BLOCK)
+    return all(bool(np.isfinite(flat[first : first + BLOCK]).all()) for first in steps)
+
+
+def check_structure(X: Any) -> None:
+    """Raise ValueError if a SciPy sparse matrix points outside itself.
+
+    Compiled code that follows a wrong index ends the process. SciPy's ``check_format`` is not
+    used, as it passes every matrix whose last pointer is 0, and changes the one it looks at.
+    """
+    is_sound = True
+    if X.format in ("csr", "csc", "bsr"):
+        shape = np.array(X.shape) // (X.blocksize if X.format == "bsr" else 1)
+        n_outer, n_inner = shape[::-1] if X.format == "csc" else shape
+        ends, n_stored = X.indptr, min(len(X.indices), len(X.data))
+        is_sound = len(ends) == n_outer + 1 and ends[0] == 0 and ends[-1] <= n_stored
+        is_sound = is_sound and (ends[1:] >= ends[:-1]).all()
+        is_sound = is_sound and _are_within(X.indices[: ends[-1]], n_inner)
+    elif X.format == "coo":
+        is_sound = len(X.row) == len(X.col) == len(X.data)
+        is_sound = is_sound and _are_within(X.row, X.shape[0])
+        is_sound = is_sound and _are_within(X.col, X.shape[1])
+    if not is_sound:
+        raise ValueError(
+            f"X is a damaged sparse matrix: its indices do not fit its shape, {X.shape}, or "
+            "its pointers do not ascend from 0 to the number of entries"
+        )
+
+
+def _are_within(found: NDArray[Any], size: int) -> bool:
+    return not len(found) or bool(found.min() >= 0 and found.max() < size)
+
+
+def check(h: "Hierarchy") -> None:
     """Raise ValueError, naming what is wrong, unless the fields make a hierarchy."""
-    _check_lengths(hierarchy)
-    _check_order(hierarchy)
-    _check_lineage(hierarchy)
-    _check_slices(hierarchy)
-    _check_rules(hierarchy)
-    _check_fidelity(hierarchy)
-    _check_placement(hierarchy)
-    _check_means(hierarchy)
-    _check_names(hierarchy)
+    _check_lengths(h)
+    _check_lineage(h)
+    _check_slices(h)
+    _check_rules(h)
+    _check_placement(h)
+    _check_features(h)
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -30,7 +88,7 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 
 def _check_lengths(h: "Hierarchy") -> None:
     _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
-    n_nodes = len(h.parents)
+    n_rows, n_nodes = len(h.order), len(h.parents)
     _require(n_nodes > 0, "there must be a root")
     for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
         shape = getattr(h, name).shape
@@ -38,10 +96,6 @@ def _check_lengths(h: "Hierarchy") -> None:
     for name in ("rules", "info", "notes"):
         length = len(getattr(h, name))
         _require(length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes")
-
-
-def _check_order(h: "Hierarchy") -> None:
-    n_rows = len(h.order)
     in_range = h.order.min() >= 0 and h.order.max() < n_rows
     _require(
         in_range and (np.bincount(h.order, minlength=n_rows) == 1).all(),
@@ -50,7 +104,7 @@ def _check_order(h: "Hierarchy") -> None:
 
 
 def _check_lineage(h: "Hierarchy") -> None:
-    """Check parents and birth: together they say which split created which nodes."""
+    """Parents and birth together say which split created which nodes."""
     _require(h.parents[0] == -1 and h.birth[0] == 0, "node 0 must be the root, born at step 0")
     parents, birth = h.parents[1:], h.birth[1:]
     if not len(parents):
@@ -101,20 +155,17 @@ def _check_rules(h: "Hierarchy") -> None:
         len(kinds) <= 1,
         "all rules must have the same dtype and number of features, the placement's too",
     )
+    known = ~np.isnan(h.fidelity)
+    shares = h.fidelity[known]
+    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
+    has_rule = np.array([rule is not None for rule in h.rules])
+    _require(has_rule[known].all(), "only a node with a rule may have a fidelity")
 
 
 def _all_rules(h: "Hierarchy") -> list[LinearRule]:
     """Return the rules of the nodes and that of the placement, as far as there are any."""
     rules = [rule for rule in h.rules if rule is not None]
     return rules if h.placement is None else [*rules, h.placement.rule]
-
-
-def _check_fidelity(h: "Hierarchy") -> None:
-    known = ~np.isnan(h.fidelity)
-    shares = h.fidelity[known]
-    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
-    has_rule = np.array([rule is not None for rule in h.rules])
-    _require(has_rule[known].all(), "only a node with a rule may have a fidelity")
 
 
 def _check_placement(h: "Hierarchy") -> None:
@@ -131,33 +182,30 @@ def _check_placement(h: "Hierarchy") -> None:
     _require((has_cell == is_leaf).all(), "every leaf must have a cell of the placement")
 
 
-def _check_means(h: "Hierarchy") -> None:
-    if h.means is None:
-        return
-    shape, n_nodes = h.means.shape, len(h.parents)
-    _require(
-        len(shape) == 2 and shape[0] == n_nodes and h.means.dtype in (np.float32, np.float64),
-        f"means must be floats with a row for each of {n_nodes} nodes, got "
-        f"{h.means.dtype} of shape {shape}",
-    )
-    _require(np.isfinite(h.means).all(), "means must be finite")
+def _check_features(h: "Hierarchy") -> None:
+    """Means, notes and names, and whether means and names fit the rules."""
     kinds = {(rule.dtype, len(rule.center)) for rule in _all_rules(h)}
-    _require(
-        kinds <= {(h.means.dtype, shape[1])},
-        "means must have the dtype and the number of features of the rules",
-    )
-
-
-def _check_names(h: "Hierarchy") -> None:
+    if h.means is not None:
+        shape, dtype, n_nodes = h.means.shape, h.means.dtype, len(h.parents)
+        _require(
+            len(shape) == 2 and shape[0] == n_nodes and dtype in (np.float32, np.float64),
+            f"means must be floats with a row for each of {n_nodes} nodes, got {dtype} of "
+            f"shape {shape}",
+        )
+        _require(np.isfinite(h.means).all(), "means must be finite")
+        _require(
+            kinds <= {(dtype, shape[1])},
+            "means must have the dtype and the number of features of the rules",
+        )
+        kinds = {(dtype, shape[1])}
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
     _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
-    if h.feature_names is None:
-        return
-    _require(all(isinstance(n, str) for n in h.feature_names), "feature names must be strings")
-    widths = {len(rule.center) for rule in _all_rules(h)}
-    widths |= set() if h.means is None else {h.means.shape[1]}
-    _require(
-        widths <= {len(h.feature_names)},
-        f"{len(h.feature_names)} feature names for rules over {widths or 0} features",
-    )
+    names = h.feature_names
+    if names is not None:
+        _require(all(isinstance(name, str) for name in names), "feature names must be strings")
+        widths = {width for _, width in kinds}
+        _require(
+            widths <= {len(names)},
+            f"{len(names)} feature names for rules over {widths or 0} features",
+        )

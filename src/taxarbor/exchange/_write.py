@@ -1,6 +1,7 @@
 """The tree in the terms of other libraries and file formats.
 
-No function recurses, so a tree may be as deep as it likes.
+No function recurses, so a tree may be as deep as it likes. Newick and DOT are written here, as
+libraries for them recurse, or need Graphviz, and each would be one more to install.
 """
 
 import re
@@ -10,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor.hierarchy._text import leaf_names, printable, size, top_features
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._display import leaf_names, printable, size, top_features
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-    from taxarbor.hierarchy._tree import Hierarchy
-
 # Newick reads an underscore as a blank, and the rest of these as punctuation.
 _NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
 
 
-def node_table(hierarchy: "Hierarchy", n_top: int) -> dict[str, list[Any]]:
+def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
     """Return plain values per node, column by column, for frames and graphs."""
     leaf = np.full(hierarchy.n_nodes, -1)
     leaf[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
@@ -31,19 +31,19 @@ def node_table(hierarchy: "Hierarchy", n_top: int) -> dict[str, list[Any]]:
         "parent": hierarchy.parents.tolist(),
         "depth": hierarchy.depth.tolist(),
         "birth": hierarchy.birth.tolist(),
-        "n_rows": hierarchy.n_rows.tolist(),
+        "n_rows": hierarchy.sizes.tolist(),
         "is_leaf": (leaf >= 0).tolist(),
         "leaf": leaf.tolist(),
         "score": hierarchy.score.tolist(),
         "objective": hierarchy.objective.tolist(),
-        "n_features": hierarchy.n_features.tolist(),
+        "n_features_used": hierarchy.n_features_used.tolist(),
         "fidelity": hierarchy.fidelity.tolist(),
         "top_features": [top_features(hierarchy, node, n_top) for node in nodes],
         "note": list(hierarchy.notes),
     }
 
 
-def to_frame(hierarchy: "Hierarchy", *, n_top: int = 3) -> "pd.DataFrame":
+def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     """Return a pandas data frame with one row per node.
 
     Parameters
@@ -57,39 +57,52 @@ def to_frame(hierarchy: "Hierarchy", *, n_top: int = 3) -> "pd.DataFrame":
     -------
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
-        cluster's label, -1 for inner nodes), score, objective, n_features (of the node's
-        own rule), fidelity (the share of its rows that this rule sends to their own
+        cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
+        node's own rule), fidelity (the share of its rows that this rule sends to their own
         child), top_features (of the parent's rule: what sends rows here) and note.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels, to_frame
+    >>> to_frame(from_labels([0, 1, 1]))[["node", "parent", "n_rows"]].values.tolist()
+    [[0, -1, 3], [1, 0, 1], [2, 0, 2]]
     """
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("to_frame needs pandas: pip install 'taxarbor[io]'") from error
-    table = node_table(hierarchy, n_top)
+    table = _node_table(hierarchy, n_top)
     return pd.DataFrame({"node": list(range(hierarchy.n_nodes)), **table})
 
 
-def to_networkx(hierarchy: "Hierarchy", *, n_top: int = 3) -> "nx.DiGraph":
+def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
     """Return a networkx graph with edges from parent to child.
 
     Nodes are ids and carry the columns of :func:`to_frame` as attributes, but for
-    ``node`` and ``parent``.
+    ``node`` and ``parent``. Takes what :func:`to_frame` does.
 
     Raises
     ------
     ImportError
         If networkx is not installed.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels, to_networkx
+    >>> graph = to_networkx(from_labels([0, 1, 1]))
+    >>> list(graph.edges), graph.nodes[2]["n_rows"]
+    ([(0, 1), (0, 2)], 2)
     """
     try:
         import networkx as nx
     except ImportError as error:
         raise ImportError("to_networkx needs networkx: pip install 'taxarbor[io]'") from error
-    table = node_table(hierarchy, n_top)
+    table = _node_table(hierarchy, n_top)
     parents = table.pop("parent")
     graph = nx.DiGraph()
     for node, values in enumerate(zip(*table.values(), strict=True)):
@@ -98,7 +111,7 @@ def to_networkx(hierarchy: "Hierarchy", *, n_top: int = 3) -> "nx.DiGraph":
     return graph
 
 
-def to_linkage(hierarchy: "Hierarchy") -> NDArray[np.float64]:
+def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
     """Return a SciPy linkage matrix in which the observations are the leaves.
 
     Splits are undone from the last to the first, which merges at heights 1, 2, ...; a
@@ -114,6 +127,12 @@ def to_linkage(hierarchy: "Hierarchy") -> NDArray[np.float64]:
     ------
     ValueError
         If the root was never split.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels, to_linkage
+    >>> to_linkage(from_labels([0, 1, 1]))
+    array([[0., 1., 1., 2.]])
     """
     n_leaves, n_splits = hierarchy.n_leaves, hierarchy.n_splits
     if n_leaves == 1:
@@ -137,7 +156,7 @@ def to_linkage(hierarchy: "Hierarchy") -> NDArray[np.float64]:
     return np.array(merges, dtype=np.float64)
 
 
-def to_newick(hierarchy: "Hierarchy", names: Sequence[str] | None = None) -> str:
+def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
     """Return the tree in Newick format.
 
     Parameters
@@ -152,6 +171,12 @@ def to_newick(hierarchy: "Hierarchy", names: Sequence[str] | None = None) -> str
     ------
     ValueError
         If there are more or fewer names than leaves.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels, to_newick
+    >>> to_newick(from_labels([0, 1, 2, 2]), ["ant", "bee", "it's"])
+    "(ant,bee,'it''s');"
     """
     leaves = {leaf: _quoted(name) for leaf, name in leaf_names(hierarchy, names).items()}
     pieces: list[str] = []
@@ -176,10 +201,8 @@ def _quoted(name: str) -> str:
     return name if _NEEDS_NO_QUOTES.fullmatch(name) else "'" + name.replace("'", "''") + "'"
 
 
-def to_dot(
-    hierarchy: "Hierarchy", names: Sequence[str] | None = None, *, n_top: int = 3
-) -> str:
-    """Return the tree in Graphviz's DOT language.
+def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
+    r"""Return the tree in Graphviz's DOT language.
 
     Parameters
     ----------
@@ -194,6 +217,12 @@ def to_dot(
     ------
     ValueError
         If there are more or fewer names than leaves.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels, to_dot
+    >>> print(to_dot(from_labels([0, 1, 1])).splitlines()[3])
+      1 [label="c0\n1 row"];
     """
     leaves = leaf_names(hierarchy, names)
     lines = ["digraph hierarchy {", "  node [shape=box];"]
