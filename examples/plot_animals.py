@@ -22,6 +22,7 @@ from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import BisectingKMeans
 
 from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor.exchange import from_linkage, from_sklearn, to_frame
 from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree, score_hierarchy
 from taxarbor.plot import plot_tree
@@ -43,8 +44,8 @@ print(tree.to_text())
 # Most splits need one feature. ``fidelity`` is the share of a node's animals that its rule
 # alone sends the right way.
 
-frame = tree.to_frame().set_index("node")
-frame.loc[~frame.is_leaf, ["n_rows", "n_features", "fidelity"]].round(3)
+frame = to_frame(tree).set_index("node")
+frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "fidelity"]].round(3)
 
 # %%
 # A picture
@@ -88,8 +89,8 @@ pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 rivals = {
     "HMMC": tree,
-    "bisecting k-means": Hierarchy.from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
-    "Ward": Hierarchy.from_linkage(linkage(X, "ward"), 12),
+    "bisecting k-means": from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
+    "Ward": from_linkage(linkage(X, "ward"), 12),
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {

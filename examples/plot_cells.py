@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from taxarbor import HMMC
+from taxarbor.exchange import to_frame
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_tree
 
@@ -86,17 +87,17 @@ pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 # its two sides apart.
 
 large = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
-frame = large.to_frame().set_index("node")
+frame = to_frame(large).set_index("node")
 splits = frame[~frame.is_leaf]
 first_child = [large.children(node)[0] for node in splits.index]
 splits = splits.assign(groups=large.birth[first_child] + 1).sort_values("groups")
-splits = splits[["groups", "n_rows", "n_features", "fidelity"]]
+splits = splits[["groups", "n_rows", "n_features_used", "fidelity"]]
 splits.round(3)
 
 # %%
 
 figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
-axes.bar(splits.groups, splits.n_features, color="#05668d")
+axes.bar(splits.groups, splits.n_features_used, color="#05668d")
 axes.set(xlabel="number of groups after the split", ylabel="genes in its rule")
 axes.set_xticks(splits.groups)
 plt.show()

@@ -63,5 +63,5 @@ def test_what_is_missing_is_said(elsewhere, setting, told):
 def test_a_larger_alpha_leaves_a_handful_of_features(refine):
     animals = load_animals()
     X = animals.X / animals.X.max(axis=0)
-    used = HMMC(12, refine=refine, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features
+    used = HMMC(12, refine=refine, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features_used
     assert np.median(used[used > 0]) <= 5

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from taxarbor import Hierarchy
+from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
 from taxarbor.tables import read_table
 
@@ -152,7 +153,7 @@ def test_names_are_no_markup(run, run_json, folder, terminal):
 
 
 def test_a_tree_without_rules(run, folder):
-    Hierarchy.from_labels(np.arange(120) % 4).save(folder / "m")
+    from_labels(np.arange(120) % 4).save(folder / "m")
     told = run("explain", "m", "customers.csv")
     assert told.exit_code == 0
     assert "spend" in told.stdout

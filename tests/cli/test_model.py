@@ -15,6 +15,14 @@ import sklearn
 
 import taxarbor
 from taxarbor import Hierarchy
+from taxarbor.exchange import (
+    from_json,
+    from_labels,
+    from_linkage,
+    to_dot,
+    to_linkage,
+    to_newick,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("json", "newick", "dot", "linkage", "csv")
@@ -70,7 +78,7 @@ def test_json_is_flat(run_json, tree):
 def test_a_deep_tree(run, run_json, folder):
     n_rows = 3000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i + 1.0, i + 2] for i in range(n_rows - 1)]
-    Hierarchy.from_linkage(merges).save(folder / "deep")
+    from_linkage(merges).save(folder / "deep")
     told = run("show", "deep")
     assert told.exit_code == 0
     assert told.stdout.count("\n") == 2 * n_rows - 1
@@ -135,14 +143,14 @@ def test_cut_refuses_in_one_line(refused):
 
 def test_export_of_each_kind_on_standard_output(run, tree):
     text = {kind: run("export", "model.taxarbor", "--to", kind).stdout for kind in KINDS}
-    assert (Hierarchy.from_json(text["json"]).labels == tree.labels).all()
-    assert text["newick"] == tree.to_newick() + "\n"
-    assert text["dot"] == tree.to_dot()
+    assert (from_json(text["json"]).labels == tree.labels).all()
+    assert text["newick"] == to_newick(tree) + "\n"
+    assert text["dot"] == to_dot(tree)
     lines = list(csv.reader(io.StringIO(text["linkage"])))
     assert lines[0] == ["a", "b", "height", "size"]
-    assert np.array_equal(np.array(lines[1:], dtype=float), tree.to_linkage())
+    assert np.array_equal(np.array(lines[1:], dtype=float), to_linkage(tree))
     nodes = list(csv.DictReader(io.StringIO(text["csv"])))
-    assert [int(node["n_rows"]) for node in nodes] == tree.n_rows.tolist()
+    assert [int(node["n_rows"]) for node in nodes] == tree.sizes.tolist()
 
 
 def test_the_name_tells_the_kind(run, run_json, folder):
@@ -184,7 +192,7 @@ def test_export_refuses_in_one_line(refused, folder):
     refused("t.xyz does not tell", "export", "model.taxarbor", "-o", "t.xyz")
     refused("there already", "export", "model.taxarbor", "-o", "t.nwk")
     refused("No such file", "export", "nowhere", "--to", "json")
-    Hierarchy.from_labels([0, 0]).save(folder / "one")
+    from_labels([0, 0]).save(folder / "one")
     refused("at least two clusters", "export", "one", "--to", "linkage")
     refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
 
@@ -203,7 +211,7 @@ def test_info_on_a_model(run, run_json, tree, folder):
     assert "n rows                     120" in lines
     assert "places new rows            yes" in lines
     assert "feature names              age, spend, visits, items" in lines
-    Hierarchy.from_labels([0, 1, 0, 1]).save(folder / "m")
+    from_labels([0, 1, 0, 1]).save(folder / "m")
     told = run_json("info", "m")
     assert told["places_new_rows"] is False
     assert told["n_features"] is told["mean_fidelity"] is None

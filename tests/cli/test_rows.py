@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from taxarbor import Hierarchy
+from taxarbor.exchange import from_labels
 from taxarbor.metrics import score_hierarchy
 from taxarbor.tables import read_table
 
@@ -130,7 +131,7 @@ def test_predict_refuses_in_one_line(refused, folder):
     refused("labels are written as", *same, "-o", "labels.npy")
     refused("did you mean 'id'", *same, "--id-column", "idd")
     refused("--id-column must not be 'age', which is a feature", *same, "--id-column", "age")
-    Hierarchy.from_labels([0, 1, 0, 1]).save(folder / "m")
+    from_labels([0, 1, 0, 1]).save(folder / "m")
     refused(
         "made from labels alone: it has no rules for new rows", "predict", "m", "customers.csv"
     )

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 
 from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, load_animals
+from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
 
@@ -37,13 +38,13 @@ def shuffled():
 
 
 def of_labels():
-    return Hierarchy.from_labels([name[0] for name in ANIMALS.names]), SHARES
+    return from_labels([name[0] for name in ANIMALS.names]), SHARES
 
 
 def with_doubles():
     """Return a tree each of whose leaves is a row, and many rows are equal."""
     X = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
-    return Hierarchy.from_linkage(linkage(X, "ward")), X
+    return from_linkage(linkage(X, "ward")), X
 
 
 MAKERS = {
@@ -60,12 +61,12 @@ MAKERS = {
     ),
     "spectral": lambda: (HierarchicalSpectral(6, random_state=0).fit(SHARES), SHARES),
     "labels": of_labels,
-    "ward": lambda: (Hierarchy.from_linkage(linkage(SHARES, "ward"), 12), SHARES),
+    "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
     "ward, all": with_doubles,
     "placed, no rules": placed_without_rules,
     "placed, shuffled": shuffled,
     "one leaf": lambda: (HMMC(1).fit(SHARES), SHARES),
-    "one leaf, bare": lambda: (Hierarchy.from_labels([0] * 206), SHARES),
+    "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
     "unscaled": lambda: (
         greedy(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
         SHARES * 7.0 + 3.0,

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans
+from taxarbor.exchange import from_labels, from_sklearn
 from taxarbor.explain import Explanation, _names, explain
 from taxarbor.explain._names import LONGEST, are_yes_no, name_nodes, phrase
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
@@ -59,7 +60,7 @@ def test_data_of_every_kind_say_the_same(model, X):
     ):
         one, other = explain(model, X), explain(model.hierarchy_, convert(X))
         if convert is pd.DataFrame:
-            assert other.hierarchy.feature_names == tuple(numbered)
+            assert other.hierarchy.feature_names == list(numbered)
             one = explain(model, X, feature_names=numbered)
         np.testing.assert_array_equal(one.is_yes_no, other.is_yes_no)
         assert one.names == other.names
@@ -69,7 +70,7 @@ def test_data_of_every_kind_say_the_same(model, X):
 
 
 def test_dense_and_sparse_trees_have_the_same_means(X):
-    tree = Hierarchy.from_labels(np.arange(len(X)) % 5)
+    tree = from_labels(np.arange(len(X)) % 5)
     one, other = explain(tree, X), explain(tree, sparse.csr_array(X))
     np.testing.assert_allclose(one.hierarchy.means, other.hierarchy.means, atol=1e-12)
     assert one.names == other.names
@@ -121,9 +122,9 @@ def test_names_given_come_first(frame, X):
     for data in (X, frame):
         why = explain(fitted, data, row_names=rows, feature_names=columns)
         assert why.row_names == tuple(rows)
-        assert why.hierarchy.feature_names == tuple(columns)
+        assert why.hierarchy.feature_names == list(columns)
         assert set(why.features()["feature"]) <= set(columns)
-    assert fitted.hierarchy_.feature_names == tuple(frame.columns)
+    assert fitted.hierarchy_.feature_names == list(frame.columns)
     numbers = explain(fitted, X, row_names=range(206))
     assert numbers.row("12")["row"] == 12
 
@@ -151,7 +152,7 @@ def test_data_that_are_not_the_rows_of_the_tree(model, X):
             explain(model, data)
     for data in (X[:-1], holes[0]):
         with pytest.raises(ValueError, match=r"X has 205 rows|X holds NaN"):
-            explain(Hierarchy.from_labels(np.arange(206) % 3), data)
+            explain(from_labels(np.arange(206) % 3), data)
     with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
         explain(HMMC(1).fit(X), X[:, :3])
 
@@ -205,7 +206,7 @@ def test_trees_of_others(X):
     kmeans = KMeans(4, n_init=1, random_state=0).fit(X)
     with pytest.raises(TypeError, match=r"got KMeans; .*from_sklearn"):
         explain(kmeans, X)
-    why = explain(Hierarchy.from_sklearn(kmeans), X)
+    why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
     assert why.rows()["agrees"].all()
     flat = explain(MMC(2, random_state=0).fit(X), X)
@@ -221,7 +222,7 @@ def test_trees_from_old_files_get_their_means(model, X):
 
 
 def test_trees_without_rules_get_those_of_the_nearest_means(X):
-    bare = Hierarchy.from_labels(np.arange(206) % 4)
+    bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
     assert bare.rules == (None,) * 5
     means = np.array([X[bare.rows(leaf)].mean(axis=0) for leaf in bare.leaves])
@@ -232,7 +233,7 @@ def test_trees_without_rules_get_those_of_the_nearest_means(X):
 
 def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
-    for tree in (HMMC(4, random_state=0).fit(wide), Hierarchy.from_labels(np.arange(206) % 3)):
+    for tree in (HMMC(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(tree, wide)
         assert not why.is_yes_no[-3:].any()
         for node in range(1, why.hierarchy.n_nodes):
@@ -241,7 +242,7 @@ def test_columns_that_do_not_vary_are_no_reason(X):
 
 
 def test_rows_that_are_all_equal(strict):
-    why = explain(Hierarchy.from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
+    why = explain(from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
     strict(why.to_dict())
     assert why.names == ("all rows", "node 1", "node 2", "node 3")
     assert (why.margins[0] == 0.0).all()
@@ -263,11 +264,11 @@ def test_equal_rows_have_equal_margins(X):
 
 
 def test_one_row_and_one_column(strict):
-    why = explain(Hierarchy.from_labels(["a"]), [[2.0]])
+    why = explain(from_labels(["a"]), [[2.0]])
     strict(why.to_dict())
     assert why.row(0)["steps"] == []
     assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
-    two = explain(Hierarchy.from_labels(["a", "b"]), [[2.0], [5.0]])
+    two = explain(from_labels(["a", "b"]), [[2.0], [5.0]])
     assert two.names == ("all rows", "lower x0", "higher x0")
     assert two.margins[0].tolist() == [1.0, 1.0]
 

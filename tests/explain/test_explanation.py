@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor import HMMC
+from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
 
@@ -50,7 +51,7 @@ def test_nodes_as_plain_values(whys, strict):
             assert values["depth"] == tree.depth[node]
             assert values["n_rows"] == len(tree.rows(node))
             assert values["children"] == list(tree.children(node))
-            assert values["n_features"] == tree.n_features[node]
+            assert values["n_features"] == tree.n_features_used[node]
             assert values["note"] == tree.notes[node]
             if tree.is_leaf(node):
                 assert tree.leaves[values["cluster"]] == node
@@ -436,18 +437,18 @@ def test_values_of_the_rows(cases):
 def test_asking_changes_nothing(X):
     X = X.copy()
     before, tree = X.tobytes(), HMMC(4, random_state=0).fit(X).hierarchy_
-    text, why = tree.to_json(), explain(tree, X)
+    text, why = to_json(tree), explain(tree, X)
     first = why.to_dict()
     why.rows()
     why.place(X)
     assert why.to_dict() == first
-    assert (X.tobytes(), tree.to_json()) == (before, text)
+    assert (X.tobytes(), to_json(tree)) == (before, text)
 
 
 def test_deep_trees_take_no_time_by_the_cube_of_their_depth(strict):
     n_rows = 2000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i, i + 2] for i in range(n_rows - 1)]
-    tree = Hierarchy.from_linkage(merges)
+    tree = from_linkage(merges)
     assert tree.height == n_rows - 1
     X = np.arange(n_rows, dtype=float)[:, None]
     began = time.perf_counter()
@@ -466,7 +467,7 @@ def test_means_of_the_rest_lose_no_digits():
     rng = np.random.default_rng(0)
     X = (1000.0 + rng.normal(size=(5000, 2))).astype(np.float32)
     X[0] = 1050.0
-    why = explain(Hierarchy.from_labels([0] + [1] * 4999), X)
+    why = explain(from_labels([0] + [1] * 4999), X)
     rest = X[1:].astype(np.float64).mean(axis=0)
     for one in why.leading(1):
         assert one["rest_mean"] == pytest.approx(rest[int(one["feature"][1:])], abs=1e-3)

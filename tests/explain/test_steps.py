@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import HMMC, HierarchicalKMeans
+from taxarbor.exchange import from_labels
 from taxarbor.explain import _steps, explain
 from taxarbor.explain._steps import (
     TOP,
@@ -163,7 +164,7 @@ def test_margins_of_any_division(data):
     labels = data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows))
     values = st.lists(st.integers(-3, 3), min_size=2, max_size=2)
     X = np.array(data.draw(st.lists(values, min_size=n_rows, max_size=n_rows)), dtype=float)
-    why = explain(Hierarchy.from_labels(labels), X)
+    why = explain(from_labels(labels), X)
     tree = why.hierarchy
     for node in inner(tree):
         rows, which = tree.rows(node), children_of_rows(tree, node)
@@ -266,7 +267,7 @@ def test_strengths_are_shares(steps):
 def test_features_pull_to_the_side_that_the_rule_takes(X):
     """With one feature per rule and the border between the means, the signs must agree."""
     x = X[:, :1] + np.linspace(0.0, 0.1, len(X))[:, None]
-    why = explain(Hierarchy.from_labels(x[:, 0] > np.median(x)), x)
+    why = explain(from_labels(x[:, 0] > np.median(x)), x)
     frame = why.rows()
     for row in range(0, len(x), 9):
         (step,) = why.row(row)["steps"]
@@ -321,7 +322,7 @@ def wide(n_rows=60, n_columns=700):
     X.data[::3] *= -1.0
     X.data[X.indptr[5] : X.indptr[6]] = 0.0
     X.eliminate_zeros()
-    return X, Hierarchy.from_labels(rng.integers(0, 3, size=n_rows))
+    return X, from_labels(rng.integers(0, 3, size=n_rows))
 
 
 def test_sparse_rows_are_moved_by_what_moves_dense_ones(monkeypatch):

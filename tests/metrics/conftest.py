@@ -95,7 +95,7 @@ def lowest_common_ancestor(hierarchy, one, other):
     owners = [
         node for node in range(hierarchy.n_nodes) if {one, other} <= {*hierarchy.rows(node)}
     ]
-    return min(owners, key=lambda node: (hierarchy.n_rows[node], -hierarchy.depth[node]))
+    return min(owners, key=lambda node: (hierarchy.sizes[node], -hierarchy.depth[node]))
 
 
 @pytest.fixture(scope="session")

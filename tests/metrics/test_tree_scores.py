@@ -11,6 +11,7 @@ import pytest
 
 from taxarbor import metrics
 from taxarbor.data import load_animals
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics import (
     ClassTree,
@@ -186,7 +187,7 @@ def test_the_true_tree_scores_one(trees, measure):
 
 def test_flat_trees_give_the_rand_index(measure):
     rng = np.random.default_rng(0)
-    tree, y = Hierarchy.from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
+    tree, y = from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
     found = SCORES[measure](tree, y, f"({','.join(NAMES)});")
     assert found == pytest.approx(rand_score(tree, y), abs=1e-14)
 
@@ -199,8 +200,8 @@ def test_order_and_names_do_not_matter(trees, measure):
     renamed = json.loads(json.dumps(truth).replace('"name": "', '"name": "the '))
     assert score(tree, [f"the {name}" for name in y], renamed) == found
     order = rng.permutation(14)
-    other = Hierarchy.from_labels(tree.labels[order])
-    flat = Hierarchy.from_labels(tree.labels)
+    other = from_labels(tree.labels[order])
+    flat = from_labels(tree.labels)
     assert score(other, y[order], truth) == pytest.approx(score(flat, y, truth), abs=1e-14)
     numbers, truth = rng.integers(0, 6, 14), trees.draw_truth(0, list("012345"))
     assert score(tree, numbers, truth) == score(tree, numbers.astype(str), truth)
@@ -210,17 +211,17 @@ def test_unused_leaves_count_for_the_greatest_distance_only(trees):
     tree, y = trees.grow(0), ["a", "b"] * 7
     narrow, wide = "((a,b),c);", "((a,b),(((c))));"
     assert path_sharing_score(tree, y, narrow) == path_sharing_score(tree, y, wide)
-    flat = Hierarchy.from_labels(np.zeros(14))
+    flat = from_labels(np.zeros(14))
     # 49 of 91 pairs are of different classes, 2 edges apart: similar by 1 - 2 / 3, 1 - 2 / 6.
     assert shortest_path_score(flat, y, narrow) == pytest.approx(1 - 49 / 91 * (2 / 3) ** 2)
     assert shortest_path_score(flat, y, wide) == pytest.approx(1 - 49 / 91 * (2 / 6) ** 2)
 
 
 def test_where_chance_never_or_always_errs(measure):
-    score, together = SCORES[measure], Hierarchy.from_labels(np.zeros(5))
+    score, together = SCORES[measure], from_labels(np.zeros(5))
     assert score(together, ["a"] * 5, "(a,b);", adjusted=True) == 1.0
     assert score(together, ["a"] * 5, "a;", adjusted=True) == 1.0
-    apart = Hierarchy.from_labels(np.arange(6))
+    apart = from_labels(np.arange(6))
     assert score(apart, NAMES, f"({','.join(NAMES)});", adjusted=True) == 1.0
     for adjusted in (True, False):
         assert score(apart, ["a"] * 6, "(a,b);", adjusted=adjusted) == 0.0
@@ -245,7 +246,7 @@ def test_kmeans_scores_as_measured_before(animals):
     found = dict.fromkeys(expected, 0.0)
     for seed in range(2):
         labels = KMeans(50, n_init=1, random_state=seed).fit_predict(X)
-        scores = score_hierarchy(Hierarchy.from_labels(labels), y, truth)
+        scores = score_hierarchy(from_labels(labels), y, truth)
         for name in expected:
             found[name] += 100 * scores[name] / 2
     assert found == pytest.approx(expected, abs=0.15)
@@ -303,7 +304,7 @@ def test_purity_and_cost_by_hand(known):
     assert dendrogram_purity(known, y) == pytest.approx(sum(a + b) / 7)
     assert dasgupta_cost(known, y, normalize=False) == 2 + 3 + 3 + 3 * 6 + 3
     assert dasgupta_cost(known, y) == pytest.approx(29 / (7 * 6))
-    tree, y = Hierarchy.from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
+    tree, y = from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
     assert dendrogram_purity(tree, y) == pytest.approx((6 * 4 / 6 + 2 / 6) / 7)
     assert dasgupta_cost(tree, y) == dasgupta_cost(tree, y, "(a,b);") == 1.0
 
@@ -321,7 +322,7 @@ def test_purity_and_cost_of_special_trees(trees):
 
 
 def test_without_a_pair_there_is_no_value():
-    tree, y = Hierarchy.from_labels([0, 0, 1]), ["a", "b", "c"]
+    tree, y = from_labels([0, 0, 1]), ["a", "b", "c"]
     for value in (
         dendrogram_purity(tree, y), dasgupta_cost(tree, y), dasgupta_cost(tree, y, "(a,b,c);"),
     ):  # fmt: skip
@@ -334,8 +335,8 @@ def test_order_and_names_do_not_matter_to_nodes(trees):
     tree, y = trees.grow(0), rng.integers(0, 4, 14)
     for score in (dendrogram_purity, dasgupta_cost):
         assert score(tree, rng.permutation(4)[y]) == pytest.approx(score(tree, y), rel=1e-14)
-        flat, order = Hierarchy.from_labels(tree.labels), rng.permutation(14)
-        shuffled = Hierarchy.from_labels(tree.labels[order])
+        flat, order = from_labels(tree.labels), rng.permutation(14)
+        shuffled = from_labels(tree.labels[order])
         assert score(shuffled, y[order]) == pytest.approx(score(flat, y), rel=1e-14)
 
 
@@ -367,7 +368,7 @@ def test_all_are_the_same_as_one_by_one(trees):
 
 def test_scores_of_the_bundled_animals(trees):
     animals = load_animals()
-    flat = Hierarchy.from_labels(np.arange(len(animals.names)) % 9)
+    flat = from_labels(np.arange(len(animals.names)) % 9)
     found = score_hierarchy(flat, animals.names, animals.tree)
     assert abs(found["adjusted_shortest_path"]) < 0.02
     assert found["adjusted_rand"] == 0.0
@@ -377,7 +378,7 @@ def test_scores_of_the_bundled_animals(trees):
     found = score_hierarchy(tree, animals.names, animals.tree, dasgupta=True)
     for name in OF_TREES[:4]:
         assert found[name] == pytest.approx(1.0, abs=1e-13)
-    flat = Hierarchy.from_labels(animals.names)
+    flat = from_labels(animals.names)
     assert found["dasgupta_cost"] < dasgupta_cost(flat, animals.names, animals.tree)
 
 

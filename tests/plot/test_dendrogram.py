@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from scipy.cluster.hierarchy import dendrogram
 
+from taxarbor.exchange import from_linkage, to_linkage
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_dendrogram
 from taxarbor.plot._dendrogram import lay_out_dendrogram
@@ -29,7 +30,7 @@ def test_leaves_and_heights(data, trees):
     np.testing.assert_array_equal(layout.leaves, tree.leaves)
     hoops = layout.lines[: tree.n_splits]
     heights = sorted(line[1, 1] for line in hoops)
-    assert heights == sorted(set(tree.to_linkage()[:, 2]))
+    assert heights == sorted(set(to_linkage(tree)[:, 2]))
     for line, owner in zip(layout.lines, layout.owners, strict=True):
         children = tree.children(owner)
         assert line[:, 1].max() == tree.n_splits + 1 - tree.birth[children[0]]
@@ -45,8 +46,8 @@ def test_lines_are_those_of_scipy(seed, n_leaves):
         pair = [clusters.pop(rng.integers(len(clusters))) for _ in range(2)]
         clusters.append(n_leaves + len(merges))
         merges.append([*pair, len(merges) + 1.0, 2])
-    tree = Hierarchy.from_linkage(merges)
-    drawn = dendrogram(turned(tree.to_linkage()), no_plot=True)
+    tree = from_linkage(merges)
+    drawn = dendrogram(turned(to_linkage(tree)), no_plot=True)
     assert drawn["leaves"] == list(range(n_leaves))
     expected = np.dstack([(np.array(drawn["icoord"]) - 5) / 10, drawn["dcoord"]])
     lines = np.array(lay_out_dendrogram(tree).lines)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot._axes import CLASSES, N_BRANCHES, OTHER
 from taxarbor.plot._layout import count_classes, find_branches, lay_out, shade, tidy
@@ -68,7 +69,7 @@ def test_deep_and_wide_trees(chain):
     assert (layout.n_ends, layout.height) == (chain.n_leaves, chain.height)
     assert layout.breadth.min() == 0
     assert layout.breadth.max() == chain.n_leaves - 1
-    wide = lay_out(Hierarchy.from_labels(np.arange(10_000)))
+    wide = lay_out(from_labels(np.arange(10_000)))
     assert wide.breadth[0] == 9999 / 2
     np.testing.assert_array_equal(wide.breadth[1:], np.arange(10_000))
 
@@ -103,7 +104,7 @@ def test_words_by_default(known):
         [("6 rows", "title"), ("+$b$", "plus")],
         [("3 rows", "title"), ("\u2212$b$", "minus"), ("\u2212a", "minus")],
     ]
-    assert described(Hierarchy.from_labels([0] + [1] * 12_345)) == [
+    assert described(from_labels([0] + [1] * 12_345)) == [
         [("12,346 rows", "title")], [("1 row", "title")], [("12,345 rows", "title")],
     ]  # fmt: skip
 
@@ -209,7 +210,7 @@ def test_branches_are_the_clusters_after_the_first_splits(data, trees):
 
 
 def test_many_branches(chain):
-    branches = find_branches(Hierarchy.from_labels(np.arange(40)))
+    branches = find_branches(from_labels(np.arange(40)))
     assert branches.tolist() == [-1, *range(40)]
     branches = find_branches(chain)
     assert sorted(set(branches.tolist())) == list(range(-1, N_BRANCHES))

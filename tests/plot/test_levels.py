@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from matplotlib import pyplot as plt
 
 from taxarbor import HMMC, load_animals
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.plot import plot_feature_levels
 from taxarbor.plot._levels import measure_levels
@@ -114,7 +115,7 @@ def test_a_fit_without_names():
 
 
 def test_what_has_no_rules_is_refused(single, known):
-    for tree in (single, Hierarchy.from_labels([0, 1])):
+    for tree in (single, from_labels([0, 1])):
         with pytest.raises(ValueError, match="the tree has no rules"):
             plot_feature_levels(tree)
     with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):

@@ -7,6 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from taxarbor._types import SolveInfo, Status
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_trace
 from taxarbor.plot._trace import find_traces
@@ -76,7 +77,7 @@ def test_an_objective_of_zero(known):
 
 
 def test_what_has_no_traces_is_refused(single):
-    for tree in (single, Hierarchy.from_labels([0, 1])):
+    for tree in (single, from_labels([0, 1])):
         with pytest.raises(ValueError, match="there are no traces to show"):
             plot_trace(tree)
     assert plt.get_fignums() == []

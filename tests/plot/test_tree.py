@@ -11,6 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_tree
 from taxarbor.plot._layout import lay_out
@@ -331,14 +332,14 @@ def test_a_root_alone_and_boxes_without_lines(single, known):
 
 
 def test_wide_trees():
-    drawn = plot_tree(Hierarchy.from_labels(np.arange(200)))
+    drawn = plot_tree(from_labels(np.arange(200)))
     assert drawn.axes.figure.get_figwidth() == 100
     boxes, texts, owners = extents(drawn)
     assert drawn.texts[0][0].get_fontsize() < 9
     assert (np.diff(boxes[1:, 0]) > boxes[1:, 2][:-1] - boxes[1:, 0][:-1]).all()
     assert (texts[:, 2] - texts[:, 0] < boxes[owners, 2] - boxes[owners, 0]).all()
     # Text too small to draw is left out.
-    drawn = plot_tree(Hierarchy.from_labels(np.arange(1500)))
+    drawn = plot_tree(from_labels(np.arange(1500)))
     assert len(drawn.boxes) == len(drawn.texts) == 1501
     assert not any(drawn.texts)
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 
@@ -60,7 +61,7 @@ def three_way_page(tmp_path_factory):
     rng = np.random.default_rng(0)
     labels = np.arange(90) % 3
     path = tmp_path_factory.mktemp("pages") / "three.html"
-    report(Hierarchy.from_labels(labels), rng.normal(size=(90, 4)) + labels[:, None], path)
+    report(from_labels(labels), rng.normal(size=(90, 4)) + labels[:, None], path)
     return path
 
 

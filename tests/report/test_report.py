@@ -13,6 +13,7 @@ from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
 
 from taxarbor import HMMC, HierarchicalKMeans, Hierarchy, load_animals, make_planted_tree
+from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.report import report
 from taxarbor.report._context import encode_png, thumbnail
 
@@ -102,9 +103,9 @@ def test_large_pictures_are_made_smaller(tmp_path):
 def test_any_tree_has_a_page(tmp_path):
     X = load_animals().X
     trees = [
-        Hierarchy.from_linkage(linkage(X, "ward"), 9),
-        Hierarchy.from_labels(X[:, 0]),
-        Hierarchy.from_labels(np.zeros(len(X))),
+        from_linkage(linkage(X, "ward"), 9),
+        from_labels(X[:, 0]),
+        from_labels(np.zeros(len(X))),
         HierarchicalKMeans(5, random_state=0).fit(X),
         HMMC(9, branching=3, random_state=0).fit(X),
         HMMC(5, refine=False, random_state=0).fit(sparse.csr_array(X)),
@@ -148,7 +149,7 @@ def test_names_given_are_shown(animals, tmp_path):
     X, _, _ = animals
     path = tmp_path / "page.html"
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
-    tree = Hierarchy.from_labels(np.arange(206) % 4)
+    tree = from_labels(np.arange(206) % 4)
     report(tree, X.to_numpy(), path, row_names=rows, feature_names=columns)
     context = context_of(path)
     assert context["names"].split("\n") == [f"r{row}" for row in tree.order]

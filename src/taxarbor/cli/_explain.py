@@ -8,7 +8,7 @@ import typer
 
 from taxarbor._errors import InputError
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer, checking
+from taxarbor.cli._shell import answer
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
@@ -26,6 +26,7 @@ def explain(
         Path | None, opt.option("A file of new rows: where they go, and why.")
     ] = None,
     id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
     top: Annotated[int, typer.Option(min=1, help="Features and rows named, at most.")] = 5,
     format: opt.Format = None,
     as_json: opt.Json = False,
@@ -37,6 +38,7 @@ def explain(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
+    from taxarbor.cli._render import without_gaps
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
@@ -47,13 +49,13 @@ def explain(
     tree = Hierarchy.load(model)
     wanted = None if node is None else _node_id(tree, node)
     notes: list[str] = []
-    table = files.read_own(tree, data, files.Asked(id_column, format=format), notes)
+    table = files.read_own(tree, data, files.Asked(id_column, label_column, format), notes)
     fresh = None if new is None else files.read_for(tree, new, files.Asked(id_column))
     notes += () if fresh is None else fresh.notes
     names = tree.feature_names or table.feature_names
     X: Any = table.X
-    with checking():
-        why = explain_tree(tree, X, row_names=table.row_names, feature_names=names)
+    classes = None if table.labels is None else without_gaps(table.labels)
+    why = explain_tree(tree, X, row_names=table.row_names, feature_names=names, classes=classes)
     if wanted is not None:
         told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         say = partial(say_node, why, told)

@@ -21,8 +21,10 @@ import typer
 
 from taxarbor._errors import FileFormatError, InputError, counted
 from taxarbor.cli import interruptible
-from taxarbor.cli._shell import checking
-from taxarbor.hierarchy import Hierarchy, check_data, deciding_rule, write_whole
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._file import write_whole
+from taxarbor.hierarchy._route import check_data
+from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
 
@@ -41,7 +43,7 @@ class Asked:
     label_column: str | None = None
     format: str | None = None
 
-    def read(self, source: Any, columns: tuple[str, ...] | None = None) -> Table:
+    def read(self, source: Any, columns: Sequence[str] | None = None) -> Table:
         """Return the rows in a file; see :func:`read_table`. Odd ids are noted."""
         if isinstance(source, io.BytesIO):
             source.seek(0)
@@ -108,15 +110,13 @@ def read_truth(path: Path | None) -> ClassTree | None:
     """Return the tree of the classes in a file, where one is given."""
     if path is None:
         return None
-    with checking():
-        return ClassTree.read(path)
+    return ClassTree.read(path)
 
 
 def check_classes(truth: ClassTree | None, labels: Any) -> None:
     """Refuse classes that the true tree, where there is one, does not have."""
     if truth is not None:
-        with checking():
-            truth.leaves_of(sorted(set(map(str, labels))))
+        truth.leaves_of(sorted(set(map(str, labels))))
 
 
 def read_for(tree: Hierarchy, path: Path, asked: Asked) -> Table:
@@ -127,12 +127,11 @@ def read_for(tree: Hierarchy, path: Path, asked: Asked) -> Table:
     names = tree.feature_names
     table = asked.read(path) if names is None else _read_named(names, path, asked)
     X: Any = table.X
-    with checking():
-        check_data(X, tree)
+    check_data(X, tree)
     return table
 
 
-def _read_named(names: tuple[str, ...], path: Path, asked: Asked) -> Table:
+def _read_named(names: Sequence[str], path: Path, asked: Asked) -> Table:
     for option, column in (
         ("id_column", asked.id_column),
         ("label_column", asked.label_column),

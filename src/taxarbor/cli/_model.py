@@ -11,6 +11,7 @@ import typer
 from taxarbor._errors import InputError, counted
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import answer, say_json
+from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
@@ -54,7 +55,7 @@ def show(
 
 def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
     """Return the nodes in a list, parents first: nested JSON would end at some depth."""
-    from taxarbor.hierarchy import count_leaves
+    from taxarbor.hierarchy._display import count_leaves
 
     n_leaves = count_leaves(tree)
     number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
@@ -178,18 +179,18 @@ def export(
 
 def _text(tree: "Hierarchy", kind: Kind) -> str:
     if kind == "json":
-        return tree.to_json() + "\n"
+        return to_json(tree) + "\n"
     if kind == "newick":
-        return tree.to_newick() + "\n"
+        return to_newick(tree) + "\n"
     if kind == "dot":
-        return tree.to_dot()
+        return to_dot(tree)
     if kind == "csv":
         buffer = io.StringIO()
-        tree.to_frame().to_csv(buffer, index=False, lineterminator="\n")
+        to_frame(tree).to_csv(buffer, index=False, lineterminator="\n")
         return buffer.getvalue()
     if tree.n_leaves < 2:
         raise InputError("a linkage needs at least two clusters, and the model has one")
-    merges = tree.to_linkage().astype(int).tolist()
+    merges = to_linkage(tree).astype(int).tolist()
     return "".join(
         f"{a},{b},{h},{n}\n" for a, b, h, n in [("a", "b", "height", "size"), *merges]
     )

@@ -17,13 +17,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
-from taxarbor.hierarchy import (
-    Hierarchy,
-    Reason,
-    count_leaves,
-    deciding_rule,
-    in_digits,
-)
+from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._display import count_leaves, in_digits
+from taxarbor.hierarchy._rule import deciding_rule
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
@@ -189,7 +185,7 @@ def without_gaps(labels: Any) -> list[str]:
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:
     """Return sizes and means of a tree, as plain values."""
-    used = [int(n) for n, rule in zip(tree.n_features, tree.rules, strict=True) if rule]
+    used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "n_rows": len(tree.order),

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer, checking
+from taxarbor.cli._shell import answer
 
 
 def predict(
@@ -21,7 +21,8 @@ def predict(
     Columns are found by name; others do not matter.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.hierarchy import Hierarchy, deciding_rule
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.hierarchy._rule import deciding_rule
 
     output = files.as_file(output)
     files.check_labels_name(output)
@@ -117,6 +118,6 @@ def report(
         options["classes"] = without_gaps(table.labels)
         files.check_classes(classes, options["classes"])
     X: Any = table.X
-    with files.placed(output, force=force) as path, checking():
+    with files.placed(output, force=force) as path:
         write_report(tree, X, path, row_names=table.row_names, truth=classes, **options)
     answer({"report": output, "notes": notes}, as_json, f"report -> {output}")

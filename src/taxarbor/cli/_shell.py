@@ -7,8 +7,7 @@ and exit code 1.
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,17 +82,6 @@ def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
     """End with a line on standard error."""
     typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
     raise typer.Exit(code)
-
-
-@contextmanager
-def checking() -> Iterator[None]:
-    """Take a ValueError for bad input: for calls that only check or parse what a user gave."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def on_one_line(message: str) -> str:

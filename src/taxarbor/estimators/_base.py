@@ -25,6 +25,7 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
@@ -83,7 +84,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         labels : array of shape (n_rows,)
         """
         check_is_fitted(self)
-        return self.hierarchy_.predict(check_new_rows(self, X))
+        checked = check_new_rows(self, X)
+        return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -98,8 +100,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
-        check_is_fitted(self)
-        return self.hierarchy_.decision_path(check_new_rows(self, X))
+        return visited(self.hierarchy_, self.predict(X))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show a fitted model's tree in notebooks, below its parameters."""

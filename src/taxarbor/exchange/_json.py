@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError
+from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule, Placement
 from taxarbor.hierarchy._file import (
@@ -143,7 +143,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of Hierarchy; their types and relations are checked there."""
     nodes = document["nodes"]
     if [node["id"] for node in nodes] != list(range(len(nodes))):
-        raise ValueError("nodes must be listed by id")
+        raise InputError("nodes must be listed by id")
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, names = document["dtype"], document["feature_names"]
     return {
@@ -172,7 +172,7 @@ def _numbers(values: Any, dtype: str) -> Array:
     """Return an array of what must be numbers: NumPy would take "1" and true for some."""
     entries = np.array(values, dtype=object)
     if not all(type(entry) in (int, float) for entry in entries.ravel().tolist()):
-        raise ValueError("weights, centers, offsets and means must be finite numbers")
+        raise InputError("weights, centers, offsets and means must be finite numbers")
     return entries.astype(dtype)
 
 
@@ -196,9 +196,9 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
     )
     features: IndexArray = np.array(values["features"], dtype=np.intp)
     if used.ndim != 2 or used.shape[1:] != features.shape:
-        raise ValueError("a rule must have one weight per child and feature, in this shape")
+        raise InputError("a rule must have one weight per child and feature, in this shape")
     if len(np.unique(features)) < len(features) or (features < 0).any():
-        raise ValueError("the features of a rule must be different column numbers")
+        raise InputError("the features of a rule must be different column numbers")
     weights = np.zeros((len(used), len(center)), dtype=dtype)
     weights[:, features] = used
     return LinearRule(weights, center, offsets)

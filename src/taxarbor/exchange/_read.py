@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 
@@ -91,16 +92,16 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hiera
     """
     matrix = np.asarray(Z)
     if matrix.ndim != 2 or matrix.shape[1] != 4 or matrix.dtype.kind not in "iuf":
-        raise ValueError(
+        raise InputError(
             "Z must hold numbers in the shape (n_rows - 1, 4), as returned by "
             f"scipy.cluster.hierarchy.linkage, got {matrix.dtype} of shape {matrix.shape}"
         )
     if not np.isfinite(matrix).all():
-        raise ValueError("Z must be finite, got NaN or infinity")
+        raise InputError("Z must be finite, got NaN or infinity")
     with np.errstate(invalid="ignore"):  # what is too large comes out different
         pairs = matrix[:, :2].astype(np.intp)
     if (pairs != matrix[:, :2]).any():
-        raise ValueError("the first two columns of Z must hold cluster numbers, got others")
+        raise InputError("the first two columns of Z must hold cluster numbers, got others")
     return _from_merges(pairs, matrix[:, 2].astype(np.float64), n_clusters)
 
 
@@ -112,7 +113,7 @@ def _from_merges(
     n_rows = len(pairs) + 1
     n_leaves = n_rows if n_clusters is None else operator.index(n_clusters)
     if not 1 <= n_leaves <= n_rows:
-        raise ValueError(
+        raise InputError(
             f"n_clusters must be between 1 and the number of rows, {n_rows}, got {n_leaves}"
         )
     start, stop = _slices(pairs)
@@ -145,13 +146,13 @@ def _check_merges(pairs: IndexArray) -> None:
     too_large = pairs.max(axis=1, initial=0) >= n_rows + np.arange(len(pairs))
     if pairs.min(initial=0) < 0 or too_large.any():
         wrong = int(np.argmax((pairs.min(axis=1, initial=0) < 0) | too_large))
-        raise ValueError(
+        raise InputError(
             f"merge {wrong} is of clusters {pairs[wrong].tolist()}, but then only clusters "
             f"0 to {n_rows + wrong - 1} exist: {n_rows} rows, and one more per merge"
         )
     n_uses = np.bincount(pairs.ravel(), minlength=1)
     if n_uses.max() > 1:
-        raise ValueError(
+        raise InputError(
             f"cluster {int(n_uses.argmax())} is merged {int(n_uses.max())} times, "
             "and each can be merged once only"
         )
@@ -179,15 +180,15 @@ def _codes(labels: ArrayLike) -> IndexArray:
     array = np.array(labels, dtype=object) if isinstance(labels, list | tuple) else labels
     array = np.asarray(array)
     if array.ndim != 1 or not array.size:
-        raise ValueError(
+        raise InputError(
             f"labels must have one dimension and one entry at least, got shape {array.shape}"
         )
     if array.dtype.kind in "biufUS":
         if array.dtype.kind == "f" and np.isnan(array).any():
-            raise ValueError("labels must not be missing, got NaN")
+            raise InputError("labels must not be missing, got NaN")
         return np.unique(array, return_inverse=True)[1]
     if array.dtype.kind not in "OT":
-        raise ValueError(
+        raise InputError(
             f"labels must be numbers, strings, bools or objects, not {array.dtype}"
         )
     return _codes_of_objects(array.tolist())
@@ -198,10 +199,10 @@ def _codes_of_objects(labels: list[Any]) -> IndexArray:
     try:
         distinct = dict.fromkeys(labels)
         if any(label is None or label != label for label in distinct):  # noqa: PLR0124
-            raise ValueError("labels must not be missing, got None or NaN")
+            raise InputError("labels must not be missing, got None or NaN")
         code = {label: i for i, label in enumerate(sorted(distinct))}
     except TypeError as error:  # of pandas.NA, too, which is neither equal nor unequal
-        raise ValueError(
+        raise InputError(
             "labels must be of one kind that can be hashed and sorted, and none missing; "
             f"map(str, labels) may help ({error})"
         ) from error
@@ -268,12 +269,12 @@ def _labels(fitted: object) -> NDArray[Any]:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(fitted)
-        raise ValueError(
+        raise InputError(
             f"{type(fitted).__name__} has no labels_ after fitting. Pass a clusterer, of a "
             "pipeline its last step, or labels to from_labels"
         )
     if getattr(fitted, "pooling_func", None) is not None:
-        raise ValueError(
+        raise InputError(
             f"{type(fitted).__name__} clusters columns, not rows. For a tree of the columns, "
             "fit AgglomerativeClustering to X.T"
         )
@@ -284,7 +285,7 @@ def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Hierarchy:
     """Cut the tree of merges where the estimator did."""
     pairs = np.asarray(fitted.children_)
     if len(pairs) < len(labels) - 1:
-        raise ValueError(
+        raise InputError(
             f"{type(fitted).__name__} stopped after {len(pairs)} of {len(labels) - 1} merges, "
             "so how its clusters go together is unknown: fit with compute_full_tree=True"
         )
@@ -301,7 +302,7 @@ def _from_bisections(fitted: object, labels: NDArray[Any]) -> Hierarchy:
     try:
         return _replay(root, mean, labels)
     except AttributeError as error:
-        raise ValueError(
+        raise InputError(
             f"{type(fitted).__name__} of this version of scikit-learn keeps no tree that can "
             f"be read ({error}); from_labels takes its labels_"
         ) from error

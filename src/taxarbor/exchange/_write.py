@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._errors import InputError, printable
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._display import leaf_names, printable, size, top_features
+from taxarbor.hierarchy._display import leaf_names, size, top_features
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -136,7 +137,7 @@ def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
     """
     n_leaves, n_splits = hierarchy.n_leaves, hierarchy.n_splits
     if n_leaves == 1:
-        raise ValueError("a linkage needs two leaves at least, and the root was not split")
+        raise InputError("a linkage needs two leaves at least, and the root was not split")
     # Births ascend with ids: this finds the first child of each split.
     first_children = np.searchsorted(hierarchy.birth, np.arange(1, n_splits + 1))
     split_nodes = hierarchy.parents[first_children]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
@@ -30,15 +31,10 @@ from taxarbor.explain._steps import (
     least_margins,
     measure,
 )
-from taxarbor.hierarchy import (
-    Hierarchy,
-    LinearRule,
-    check_columns,
-    check_data,
-    hierarchy_of,
-    rest_mean,
-    with_means,
-)
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._reasons import rest_mean
+from taxarbor.hierarchy._route import check_columns, check_data, with_means
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
@@ -103,7 +99,7 @@ def explain(
     data = check_data(X, tree)
     n_rows, n_features = data.shape
     if n_rows != len(tree.order):
-        raise ValueError(
+        raise InputError(
             f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
             "rows, in the same order"
         )
@@ -177,7 +173,8 @@ class Explanation:
     --------
     >>> from taxarbor import Hierarchy
     >>> from taxarbor.explain import explain
-    >>> why = explain(Hierarchy.from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
+    >>> from taxarbor.exchange import from_labels
+    >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
     >>> why.names
     ('all rows', 'lower x0', 'higher x0')
     >>> [row["row"] for row in why.borderline(0, n_examples=1)]
@@ -192,7 +189,7 @@ class Explanation:
     units: Array
     is_yes_no: NDArray[np.bool_]
     _least: tuple[Array, ...] = field(repr=False)
-    _columns: tuple[str, ...] | None = field(repr=False)
+    _columns: Sequence[str] | None = field(repr=False)
     _rows: Rows = field(repr=False)
     _data: Any = field(repr=False)
 
@@ -321,7 +318,7 @@ class Explanation:
         begin = int(tree.start[below] - tree.start[above])
         is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
         if found is None or not is_within:
-            raise ValueError(f"node {ancestor} is not an ancestor of node {node}")
+            raise InputError(f"node {ancestor} is not an ancestor of node {node}")
         return found[begin : begin + n_rows]
 
     def row(self, row: int | str) -> dict[str, Any]:
@@ -392,7 +389,7 @@ class Explanation:
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in ("parent", "cluster"):  # whole numbers, as in Hierarchy.to_frame
+            for kind in ("parent", "cluster"):  # whole numbers, as in exchange.to_frame
                 values[kind] = -1 if values[kind] is None else values[kind]
             values["features"] = ", ".join(
                 f"{one['direction']} {one['feature']}" for one in values["features"]

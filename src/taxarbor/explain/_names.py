@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, Reason, check_columns, in_digits, printable
+from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._display import in_digits
+from taxarbor.hierarchy._route import check_columns
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.rows import Rows
 
@@ -38,12 +41,12 @@ def given_names(
 ) -> tuple[str, ...] | None:
     """Return the names that were given, or else those found with the data, or None."""
     if isinstance(given, str):
-        raise TypeError(f"{kind}_names must be a list of names, got the text {given!r}")
+        raise InputTypeError(f"{kind}_names must be a list of names, got the text {given!r}")
     names = found if given is None else given
     if names is None:
         return None
     if len(names) != n_expected:
-        raise ValueError(f"got {len(names)} {kind} names for {n_expected} {kind}s")
+        raise InputError(f"got {len(names)} {kind} names for {n_expected} {kind}s")
     return tuple(str(name) for name in names)
 
 
@@ -56,7 +59,7 @@ def find_row(row: Any, names: Sequence[str] | None, n_rows: int) -> int:
             raise KeyError(f"{told} called {row!r}; give its number, 0 to {n_rows - 1}")
         return found[0]
     if isinstance(row, bool | np.bool_):
-        raise TypeError(
+        raise InputTypeError(
             f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
         )
     number = operator.index(row)
@@ -79,7 +82,7 @@ def index_of(X: Any) -> Sequence[str] | None:
 
 
 def check_order(
-    X: Any, columns: tuple[str, ...] | None, feature_names: tuple[str, ...] | None
+    X: Any, columns: Sequence[str] | None, feature_names: Sequence[str] | None
 ) -> None:
     """Raise ValueError if a frame has other columns than were explained.
 
@@ -102,7 +105,7 @@ def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
     wrong = np.flatnonzero(np.abs(known - found) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names
-        raise ValueError(
+        raise InputError(
             "X does not hold the rows that the tree was grown on: the mean of "
             f"{names[column] if names else f'x{column}'} was {in_digits(known[column])}, and "
             f"is {in_digits(found[column])} now. If the rows were scaled for the fit, pass the "

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, in_digits, printable
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._display import in_digits
 from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tupl
 
 def children_of_rows(hierarchy: Hierarchy, node: int) -> IndexArray:
     """Return which child each row of a node is in, in the order of ``rows(node)``."""
-    sizes = hierarchy.n_rows[list(hierarchy.children(node))]
+    sizes = hierarchy.sizes[list(hierarchy.children(node))]
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -278,7 +280,7 @@ def _pulls(
 
 
 def _strongest(
-    names: tuple[str, ...] | None,
+    names: Sequence[str] | None,
     data: Any,
     positions: IndexArray,
     contrast: _Contrast,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
 
@@ -61,7 +62,7 @@ def check_structure(X: Any) -> None:
         is_sound = is_sound and _are_within(X.row, X.shape[0])
         is_sound = is_sound and _are_within(X.col, X.shape[1])
     if not is_sound:
-        raise ValueError(
+        raise InputError(
             f"X is a damaged sparse matrix: its indices do not fit its shape, {X.shape}, or "
             "its pointers do not ascend from 0 to the number of entries"
         )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from taxarbor._errors import printable
+
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
@@ -25,12 +27,6 @@ STYLE = """
 .taxarbor .bar{display:inline-block;height:.55em;
 min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
 """
-
-
-def printable(text: str) -> str:
-    """Return the text on one line, without control characters or half characters."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(c if c.isprintable() else " " for c in whole)
 
 
 def in_digits(value: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._rule import deciding_rule
@@ -95,7 +96,7 @@ def _descend(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
 def _check_rules(hierarchy: "Hierarchy") -> None:
     """Raise ValueError if nothing says which way new rows go."""
     if deciding_rule(hierarchy) is None and hierarchy.n_leaves > 1:
-        raise ValueError(
+        raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
             "new rows by; use an estimator with predict, such as taxarbor.HMMC"
         )
@@ -110,12 +111,12 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
     if given == expected:
         return
     if sorted(given) == sorted(expected):
-        raise ValueError(
+        raise InputError(
             "the columns of X are in another order than the hierarchy was grown on; "
             "use X[hierarchy.feature_names]"
         )
     missing = [name for name in expected if name not in set(given)][:3]
-    raise ValueError(
+    raise InputError(
         f"the columns of X are not those the hierarchy was grown on; missing: {missing}"
     )
 
@@ -126,11 +127,11 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
     data: Any = X if sparse.issparse(X) else np.asarray(X)
     if data.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
         )
     if known is not None and data.shape[1] != known.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"X has {data.shape[1]} features, but the hierarchy was grown on {known.shape[1]}"
         )
     if sparse.issparse(X):
@@ -139,7 +140,7 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
         check_structure(data)  # what other formats were made into
     data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
     if not all_finite(data.data if sparse.issparse(X) else data):
-        raise ValueError(f"X holds NaN, infinity or a value too large for {data.dtype}")
+        raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
     return data if sparse.issparse(X) else np.ascontiguousarray(data)
 
 
@@ -149,13 +150,13 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
             return data.astype(dtype, copy=False)
     if data.dtype.kind not in "biuO":
-        raise ValueError(f"X must hold numbers, got {data.dtype}")
+        raise InputError(f"X must hold numbers, got {data.dtype}")
     try:
         return data.astype(np.float64)
     except OverflowError as error:  # of Python's integers, which know no bound
-        raise ValueError("X holds an integer too large for float64") from error
+        raise InputError("X holds an integer too large for float64") from error
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must hold numbers: {error}") from error
+        raise InputError(f"X must hold numbers: {error}") from error
 
 
 def with_means(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 
@@ -52,10 +53,10 @@ def _check(
         for values, usual in ((mean, 0.0), (scale, 1.0))
     )
     if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
-        raise ValueError(
+        raise InputError(
             f"mean and scale must have shape {expected}, one number per feature, or be None, "
             f"got {shift.shape} and {factor.shape}"
         )
     if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
-        raise ValueError("mean and scale must be finite, and every scale positive")
+        raise InputError("mean and scale must be finite, and every scale positive")
     return shift, factor

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import IndexArray
 from taxarbor.metrics._newick import read_newick
 from taxarbor.metrics._table import name_of
@@ -68,9 +69,9 @@ class ClassTree:
     def __post_init__(self) -> None:
         given = np.asarray(self.parents).tolist()
         if len(given) != len(self.node_names):
-            raise ValueError(f"{len(self.node_names)} names for {len(given)} nodes")
+            raise InputError(f"{len(self.node_names)} names for {len(given)} nodes")
         if not all(-1 <= parent < len(given) for parent in given):
-            raise ValueError(f"parents must be -1 or one of the {len(given)} nodes")
+            raise InputError(f"parents must be -1 or one of the {len(given)} nodes")
         order = _walk(given, self.node_names)
         place = {node: position for position, node in enumerate(order)}
         parents = np.array([place.get(given[node], -1) for node in order], dtype=np.intp)
@@ -78,10 +79,10 @@ class ClassTree:
         node_names = tuple(str(self.node_names[node]) for node in order)
         names = tuple(node_names[leaf] for leaf in leaves)
         if "" in names:
-            raise ValueError("a leaf, that is, a node without children, has no name")
+            raise InputError("a leaf, that is, a node without children, has no name")
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            raise ValueError(
+            raise InputError(
                 f"leaves must have different names; more than one is {_some(twice)}"
             )
         for array in (parents, leaves):
@@ -151,7 +152,7 @@ class ClassTree:
         try:
             return cls._of(_read_text(text))
         except ValueError as error:
-            raise ValueError(f"{source}: {error}") from error
+            raise InputError(f"{source}: {error}") from error
 
     @classmethod
     def _of(cls, form: _Form) -> Self:
@@ -183,7 +184,7 @@ class ClassTree:
         number = dict(zip(self.names, self.leaves.tolist(), strict=True))
         unknown = [label for label in classes if name_of(label) not in number]
         if unknown:
-            raise ValueError(_unknown_classes(self, unknown, len(classes)))
+            raise InputError(_unknown_classes(self, unknown, len(classes)))
         return np.array([number[name_of(label)] for label in classes], dtype=np.intp)
 
     def ancestors_of(self, classes: Sequence[Any], depth: int) -> list[str]:
@@ -218,13 +219,13 @@ class ClassTree:
 def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
     """Return the nodes from left to right, parents first, if they make one tree."""
     if not parents:
-        raise ValueError("the tree is empty; it needs at least one leaf")
+        raise InputError("the tree is empty; it needs at least one leaf")
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
         children.setdefault(parent, []).append(node)
     roots = children.get(-1, [])
     if len(roots) > 1:
-        raise ValueError(
+        raise InputError(
             f"there are {len(roots)} roots, {_some([names[root] for root in roots])}; put one "
             "node above them all: paths begin at the root, and mappings are nested, "
             "{'name': ..., 'children': [...]}"
@@ -236,7 +237,7 @@ def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
         waiting += reversed(children.get(node, ()))
     if len(order) < len(parents):
         lost = sorted(set(range(len(parents))) - set(order))
-        raise ValueError(
+        raise InputError(
             f"{'1 node' if len(lost) == 1 else f'{len(lost)} nodes'} cannot be reached from a "
             f"root, because there is a cycle: {_some([names[node] for node in lost])}"
         )
@@ -277,7 +278,7 @@ def _read_form(source: Any) -> _Form:
         return _read_graph(source)
     if isinstance(source, Sequence | np.ndarray):
         return _read_paths(source)
-    raise TypeError(
+    raise InputTypeError(
         "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
         "paths, a sequence of paths, text in Newick format or JSON, a pathlib.Path or a "
         f"networkx.DiGraph; got {type(source).__name__}"
@@ -291,13 +292,13 @@ def _read_text(text: str) -> _Form:
         try:
             return _read_form(json.loads(text))
         except RecursionError:  # at some 500 levels; a reader of our own took 15 times as long
-            raise ValueError(
+            raise InputError(
                 "this JSON is nested too deeply; write the tree as Newick"
             ) from None
         except ValueError as error:
-            raise ValueError(f"not a tree in JSON: {error}") from error
+            raise InputError(f"not a tree in JSON: {error}") from error
     if start and not set("(;") & set(text):
-        raise ValueError(
+        raise InputError(
             f"{text!r:.60} is neither Newick, which has parentheses, nor JSON, which begins "
             "with a brace; if it names a file, pass pathlib.Path(...) of it"
         )
@@ -320,13 +321,13 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
     while waiting:
         parent, node = waiting.pop()
         if not isinstance(node, Mapping):
-            raise ValueError(
+            raise InputError(
                 'a node must be a mapping with a "name", and "children" if it has any; '
                 f"found {reprlib.repr(node)} below {_chain(parents, names, parent)}"
             )
         name = "" if node.get("name") is None else str(node["name"])
         if id(node) in seen:
-            raise ValueError(
+            raise InputError(
                 f"the node {name!r} occurs twice, the second time below "
                 f"{_chain(parents, names, parent)}; in a tree, each has one parent"
             )
@@ -334,7 +335,7 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
         children = () if node.get("children") is None else node["children"]
         if isinstance(children, str | Mapping) or not isinstance(children, Sequence):
             kind = type(children).__name__
-            raise ValueError(f'the "children" of {name!r} must be a list of nodes, got {kind}')
+            raise InputError(f'the "children" of {name!r} must be a list of nodes, got {kind}')
         waiting += [(len(parents), child) for child in reversed(children)]
         parents.append(parent)
         names.append(name)
@@ -365,10 +366,10 @@ def _read_paths(paths: Iterable[Any]) -> _Form:
                 names.append(name)
             node = number[key]
         if node in classes:
-            raise ValueError(f"two paths lead to the class {names[node]!r}; give one per class")
+            raise InputError(f"two paths lead to the class {names[node]!r}; give one per class")
         classes.add(node)
     for node in classes.intersection(parents):
-        raise ValueError(
+        raise InputError(
             f"the class {names[node]!r} has others below it; only leaves can be classes, so "
             f"give it a leaf of its own, such as {names[node] + ' (other)'!r}"
         )
@@ -377,12 +378,12 @@ def _read_paths(paths: Iterable[Any]) -> _Form:
 
 def _steps(path: Any) -> list[str]:
     if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
-        raise ValueError(
+        raise InputError(
             "a path must be a sequence of names from the root to the class, "
             f"got {reprlib.repr(path)}"
         )
     if not len(path):
-        raise ValueError("a path is empty; it must hold the names from the root to the class")
+        raise InputError("a path is empty; it must hold the names from the root to the class")
     return [str(name) for name in path]
 
 
@@ -396,13 +397,13 @@ def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
 
 def _read_graph(graph: Any) -> _Form:
     if not graph.is_directed():
-        raise ValueError("the graph must be directed, with edges from parent to child")
+        raise InputError("the graph must be directed, with edges from parent to child")
     nodes = list(graph.nodes)
     number = {node: position for position, node in enumerate(nodes)}
     parents = [-1] * len(nodes)
     for parent, child in graph.edges():
         if parents[number[child]] >= 0:
-            raise ValueError(
+            raise InputError(
                 f"the node {child!r} has two parents, {nodes[parents[number[child]]]!r} and "
                 f"{parent!r}; in a tree, each has one"
             )

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn, final
 
+from taxarbor._errors import InputError
+
 _PLAIN = re.compile(r"[^()\[\]:;,']+")
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _BRACKET = re.compile(r"[\[\]]")
@@ -127,7 +129,7 @@ class _Reader:
 
     def fail(self, what: str) -> NoReturn:
         near = self.text[max(self.position - 20, 0) : self.position + 20]
-        raise ValueError(
+        raise InputError(
             f"not a tree in Newick format: {what} (at character {self.position + 1}, "
             f"near {near!r})"
         )

@@ -21,8 +21,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import IndexArray
-from taxarbor.hierarchy import Hierarchy, expect_hierarchy
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import expect_hierarchy
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -105,7 +107,7 @@ def _encode_hashable(y: list[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
     try:
         number = {label: code for code, label in enumerate(dict.fromkeys(y))}
     except TypeError as error:
-        raise ValueError(
+        raise InputError(
             f"there must be one class per row, such as a number or a name: {error}"
         ) from error
     codes = np.fromiter(map(number.__getitem__, y), dtype=np.intp, count=len(y))
@@ -123,7 +125,7 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
 
 def _check_shape(shape: tuple[int, ...], n_rows: int) -> None:
     if shape != (n_rows,):
-        raise ValueError(
+        raise InputError(
             f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
             f"of shape ({n_rows},); got shape {shape}"
         )
@@ -142,7 +144,7 @@ def _refuse_missing(is_missing: NDArray[np.bool_]) -> None:
     rows = (
         f"1 row (row {first})" if count == 1 else f"{count} rows, the first of them row {first}"
     )
-    raise ValueError(
+    raise InputError(
         f"there is no class for {rows}; leave such rows out when fitting, or give them a class "
         "of their own"
     )
@@ -189,12 +191,12 @@ def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
     expect_hierarchy(hierarchy)
     n_rows = len(hierarchy.order)
     if n_rows < 2:
-        raise ValueError(f"scores compare pairs of rows: at least two are needed, got {n_rows}")
+        raise InputError(f"scores compare pairs of rows: at least two are needed, got {n_rows}")
     codes, classes = encode_labels(y, n_rows)
     shape = hierarchy.n_leaves, len(classes)
     # Leaves own consecutive rows of `order`, so only the classes have to be looked up.
     offsets = np.arange(shape[0]) * shape[1]
-    cells = np.repeat(offsets, hierarchy.n_rows[hierarchy.leaves]) + codes[hierarchy.order]
+    cells = np.repeat(offsets, hierarchy.sizes[hierarchy.leaves]) + codes[hierarchy.order]
     counts = np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.int64)
     return LeafTable(hierarchy, counts.reshape(shape), classes)
 
@@ -232,7 +234,8 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> rand_score(Hierarchy.from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
+    >>> from taxarbor.exchange import from_labels
+    >>> rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.8333333333333334
     """
     return rand(tabulate(hierarchy, y))
@@ -261,7 +264,8 @@ def adjusted_rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> adjusted_rand_score(Hierarchy.from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
+    >>> from taxarbor.exchange import from_labels
+    >>> adjusted_rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.5714285714285714
     """
     return adjusted_rand(tabulate(hierarchy, y))
@@ -293,7 +297,8 @@ def adjusted_mutual_info_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_labels([0, 0, 1, 1])
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels([0, 0, 1, 1])
     >>> round(adjusted_mutual_info_score(tree, ["a", "a", "b", "c"]), 6)
     0.571429
     """

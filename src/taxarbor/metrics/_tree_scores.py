@@ -250,7 +250,8 @@ def shortest_path_score(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_labels([0, 0, 1])
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels([0, 0, 1])
     >>> score = shortest_path_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
@@ -292,7 +293,8 @@ def path_sharing_score(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_labels([0, 0, 1])
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels([0, 0, 1])
     >>> score = path_sharing_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
@@ -385,7 +387,8 @@ def dendrogram_purity(hierarchy: Hierarchy, y: ArrayLike) -> float:
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_labels([0, 0, 0, 1, 1])
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels([0, 0, 0, 1, 1])
     >>> round(dendrogram_purity(tree, ["a", "a", "b", "c", "c"]), 6)
     0.833333
     """
@@ -436,7 +439,8 @@ def dasgupta_cost(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_labels([0, 0, 1, 1])
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels([0, 0, 1, 1])
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"], normalize=False)
     4.0
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"])
@@ -453,7 +457,7 @@ def purity(table: LeafTable) -> float:
     weights = pairs(counts).astype(np.float64)
     if not weights[0].any():
         return nan
-    share = counts / table.hierarchy.n_rows[:, None]
+    share = counts / table.hierarchy.sizes[:, None]
     gain = share.copy()
     gain[1:] -= share[parents[1:]]
     return float(np.vdot(weights, gain) / weights[0].sum())
@@ -461,7 +465,7 @@ def purity(table: LeafTable) -> float:
 
 def cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> float:
     """Return Dasgupta's cost, with classes as similar as they are in a tree, if given."""
-    sizes = table.hierarchy.n_rows.astype(np.float64)
+    sizes = table.hierarchy.sizes.astype(np.float64)
     weights = (_similarity_below(table.node_counts(), classes) - sizes) / 2.0
     gain = sizes.copy()
     gain[1:] -= sizes[table.hierarchy.parents[1:]]

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, hierarchy_of
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine
 
@@ -31,8 +33,9 @@ N_TICKS = 15
 class DendrogramLayout:
     """Lines of a dendrogram.
 
-    Heights are those of :meth:`Hierarchy.to_linkage`: leaves are at 0, and splits, undone from
-    the last to the first, at 1, 2, ... Corners of lines are (place across the tree, height).
+    Heights are those of :func:`~taxarbor.exchange.to_linkage`: leaves are at 0, and splits,
+    undone from the last to the first, at 1, 2, ... Corners of lines are (place across the
+    tree, height).
     """
 
     leaves: IndexArray  # (n_leaves,), ids from left to right, which stand at 0, 1, 2, ...
@@ -48,7 +51,7 @@ def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
     # SciPy's recurses (3,000 splits in a chain end it), turns children around, and is slower.
     hierarchy = hierarchy_of(hierarchy)
     if hierarchy.n_leaves == 1:
-        raise ValueError("a dendrogram needs at least two leaves, but the root was not split")
+        raise InputError("a dendrogram needs at least two leaves, but the root was not split")
     parents = hierarchy.parents[1:]
     height = np.zeros(hierarchy.n_nodes)
     height[parents] = hierarchy.n_splits + 1 - hierarchy.birth[1:]
@@ -114,7 +117,8 @@ def plot_dendrogram(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+    >>> from taxarbor.exchange import from_linkage
+    >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_dendrogram(tree)
     >>> [text.get_text() for text in drawn.texts]
     ['c0 · 1 row', 'c1 · 1 row', 'c2 · 1 row']

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import Array
-from taxarbor.hierarchy import Hierarchy, hierarchy_of
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import FACE, POINTS, Size, StyledLine
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
@@ -88,7 +89,8 @@ def plot_icicle(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+    >>> from taxarbor.exchange import from_linkage
+    >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_icicle(tree, classes=["bird", "bird", "fish"])
     >>> [text.get_text() for text in drawn.texts[0]]
     ['3 rows', 'bird · 67%', 'fish · 33%']

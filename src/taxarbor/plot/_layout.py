@@ -10,8 +10,10 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, hierarchy_of, printable
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine
@@ -35,7 +37,7 @@ def name_fields(value: Any) -> str:
 def expect_orientation(given: object) -> None:
     """Raise ValueError for what is no orientation."""
     if given not in get_args(Orientation):
-        raise ValueError(f"orientation must be 'down' or 'right', got {given!r}")
+        raise InputError(f"orientation must be 'down' or 'right', got {given!r}")
 
 
 @final
@@ -75,7 +77,7 @@ def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayou
     hierarchy = hierarchy_of(hierarchy)
     limit = hierarchy.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
-        raise ValueError(f"max_depth must be 0 or more, or None, got {limit}")
+        raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
     nodes = np.flatnonzero(hierarchy.depth <= limit)
     # Ids ascend, and so do positions: what is said of the order of ids holds for both.
     parents = np.searchsorted(nodes, hierarchy.parents[nodes[1:]])
@@ -159,7 +161,7 @@ def tidy(lines: Sequence[str | StyledLine], node: int) -> list[StyledLine]:
     these are not lines, ValueError if there is no such style.
     """
     if isinstance(lines, str):
-        raise TypeError(
+        raise InputTypeError(
             f"describe must return a list of lines, got the text {lines!r} for node {node}: "
             "put it in a list, or split it into lines"
         )
@@ -167,7 +169,7 @@ def tidy(lines: Sequence[str | StyledLine], node: int) -> list[StyledLine]:
     for n, line in enumerate(lines):
         text, style = (line, STYLES[min(n, 1)]) if isinstance(line, str) else line
         if style not in STYLES:
-            raise ValueError(
+            raise InputError(
                 f"the style of a line must be one of {', '.join(STYLES)}, "
                 f"got {style!r} for node {node}"
             )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, hierarchy_of
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import FACE, FONT_SIZE, PLAIN, PLUS, room_on, width_of
 from taxarbor.plot._layout import name_fields, shorten
@@ -48,14 +50,14 @@ def measure_levels(hierarchy: Any) -> FeatureLevels:
     hierarchy = hierarchy_of(hierarchy)
     rules = [(node, rule) for node, rule in enumerate(hierarchy.rules) if rule is not None]
     if not rules:
-        raise ValueError("the tree has no rules, so no features that its splits turn on")
+        raise InputError("the tree has no rules, so no features that its splits turn on")
     matrix = np.zeros((rules[0][1].weights.shape[1], hierarchy.height))
     for node, rule in rules:
         part = _parts(hierarchy, node, rule)
         matrix[:, hierarchy.depth[node]] += len(hierarchy.rows(node)) * part
     totals = matrix.sum(axis=0)
     if not totals.any():
-        raise ValueError("the rules of the tree use no features: all their weights are equal")
+        raise InputError("the rules of the tree use no features: all their weights are equal")
     matrix /= np.where(totals > 0.0, totals, 1.0)
     order = _order(matrix)
     names = hierarchy.feature_names
@@ -148,7 +150,7 @@ def plot_feature_levels(
     """
     most = operator.index(n_top)
     if most < 1:
-        raise ValueError(f"n_top must be 1 or more, got {most}")
+        raise InputError(f"n_top must be 1 or more, got {most}")
     levels = measure_levels(hierarchy)
     names, matrix = _summarise(levels, most)
     _axes.require_matplotlib("plot_feature_levels")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import hierarchy_of
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN
 from taxarbor.plot._layout import name_fields
@@ -44,11 +45,11 @@ def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) ->
         chosen = [hierarchy.path(node)[-1] for node in nodes]
         without = [node for node in chosen if not told[node]]
         if without:
-            raise ValueError(
+            raise InputError(
                 f"there is no trace of node {without[0]}: no split of it was sought"
             )
     if not chosen:
-        raise ValueError(
+        raise InputError(
             "there are no traces to show: only splits that a solver found in rounds have any"
         )
     lines = []

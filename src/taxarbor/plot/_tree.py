@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taxarbor._errors import InputError
 from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, hierarchy_of
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import LegendLayout, Size, StyledLine
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
@@ -122,7 +124,8 @@ def plot_tree(
     Examples
     --------
     >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+    >>> from taxarbor.exchange import from_linkage
+    >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_tree(tree, describe=lambda node: [f"node {node}", "costs $5"])
     >>> drawn
     TreeArtists(axes, layout, boxes, texts, branches, stubs, bars, strips, legend)
@@ -133,7 +136,7 @@ def plot_tree(
     """
     _layout.expect_orientation(orientation)
     if exemplars is not None and images is None:
-        raise ValueError("exemplars are rows whose images are shown: give the images too")
+        raise InputError("exemplars are rows whose images are shown: give the images too")
     hierarchy = hierarchy_of(hierarchy)
     layout = _layout.lay_out(hierarchy, max_depth)
     nodes = layout.nodes.tolist()
@@ -190,9 +193,9 @@ def _choose(hierarchy: Hierarchy, node: int, exemplars: Exemplars | None) -> lis
         return []
     n_rows = len(hierarchy.order)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise ValueError(f"exemplars must be row numbers, got {given!r} for node {node}")
+        raise InputError(f"exemplars must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() >= n_rows:
-        raise ValueError(
+        raise InputError(
             f"exemplars must be row numbers from 0 to {n_rows - 1}, "
             f"got {chosen.min()} to {chosen.max()} for node {node}"
         )

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._errors import printable
 from taxarbor._images import small_image
 from taxarbor._types import Array
 from taxarbor.explain import Explanation
-from taxarbor.hierarchy import Hierarchy, printable
+from taxarbor.hierarchy import Hierarchy
 
 N_EXAMPLES = 5
 """Rows of each kind shown per node."""
@@ -69,7 +70,7 @@ def build_context(
         What places the rows: all features, the rules, or, without rules, the means.
     """
     tree, classes = explanation.hierarchy, explanation.classes
-    used = tree.n_features.tolist()
+    used = tree.n_features_used.tolist()
     nodes = [_node(explanation, node, used) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
@@ -255,7 +256,7 @@ def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
 def _facts(tree: Hierarchy) -> dict[str, float | None]:
     """Return what can be said about a tree without labels."""
     is_split = [rule is not None for rule in tree.rules]
-    used, leaves = tree.n_features[is_split], tree.n_rows[tree.leaves]
+    used, leaves = tree.n_features_used[is_split], tree.sizes[tree.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "smallest": int(leaves.min()),

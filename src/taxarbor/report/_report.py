@@ -11,9 +11,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from taxarbor._errors import InputError
 from taxarbor._images import check_images
 from taxarbor.explain import explain
-from taxarbor.hierarchy import hierarchy_of, write_whole
+from taxarbor.hierarchy._file import write_whole
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
 
@@ -69,7 +71,7 @@ def report(  # noqa: PLR0913 - all that a page may be told, by name
     >>> report(model, X, "animals.html", row_names=animals.names)  # doctest: +SKIP
     """
     if truth is not None and classes is None:
-        raise ValueError(
+        raise InputError(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(

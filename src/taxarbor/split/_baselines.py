@@ -15,7 +15,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from taxarbor._types import Array, SolveInfo, Status
-from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.exchange import from_linkage
+from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split._starts import child_means, far_rows
@@ -252,7 +253,7 @@ def group_pieces(rows: Rows, piece: Labels, n_parts: int) -> Division:
     from scipy.cluster.hierarchy import linkage  # loads long, and is seldom needed
 
     means = child_means(rows, piece, int(piece.max()) + 1)
-    part = Hierarchy.from_linkage(linkage(means, "average"), n_parts).labels
+    part = from_linkage(linkage(means, "average"), n_parts).labels
     return _uncut(_renumber(part[piece].astype(np.int32), n_parts))
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import counted, missing_extra
+from taxarbor.hierarchy._checks import check_structure
 from taxarbor.tables._table import (
     Request,
     Table,
@@ -170,8 +171,7 @@ def _sparse(request: Request, stream: IO[bytes], file: zipfile.ZipFile) -> Any:
         )
     stream.seek(0)
     values: Any = sparse.load_npz(stream)
-    if layout != "coo":  # coo is checked on its own; here a wrong index would crash later
-        values.check_format(full_check=True)
+    check_structure(values)  # a wrong index would crash later
     return values
 
 
@@ -278,7 +278,7 @@ def _matrix(request: Request, file: Any) -> Any:
     parts = tuple(_values(request, found, part) for part in ("data", "indices", "indptr"))
     shape = tuple(int(length) for length in found.attrs["shape"])
     matrix: Any = H5AD_LAYOUTS[kind](parts, shape=shape)
-    matrix.check_format(full_check=True)  # a wrong index would crash later
+    check_structure(matrix)
     return matrix
 
 

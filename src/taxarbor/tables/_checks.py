@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from taxarbor._errors import InputError, InputTypeError
+from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows, as_rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
@@ -129,7 +130,7 @@ def _checked(estimator: Any, X: Any, **options: Any) -> Any:
     """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
     with _input_errors(), np.errstate(over="ignore", invalid="ignore"):
         if issparse(X):
-            check_indices(X)
+            check_structure(X)
         found: Any = validate_data(
             estimator, X, accept_sparse="csr", dtype=_float_types(X), order="C", **options
         )
@@ -152,16 +153,6 @@ def _input_errors() -> Iterator[None]:
         raise InputTypeError(str(error)) from error
     except ValueError as error:
         raise InputError(str(error)) from error
-
-
-def check_indices(X: Any) -> None:
-    """Raise ValueError where a sparse matrix points outside itself: SciPy would crash."""
-    if X.format in {"csr", "csc", "bsr"}:
-        X.check_format(full_check=True)
-    elif X.format == "coo" and X.nnz:
-        for positions, length in zip((X.row, X.col), X.shape, strict=True):
-            if positions.min() < 0 or positions.max() >= length:
-                raise ValueError(f"the sparse matrix has entries outside its shape {X.shape}")
 
 
 def _float_types(X: Any) -> list[type[np.floating]]:

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import all_finite
+from taxarbor.hierarchy._checks import all_finite
 
 if TYPE_CHECKING:
     Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
