@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import BisectingKMeans
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.exchange import from_linkage, from_sklearn, to_frame
 from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree, score_hierarchy
@@ -36,7 +36,7 @@ X.iloc[:5, :6]
 # -------------
 # Twelve groups. ``+`` and ``-`` say which features lead into a branch.
 
-model = HMMC(n_clusters=12, random_state=0).fit(X)
+model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
 print(tree.to_text())
 

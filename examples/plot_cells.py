@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.exchange import to_frame
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_tree
@@ -63,7 +63,7 @@ X = pd.DataFrame(np.log1p(1e3 * counts / counts.sum(axis=1, keepdims=True)), col
 # Six groups
 # ----------
 
-model = HMMC(n_clusters=6, random_state=0).fit(X)
+model = Taxarbor(n_clusters=6, random_state=0).fit(X)
 tree = model.hierarchy_
 print(tree.to_text(n_top=4))
 
@@ -86,7 +86,7 @@ pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 # few genes. A split through the middle of one group needs many, as nothing in particular tells
 # its two sides apart.
 
-large = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
+large = Taxarbor(n_clusters=10, random_state=0).fit(X).hierarchy_
 frame = to_frame(large).set_index("node")
 splits = frame[~frame.is_leaf]
 first_child = [large.children(node)[0] for node in splits.index]

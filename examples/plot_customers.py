@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.metrics import adjusted_rand_score
 from taxarbor.plot import plot_tree
 
@@ -55,7 +55,7 @@ customers.describe().loc[["mean", "std", "max"]].round(2)
 # only. ``StandardScaler`` gives every column the same say; ``set_output`` keeps the names.
 
 scale = StandardScaler().set_output(transform="pandas")
-plain = HMMC(n_clusters=5, random_state=0).fit(scale.fit_transform(customers))
+plain = Taxarbor(n_clusters=5, random_state=0).fit(scale.fit_transform(customers))
 print(plain.hierarchy_.to_text())
 
 # %%
@@ -80,7 +80,7 @@ def unskew(table):
 pipeline = make_pipeline(
     FunctionTransformer(unskew),
     StandardScaler().set_output(transform="pandas"),
-    HMMC(n_clusters=5, random_state=0),
+    Taxarbor(n_clusters=5, random_state=0),
 ).fit(customers)
 tree = pipeline[-1].hierarchy_
 print(tree.to_text())

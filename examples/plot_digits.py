@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.explain import explain
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_tree
@@ -30,7 +30,7 @@ X, images, digit = digits.data, digits.images / 16.0, digits.target.to_numpy()
 # -----------------------
 # Two more than there are digits, as people write some of them in more than one way.
 
-model = HMMC(n_clusters=12, random_state=0).fit(X)
+model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
 print(tree.to_text(max_depth=3))
 

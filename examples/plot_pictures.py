@@ -13,7 +13,7 @@ draws on the axes that it is given, or on a new figure, and returns what it drew
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.plot import (
     plot_dendrogram,
@@ -25,7 +25,7 @@ from taxarbor.plot import (
 
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-tree = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
+tree = Taxarbor(n_clusters=10, random_state=0).fit(X).hierarchy_
 classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 
 # %%

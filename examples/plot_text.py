@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.explain import explain
 from taxarbor.metrics import adjusted_rand_score
 from taxarbor.plot import plot_tree
@@ -129,7 +129,7 @@ print(type(X).__name__, X.shape, f"{X.nnz / np.prod(X.shape):.1%} of the cells f
 # --------
 # A sparse matrix has no column names; ``rename_features`` returns the tree with the words.
 
-model = HMMC(n_clusters=6, random_state=0).fit(X)
+model = Taxarbor(n_clusters=6, random_state=0).fit(X)
 tree = model.hierarchy_.rename_features(vectorizer.get_feature_names_out())
 print(tree.to_text())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import Hierarchy, Taxarbor, load_animals
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -63,5 +63,7 @@ def test_what_is_missing_is_said(elsewhere, setting, told):
 def test_a_larger_alpha_leaves_a_handful_of_features(refine):
     animals = load_animals()
     X = animals.X / animals.X.max(axis=0)
-    used = HMMC(12, refine=refine, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features_used
+    used = (
+        Taxarbor(12, refine=refine, alpha=0.1, random_state=0).fit(X).hierarchy_.n_features_used
+    )
     assert np.median(used[used > 0]) <= 5

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.cli._app import app
 from taxarbor.tables import read_table
 
@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     write_customers(folder / "customers.csv")
     table = read_table(folder / "customers.csv", id_column="id", label_column="class")
-    tree = HMMC(6, random_state=0).fit(table.X).hierarchy_
+    tree = Taxarbor(6, random_state=0).fit(table.X).hierarchy_
     tree.rename_features(table.feature_names).save(folder / "model.taxarbor")
     return folder
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy
+from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
 from taxarbor.cli import _files, _fit, _fitting
 from taxarbor.exchange import to_json
 from taxarbor.tables import read_table
@@ -106,8 +106,8 @@ def test_the_options_arrive(run, seen):
 def test_the_methods_are_the_estimators(run, folder):
     table = read_table(folder / "customers.csv")
     for method, estimator in {
-        "taxarbor": HMMC(4, random_state=0),
-        "hmmc": HMMC(4, refine=False, random_state=0),
+        "taxarbor": Taxarbor(4, random_state=0),
+        "hmmc": HMMC(4, random_state=0),
         "kmeans": HierarchicalKMeans(4, random_state=0),
         "spectral": HierarchicalSpectral(4, random_state=0),
     }.items():
@@ -329,7 +329,7 @@ def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch):
 
         def spy(late=late, **settings):
             (folder / late).write_text("theirs", encoding="utf-8")
-            return HMMC(**settings)
+            return Taxarbor(**settings)
 
         monkeypatch.setitem(_fitting.METHODS, "taxarbor", spy)
         told = run(*both)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import HMMC, make_planted_tree
+from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.data import Bundle, load_animals
 
 ORDINAL = {"size_class", "lifespan_class", "brood_size_class", "legs_count_class"}
@@ -248,7 +248,7 @@ def test_hmmc_finds_the_planted_tree(shape, refine):
         planted = make_planted_tree(**shape, random_state=seed)
         X = sparse.csr_array(planted.X) if kind == "csr" else planted.X.astype(kind)
         setting = {"alpha": 0.1, "beta": 0.1, "refine": refine, "random_state": seed}
-        model = HMMC(branching**depth, branching=branching, **setting).fit(X)
+        model = Taxarbor(branching**depth, branching=branching, **setting).fit(X)
         tree = model.hierarchy_
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
         assert tree.depth[tree.leaves].tolist() == [depth] * branching**depth
@@ -265,21 +265,21 @@ def test_every_variant_finds_the_leaves(refine):
         planted = make_planted_tree(**shape)
         branching, depth = shape["branching"], shape["depth"]
         setting = {"penalty": penalty, "refine": refine, "random_state": 0}
-        model = HMMC(branching**depth, branching=branching, **setting).fit(planted.X)
+        model = Taxarbor(branching**depth, branching=branching, **setting).fit(planted.X)
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
 
 
 def test_every_solver_finds_the_leaves():
     planted = make_planted_tree(400, depth=2)
     for solver in ("newton", "pqn"):
-        model = HMMC(n_clusters=4, refine=False, solver=solver, random_state=0).fit(planted.X)
+        model = HMMC(n_clusters=4, solver=solver, random_state=0).fit(planted.X)
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
 
 
 def test_upper_levels_are_cut_first():
     planted = make_planted_tree(400, depth=3)
     for refine in (True, False):
-        tree = HMMC(n_clusters=8, refine=refine, random_state=0).fit(planted.X).hierarchy_
+        tree = Taxarbor(n_clusters=8, refine=refine, random_state=0).fit(planted.X).hierarchy_
         for n_clusters in (2, 4, 8):
             truth = planted.labels // (8 // n_clusters)
             assert adjusted_rand_score(truth, tree.cut(n_clusters)) >= 0.95

@@ -23,7 +23,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC
+from taxarbor import HMMC, MMC, Taxarbor
 from taxarbor.exchange import (
     from_json,
     from_labels,
@@ -283,7 +283,7 @@ def agree(tree, model, X):
 
 
 def test_our_own_have_one():
-    for model in (HMMC(5, random_state=0), MMC(3, random_state=0)):
+    for model in (Taxarbor(5, random_state=0), MMC(3, random_state=0)):
         assert from_sklearn(model.fit(blobs())) is model.hierarchy_
 
 

@@ -9,10 +9,9 @@ import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 
-from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, load_animals
+from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
-from taxarbor.hierarchy import Hierarchy
 
 ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
@@ -20,18 +19,18 @@ SHARES.flags.writeable = False
 
 
 def greedy(X):
-    return HMMC(6, refine=False, random_state=0).fit(X)
+    return HMMC(6, random_state=0).fit(X)
 
 
 def placed_without_rules():
-    tree = HMMC(5, random_state=0).fit(SHARES).hierarchy_
+    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     bare = (None,) * tree.n_nodes
     return dataclasses.replace(tree, rules=bare, fidelity=None, means=None), SHARES
 
 
 def shuffled():
     """Return a tree whose rows are not where its placement and rules would send them."""
-    tree = HMMC(5, random_state=0).fit(SHARES).hierarchy_
+    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     order = tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
     return dataclasses.replace(tree, order=order, means=None, fidelity=None), SHARES
@@ -48,10 +47,10 @@ def with_doubles():
 
 
 MAKERS = {
-    "hmmc": lambda: (HMMC(6, random_state=0).fit(SHARES), SHARES),
-    "hmmc, three": lambda: (HMMC(7, branching=3, random_state=0).fit(SHARES), SHARES),
-    "hmmc, csr": lambda: (HMMC(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
-    "hmmc, float32": lambda: (HMMC(6, random_state=0).fit(S := SHARES.astype("f4")), S),
+    "hmmc": lambda: (Taxarbor(6, random_state=0).fit(SHARES), SHARES),
+    "hmmc, three": lambda: (Taxarbor(7, branching=3, random_state=0).fit(SHARES), SHARES),
+    "hmmc, csr": lambda: (Taxarbor(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
+    "hmmc, float32": lambda: (Taxarbor(6, random_state=0).fit(S := SHARES.astype("f4")), S),
     "greedy": lambda: (greedy(SHARES), SHARES),
     "greedy, csr, float32": lambda: (greedy(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
     "k-means": lambda: (HierarchicalKMeans(6, random_state=0).fit(SHARES), SHARES),
@@ -65,7 +64,7 @@ MAKERS = {
     "ward, all": with_doubles,
     "placed, no rules": placed_without_rules,
     "placed, shuffled": shuffled,
-    "one leaf": lambda: (HMMC(1).fit(SHARES), SHARES),
+    "one leaf": lambda: (Taxarbor(1).fit(SHARES), SHARES),
     "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
     "unscaled": lambda: (
         greedy(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
@@ -106,7 +105,7 @@ def whys(cases):
 @pytest.fixture(scope="session")
 def model():
     """A model of the animals."""
-    return HMMC(6, random_state=0).fit(SHARES)
+    return Taxarbor(6, random_state=0).fit(SHARES)
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans
+from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor
 from taxarbor.exchange import from_labels, from_sklearn
 from taxarbor.explain import Explanation, _names, explain
 from taxarbor.explain._names import LONGEST, are_yes_no, name_nodes, phrase
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Reason
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_dense_and_sparse_trees_have_the_same_means(X):
 
 def test_whole_numbers_and_truth_values(X):
     bits = X > 0.5
-    model = HMMC(4, random_state=0).fit(bits.astype(float))
+    model = Taxarbor(4, random_state=0).fit(bits.astype(float))
     expected = explain(model, bits.astype(float))
     for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
         assert_same(explain(model, data), expected)
@@ -95,7 +95,7 @@ def test_float32_stays_float32(X):
 def test_frames_name_rows_and_columns(model, X, frame, animals):
     named = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
     assert_same(explain(model, frame), named)
-    fitted = HMMC(6, random_state=0).fit(frame)
+    fitted = Taxarbor(6, random_state=0).fit(frame)
     assert_same(explain(fitted, frame), named)
     assert_same(explain(fitted, X, row_names=animals.names), named)
     polars = pl.DataFrame(X, schema=list(animals.feature_names))
@@ -117,7 +117,7 @@ def test_an_index_of_numbers_is_no_name(model, frame):
 
 
 def test_names_given_come_first(frame, X):
-    fitted = HMMC(4, random_state=0).fit(frame)
+    fitted = Taxarbor(4, random_state=0).fit(frame)
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
     for data in (X, frame):
         why = explain(fitted, data, row_names=rows, feature_names=columns)
@@ -154,7 +154,7 @@ def test_data_that_are_not_the_rows_of_the_tree(model, X):
         with pytest.raises(ValueError, match=r"X has 205 rows|X holds NaN"):
             explain(from_labels(np.arange(206) % 3), data)
     with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
-        explain(HMMC(1).fit(X), X[:, :3])
+        explain(Taxarbor(1).fit(X), X[:, :3])
 
 
 def test_damaged_sparse_rows_are_refused(model, named, X):
@@ -167,7 +167,7 @@ def test_damaged_sparse_rows_are_refused(model, named, X):
 
 
 def test_columns_of_another_frame(frame, X):
-    fitted = HMMC(4, random_state=0).fit(frame)
+    fitted = Taxarbor(4, random_state=0).fit(frame)
     with pytest.raises(ValueError, match="in another order"):
         explain(fitted, frame[frame.columns[::-1]])
     with pytest.raises(ValueError, match="missing: "):
@@ -197,7 +197,7 @@ def test_what_has_no_tree(X):
             TypeError, match="expected a fitted model of taxarbor or a Hierarch"
         ):
             explain(thing, X)
-    for model in (HMMC(3), MMC(2), HierarchicalKMeans(3)):
+    for model in (Taxarbor(3), MMC(2), HierarchicalKMeans(3)):
         with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
             explain(model, X)
 
@@ -233,7 +233,7 @@ def test_trees_without_rules_get_those_of_the_nearest_means(X):
 
 def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
-    for tree in (HMMC(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
+    for tree in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(tree, wide)
         assert not why.is_yes_no[-3:].any()
         for node in range(1, why.hierarchy.n_nodes):
@@ -275,7 +275,7 @@ def test_one_row_and_one_column(strict):
 
 def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
     hostile = [f"<b>{j}</b>\n\x00\u202e" for j in range(85)]
-    model = HMMC(4, random_state=0).fit(X)
+    model = Taxarbor(4, random_state=0).fit(X)
     why = explain(model, X, row_names=["\n"] * 206, feature_names=hostile)
     strict(why.to_dict())
     assert all(name.isprintable() for name in why.names)
@@ -291,7 +291,7 @@ def test_rows_in_other_units_are_refused(X):
     for dtype in ("float32", "float64"):
         scaled = StandardScaler(with_mean=False).fit_transform(X).astype(dtype)
         for kind in (np.asarray, sparse.csr_array):
-            model = HMMC(4, random_state=0).fit(kind(scaled))
+            model = Taxarbor(4, random_state=0).fit(kind(scaled))
             for other in (X, X[:, ::-1], scaled + 0.1, 2.0 * scaled):
                 with pytest.raises(ValueError, match=told):
                     explain(model, kind(other.astype(dtype)))
@@ -304,23 +304,23 @@ def test_rows_far_from_zero_are_the_tree_s_own():
     far = np.array([1e5, 3e6, 0.0, 7.0]) + rng.normal(size=(500, 4)) * [1.0, 3.0, 1e-9, 0.0]
     for X in (far.astype("float32"), far):
         scaler = StandardScaler().fit(X)
-        model = HMMC(4, random_state=0).fit(scaler.transform(X))
+        model = Taxarbor(4, random_state=0).fit(scaler.transform(X))
         own = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
-        for tree in (own, HMMC(4, random_state=0).fit(X)):
+        for tree in (own, Taxarbor(4, random_state=0).fit(X)):
             assert explain(tree, X).hierarchy.n_leaves == 4
         with pytest.raises(ValueError, match="X does not hold the rows"):
             explain(model, X)
 
 
 def test_the_message_names_the_column(frame):
-    model = HMMC(4, random_state=0).fit(frame)
+    model = Taxarbor(4, random_state=0).fit(frame)
     column = frame.columns[3]
     with pytest.raises(ValueError, match=f"the mean of {column} was 0.*, and is 17,590 now"):
         explain(model, frame.assign(**{column: 17590.0}))
 
 
 def test_pipelines_are_told_what_to_pass(X):
-    pipeline = make_pipeline(StandardScaler(), HMMC(4, random_state=0))
+    pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
     with pytest.raises(NotFittedError, match="this HMMC is not fitted yet: call fit first"):
         explain(pipeline, X)
     pipeline.fit(X)

@@ -12,10 +12,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
-from taxarbor.hierarchy import Hierarchy
 
 FEATURES = ["node", "name", "parent", "feature", "direction", "share", "weight", "mean"]
 FEATURES += ["rest_mean"]
@@ -150,10 +149,10 @@ def test_borderline_rows_are_the_nearest_to_the_border(whys):
 
 
 def test_examples_are_as_many_as_asked_for(X):
-    single = explain(HMMC(1).fit(X), X)
+    single = explain(Taxarbor(1).fit(X), X)
     assert len(single.exemplars(0, 10)) == 10
     assert single.exemplars(0, -1) == []
-    why = explain(HMMC(3, random_state=0).fit(X), X)
+    why = explain(Taxarbor(3, random_state=0).fit(X), X)
     assert why.exemplars(1, -1) == why.borderline(1, -1) == []
 
 
@@ -400,7 +399,7 @@ def test_new_rows_that_cannot_be_placed(named, X):
 def test_new_rows_must_have_the_columns_of_the_old(named, X, animals):
     names = [f"f{n}" for n in range(X.shape[1])]
     frame = pd.DataFrame(X, columns=names, index=[f"row of {n}" for n in range(len(X))])
-    model = HMMC(4, random_state=0).fit(frame)
+    model = Taxarbor(4, random_state=0).fit(frame)
     why = explain(model, frame, feature_names=[name.upper() for name in names])
     placed = why.place(frame[:3])
     assert placed["row_name"].unique().tolist() == ["row of 0", "row of 1", "row of 2"]
@@ -436,7 +435,7 @@ def test_values_of_the_rows(cases):
 
 def test_asking_changes_nothing(X):
     X = X.copy()
-    before, tree = X.tobytes(), HMMC(4, random_state=0).fit(X).hierarchy_
+    before, tree = X.tobytes(), Taxarbor(4, random_state=0).fit(X).hierarchy_
     text, why = to_json(tree), explain(tree, X)
     first = why.to_dict()
     why.rows()
@@ -476,6 +475,6 @@ def test_means_of_the_rest_lose_no_digits():
 
 def test_integers_and_single_precision_rules(X):
     whole = np.round(4 * X).astype(np.float32)
-    tree = HMMC(3, random_state=0).fit(whole).hierarchy_
+    tree = Taxarbor(3, random_state=0).fit(whole).hierarchy_
     why = explain(dataclasses.replace(tree, means=None), whole.astype(int))
     assert why.hierarchy.means.dtype == np.float32

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taxarbor import HMMC, HierarchicalKMeans
+from taxarbor import HierarchicalKMeans, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import _steps, explain
 from taxarbor.explain._steps import (
@@ -21,7 +21,6 @@ from taxarbor.explain._steps import (
     find_steps,
     raw_margins,
 )
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.rows import as_rows
 
 Step = namedtuple("Step", "row node child margin surer_than agrees pulls")
@@ -124,7 +123,7 @@ def test_margins_are_negative_where_prediction_disagrees(cases):
 
 
 def test_the_units_of_the_columns_do_not_matter(X):
-    tree = HMMC(6, random_state=0).fit(X).hierarchy_
+    tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
     scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
     one, other = explain(tree, X), explain(tree.unscale(mean, scale), X * scale + mean)
     for node in inner(tree):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, load_animals
+from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._display import count_leaves, in_digits, printable
@@ -202,8 +202,8 @@ def test_only_the_first_levels_are_unfolded():
 @pytest.mark.parametrize(
     "model",
     [
+        Taxarbor(4, random_state=0),
         HMMC(4, random_state=0),
-        HMMC(4, refine=False, random_state=0),
         MMC(2, random_state=0),
         HierarchicalKMeans(4, random_state=0),
         HierarchicalSpectral(4, random_state=0),

@@ -8,15 +8,15 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import to_frame
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
 from taxarbor.hierarchy._reasons import rest_mean
 
 MODELS = {
-    "hmmc": HMMC(6, random_state=0),
-    "greedy": HMMC(6, refine=False, random_state=0),
-    "three": HMMC(7, refine=False, branching=3, random_state=0),
+    "hmmc": Taxarbor(6, random_state=0),
+    "greedy": HMMC(6, random_state=0),
+    "three": HMMC(7, branching=3, random_state=0),
     "k-means": HierarchicalKMeans(6, random_state=0),
     "k-means, three": HierarchicalKMeans(7, branching=3, random_state=0),
 }
@@ -187,7 +187,7 @@ def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
     trees = []
     for data in (X, X * factors):
         scaler = StandardScaler().fit(data)
-        model = HMMC(4, random_state=0).fit(scaler.transform(data))
+        model = Taxarbor(4, random_state=0).fit(scaler.transform(data))
         trees.append(model.hierarchy_.unscale(scaler.mean_, scaler.scale_))
     np.testing.assert_array_equal(trees[0].labels, trees[1].labels)
     for node in range(1, trees[0].n_nodes):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, load_animals
+from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
 from taxarbor.exchange import from_json, from_labels, to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._route import route, with_means
@@ -309,7 +309,7 @@ def test_a_root_alone_takes_all(same):
         tree.predict(np.ones((4, 2)))
     same(tree, from_json(to_json(tree)))
     assert tree.prune(1).placement is None
-    tree = HMMC(1).fit(load_animals().X).hierarchy_
+    tree = Taxarbor(1).fit(load_animals().X).hierarchy_
     assert tree.predict(np.zeros((2, 85))).tolist() == [0, 0]
     with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
         tree.predict(np.zeros((2, 3)))
@@ -419,12 +419,12 @@ def test_leaves_may_be_swept_side_by_side():
 @pytest.mark.parametrize(
     "model",
     [
+        Taxarbor(5, random_state=0),
         HMMC(5, random_state=0),
-        HMMC(5, refine=False, random_state=0),
         MMC(3, random_state=0),
         HierarchicalKMeans(5, branching=3, random_state=0),
         HierarchicalSpectral(4, random_state=0),
-        HMMC(1),
+        Taxarbor(1),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -440,7 +440,7 @@ def test_fitted_trees_have_the_means_of_their_rows(model):
 
 def test_means_and_labels_do_not_depend_on_the_number_of_threads():
     X = load_animals().X
-    one, two = (HMMC(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
+    one, two = (Taxarbor(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
     assert one.hierarchy_.means.tobytes() == two.hierarchy_.means.tobytes()
     for kind in KINDS:
         np.testing.assert_array_equal(one.predict(kind(X)), two.predict(kind(X)))

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC
+from taxarbor import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._tree import expect_hierarchy, hierarchy_of
 
@@ -323,7 +323,7 @@ def test_a_placement_needs_no_rules_and_no_names(known):
 
 def test_the_tree_of_a_model():
     X = np.random.default_rng(0).normal(size=(20, 2))
-    model = HMMC(3, random_state=0)
+    model = Taxarbor(3, random_state=0)
     for one in (model, make_pipeline(StandardScaler(), model)):
         with pytest.raises(NotFittedError, match="this HMMC is not fitted yet: call fit first"):
             hierarchy_of(one)
@@ -483,8 +483,7 @@ def test_growing_less_is_pruning():
     for branching in (2, 3):
         X = np.random.default_rng(branching).normal(size=(90, 5))
         large, *small = (
-            HMMC(n, branching=branching, refine=False, random_state=0).fit(X).hierarchy_
-            for n in (9, 7, 5, 3)
+            HMMC(n, branching=branching, random_state=0).fit(X).hierarchy_ for n in (9, 7, 5, 3)
         )
         for grown in small:
             pruned = large.prune(grown.n_leaves)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, to_json
 
 MODELS = {
-    "hmmc": HMMC(6, random_state=0),
-    "greedy": HMMC(6, refine=False, random_state=0),
-    "three": HMMC(7, refine=False, branching=3, random_state=0),
+    "hmmc": Taxarbor(6, random_state=0),
+    "greedy": HMMC(6, random_state=0),
+    "three": HMMC(7, branching=3, random_state=0),
     "k-means": HierarchicalKMeans(6, random_state=0),
 }
 
@@ -51,7 +51,7 @@ def test_rows_go_where_scaled_rows_go(tree, raw, scaler):
 def test_float32(raw):
     X = raw / np.logspace(-3, 3, raw.shape[1])
     scaler = StandardScaler().fit(X)
-    for model in (HMMC(4, random_state=0), HierarchicalKMeans(4, random_state=0)):
+    for model in (Taxarbor(4, random_state=0), HierarchicalKMeans(4, random_state=0)):
         tree = model.fit(scaler.transform(X).astype("float32")).hierarchy_
         other = tree.unscale(scaler.mean_, scaler.scale_)
         assert other.means.dtype == other.rules[0].dtype == np.float32
@@ -66,7 +66,7 @@ def test_float32_far_from_zero():
     X = X.astype("float32")
     scaler = StandardScaler().fit(X.astype(float))
     scaled = scaler.transform(X.astype(float)).astype("float32")
-    for model in (HMMC(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
+    for model in (Taxarbor(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
         tree = model.fit(scaled).hierarchy_
         for shift in (0.0, 0.11, -0.07):  # whichever way the centre is rounded
             other = tree.unscale(scaler.mean_ + shift, scaler.scale_)
@@ -106,7 +106,7 @@ def test_columns_that_do_not_vary():
     animals = load_animals().X
     X = np.column_stack([animals, np.full(len(animals), 7.0)])
     scaler = StandardScaler().fit(X)
-    model = HMMC(5, random_state=0).fit(scaler.transform(X))
+    model = Taxarbor(5, random_state=0).fit(scaler.transform(X))
     tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
     np.testing.assert_array_equal(tree.predict(X), model.predict(scaler.transform(X)))
     np.testing.assert_allclose(tree.means[:, -1], 7.0)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels, to_newick
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics import ClassTree
 
 NESTED = {

@@ -12,7 +12,7 @@ from sklearn.metrics.cluster import expected_mutual_information
 
 from taxarbor import metrics
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics._table import (
     adjusted_information,
     encode_labels,

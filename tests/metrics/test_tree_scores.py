@@ -12,7 +12,6 @@ import pytest
 from taxarbor import metrics
 from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics import (
     ClassTree,
     dasgupta_cost,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 
 mpl.use("Agg")
@@ -86,7 +86,7 @@ def animals():
     """The animals' tree and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    return HMMC(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
+    return Taxarbor(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from matplotlib import pyplot as plt
 from scipy.cluster.hierarchy import dendrogram
 
 from taxarbor.exchange import from_linkage, to_linkage
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_dendrogram
 from taxarbor.plot._dendrogram import lay_out_dendrogram
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot._axes import CLASSES, N_BRANCHES, OTHER
 from taxarbor.plot._layout import count_classes, find_branches, lay_out, shade, tidy
 from taxarbor.plot._tree import describe_node

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from matplotlib import pyplot as plt
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.plot import plot_feature_levels
 from taxarbor.plot._levels import measure_levels
 
@@ -110,7 +110,7 @@ def test_the_table(animals):
 
 def test_a_fit_without_names():
     X = load_animals().X[:60]
-    drawn = plot_feature_levels(HMMC(3, random_state=0).fit(X).hierarchy_, n_top=1)
+    drawn = plot_feature_levels(Taxarbor(3, random_state=0).fit(X).hierarchy_, n_top=1)
     assert drawn.axes.get_yticklabels()[0].get_text().startswith("x")
 
 

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
-from taxarbor import HMMC, load_animals, plot
+from taxarbor import Taxarbor, load_animals, plot
 from taxarbor._types import SolveInfo, Status
 from taxarbor.plot._dendrogram import lay_out_dendrogram
 from taxarbor.plot._layout import lay_out
@@ -66,7 +66,7 @@ def test_without_matplotlib(animals, monkeypatch, draw):
 
 
 def test_a_fitted_model_has_a_tree():
-    model = HMMC(4, random_state=0).fit(load_animals().X)
+    model = Taxarbor(4, random_state=0).fit(load_animals().X)
     for make in MEASURE:
         ours, expected = make(model), make(model.hierarchy_)
         for name in type(ours).__slots__:
@@ -83,7 +83,7 @@ def test_wrong_arguments_leave_no_figure(known):
             with pytest.raises(TypeError, match=f"{expected} {type(wrong).__name__}"):
                 make(wrong)
         with pytest.raises(NotFittedError, match="this HMMC is not fitted yet"):
-            make(HMMC(3))
+            make(Taxarbor(3))
     for draw in (plot.plot_tree, plot.plot_icicle, plot.plot_dendrogram):
         with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):
             draw(known, orientation="up")

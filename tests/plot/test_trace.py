@@ -8,7 +8,6 @@ from matplotlib import pyplot as plt
 
 from taxarbor._types import SolveInfo, Status
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_trace
 from taxarbor.plot._trace import find_traces
 

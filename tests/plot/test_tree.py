@@ -12,7 +12,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.plot import plot_tree
 from taxarbor.plot._layout import lay_out
 from taxarbor.plot._tree import BAR, PAD, make_strips, place_boxes

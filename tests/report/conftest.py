@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
@@ -22,7 +22,7 @@ def animals():
     bundle = load_animals()
     X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
     kinds = ClassTree.read(bundle.tree).ancestors_of(bundle.names, 2)
-    return X, kinds, HMMC(12, random_state=0).fit(X)
+    return X, kinds, Taxarbor(12, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def hostile_page(tmp_path_factory):
     X = rng.normal(size=(60, 3)) + 6 * np.eye(3)[labels]
     frame = pd.DataFrame(X, columns=[HOSTILE, BREAKOUT, "a\u2028b%%data%%&amp;\x00"])
     path = tmp_path_factory.mktemp("pages") / "hostile.html"
-    model = HMMC(3, random_state=0).fit(frame)
+    model = Taxarbor(3, random_state=0).fit(frame)
     names = [f"{HOSTILE}{BREAKOUT}{n}" for n in range(60)]
     classes = np.array([HOSTILE, BREAKOUT, "%%script%%"])[labels]
     report(model, frame, path, row_names=names, classes=classes, title=BREAKOUT)
@@ -70,7 +70,7 @@ def large_page(tmp_path_factory):
     """A page of 500 clusters."""
     X = np.random.default_rng(0).normal(size=(4000, 12))
     path = tmp_path_factory.mktemp("pages") / "large.html"
-    report(HMMC(500, n_init=1, random_state=0).fit(X), X, path)
+    report(Taxarbor(500, n_init=1, random_state=0).fit(X), X, path)
     return path
 
 

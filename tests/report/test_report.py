@@ -12,7 +12,13 @@ from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
 
-from taxarbor import HMMC, HierarchicalKMeans, Hierarchy, load_animals, make_planted_tree
+from taxarbor import (
+    HMMC,
+    HierarchicalKMeans,
+    Taxarbor,
+    load_animals,
+    make_planted_tree,
+)
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.report import report
 from taxarbor.report._context import encode_png, thumbnail
@@ -65,7 +71,7 @@ def test_nothing_is_fetched(animals_page, hostile_page):
 
 def test_30000_rows_and_50_clusters_take_less_than_a_megabyte(tmp_path):
     data = make_planted_tree(n_rows=30_000, branching=2, depth=6, random_state=0)
-    model = HMMC(50, n_init=1, random_state=0).fit(data.X)
+    model = Taxarbor(50, n_init=1, random_state=0).fit(data.X)
     names = [f"cell {n:05d}" for n in range(30_000)]
     classes = np.char.add("type ", data.labels.astype(str))
     report(model, data.X, tmp_path / "page.html", row_names=names, classes=classes)
@@ -74,7 +80,7 @@ def test_30000_rows_and_50_clusters_take_less_than_a_megabyte(tmp_path):
 
 def test_pictures(tmp_path):
     digits = load_digits()
-    model = HMMC(10, random_state=0).fit(digits.data)
+    model = Taxarbor(10, random_state=0).fit(digits.data)
     for images in (
         digits.images / 16,
         (digits.images * 15).astype(np.uint8),
@@ -91,7 +97,7 @@ def test_large_pictures_are_made_smaller(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     images = rng.integers(0, 255, size=(300, 200, 150, 3), dtype=np.uint8)
-    report(HMMC(20, random_state=0).fit(X), X, tmp_path / "page.html", images=images)
+    report(Taxarbor(20, random_state=0).fit(X), X, tmp_path / "page.html", images=images)
     assert (tmp_path / "page.html").stat().st_size < 1_000_000
     context = context_of(tmp_path / "page.html")
     inner = {node["parent"] for node in context["nodes"]}
@@ -107,8 +113,8 @@ def test_any_tree_has_a_page(tmp_path):
         from_labels(X[:, 0]),
         from_labels(np.zeros(len(X))),
         HierarchicalKMeans(5, random_state=0).fit(X),
-        HMMC(9, branching=3, random_state=0).fit(X),
-        HMMC(5, refine=False, random_state=0).fit(sparse.csr_array(X)),
+        Taxarbor(9, branching=3, random_state=0).fit(X),
+        HMMC(5, random_state=0).fit(sparse.csr_array(X)),
     ]
     for number, tree in enumerate(trees):
         path = tmp_path / f"{number}.html"
@@ -166,7 +172,7 @@ def test_a_folder_that_is_not_there(animals, tmp_path):
 
 def test_scores_against_a_true_tree(tmp_path):
     animals = load_animals()
-    model = HMMC(12, random_state=0).fit(animals.X)
+    model = Taxarbor(12, random_state=0).fit(animals.X)
     path = tmp_path / "page.html"
     report(model, animals.X, path, classes=animals.names, truth=animals.tree)
     assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from taxarbor.split._forms import MultiForm, PairForm
 
 from taxarbor._types import Status
 from taxarbor.assign import size_bounds
@@ -9,7 +10,6 @@ from taxarbor.optim import ProximalNewton, ProximalQuasiNewton, first_point
 from taxarbor.rows import PairProblem
 from taxarbor.split import KINDS, Regularizer
 from taxarbor.split._alternate import Problem, Rounds
-from taxarbor.split._forms import MultiForm, PairForm
 from taxarbor.split._starts import principal_start
 
 BALANCE = (0.6, 1.4)

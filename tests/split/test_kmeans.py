@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from taxarbor.split._kmeans import cluster_rows
 
 from taxarbor._types import Status
 from taxarbor.split import KMeansSplitter, Refusal
-from taxarbor.split._kmeans import cluster_rows
 from taxarbor.split._starts import far_rows
 
 KINDS = ("dense", "sparse")

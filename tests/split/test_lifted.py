@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from taxarbor.split._lifted import keep_ties, lift, number_by_first, scatter_between
 
 from taxarbor.rows import as_rows
 from taxarbor.split import LiftedSplitter, Refusal, Split, SplitTask
-from taxarbor.split._lifted import keep_ties, lift, number_by_first, scatter_between
 
 LIFT = 10.0
 

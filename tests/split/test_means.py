@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from taxarbor.split._means import Division, child_means, conclude, follow, nearest_rule
 
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import CRITERIA
-from taxarbor.split._means import Division, child_means, conclude, follow, nearest_rule
 
 PRECISION = {"float32": 1e-5, "float64": 1e-12}
 

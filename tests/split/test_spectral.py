@@ -7,10 +7,6 @@ import pytest
 from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
-
-from taxarbor import HierarchicalSpectral, make_planted_tree
-from taxarbor._types import Status
-from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
 from taxarbor.split._spectral import (
     LEAST_WEIGHT,
     MAX_DENSE,
@@ -18,6 +14,10 @@ from taxarbor.split._spectral import (
     group_pieces,
     neighbor_graph,
 )
+
+from taxarbor import HierarchicalSpectral, make_planted_tree
+from taxarbor._types import Status
+from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
 
 KINDS = ("dense", "sparse")
 DTYPES = ("float32", "float64")

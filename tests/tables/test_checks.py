@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, TaxarborError
 from taxarbor.tables._checks import (
     check_balance,
@@ -124,7 +124,7 @@ def test_sparse_indices_that_point_outside(X):
             else:
                 bad.indices[5] = 2 * 10**9 if change == "large" else -1
             refused("indices|index|indptr", bad)
-            fitted = HMMC(3, random_state=0).fit(X)
+            fitted = Taxarbor(3, random_state=0).fit(X)
             refused("indices|index|indptr", bad, fitted.predict)
     for axis in (0, 1):
         bad = sparse.coo_array(X)
@@ -171,8 +171,8 @@ def test_wide_range_is_fine(X):
             for refine in (True, False):
                 setting = {"balance": None, "refine": refine, "random_state": 0}
                 scaled = layout((X * 2.0**power).astype(dtype))
-                model = HMMC(5, **setting).fit(scaled)
-                plain = HMMC(5, **setting).fit(layout(X.astype(dtype)))
+                model = Taxarbor(5, **setting).fit(scaled)
+                plain = Taxarbor(5, **setting).fit(layout(X.astype(dtype)))
                 np.testing.assert_array_equal(model.labels_, plain.labels_)
                 np.testing.assert_array_equal(model.predict(scaled), model.labels_)
 
@@ -262,13 +262,13 @@ def test_bad_new_rows(fitted, bad, told):
 
 
 def test_new_rows_of_models(X):
-    model = HMMC(2, random_state=0).fit(X.astype(np.float32))
+    model = Taxarbor(2, random_state=0).fit(X.astype(np.float32))
     with pytest.raises(ValueError, match="too large for float32"):
         model.predict(X * 1e300)
     with pytest.raises(NotFittedError):
-        HMMC().predict(X)
+        Taxarbor().predict(X)
     for refine in (True, False):
-        model = HMMC(4, refine=refine, random_state=0).fit(X)
+        model = Taxarbor(4, refine=refine, random_state=0).fit(X)
         for scale in (1e300, 1e-320):
             for layout in LAYOUTS:
                 assert set(model.predict(layout(X * scale))) <= set(range(4))

@@ -84,10 +84,10 @@ def explain(
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
     >>> X = animals.X / animals.X.max(axis=0)
-    >>> model = HMMC(6, random_state=0).fit(X)
+    >>> model = Taxarbor(6, random_state=0).fit(X)
     >>> why = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
     >>> step = why.row("otter")["steps"][0]
     >>> step["child_name"], step["margin"] > 0

@@ -98,7 +98,7 @@ def _check_rules(hierarchy: "Hierarchy") -> None:
     if deciding_rule(hierarchy) is None and hierarchy.n_leaves > 1:
         raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
-            "new rows by; use an estimator with predict, such as taxarbor.HMMC"
+            "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
         )
 
 

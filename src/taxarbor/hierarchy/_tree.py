@@ -276,10 +276,10 @@ class Hierarchy:
         Examples
         --------
         >>> from sklearn.preprocessing import StandardScaler
-        >>> from taxarbor import HMMC, load_animals
+        >>> from taxarbor import Taxarbor, load_animals
         >>> X = load_animals().X
         >>> scaler = StandardScaler().fit(X)
-        >>> model = HMMC(6, random_state=0).fit(scaler.transform(X))
+        >>> model = Taxarbor(6, random_state=0).fit(scaler.transform(X))
         >>> tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
         >>> bool((tree.predict(X) == model.labels_).all())
         True

@@ -56,9 +56,9 @@ def score_hierarchy(
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = HMMC(12, random_state=0).fit(animals.X).hierarchy_
+    >>> tree = Taxarbor(12, random_state=0).fit(animals.X).hierarchy_
     >>> scores = score_hierarchy(tree, animals.names, animals.tree)
     >>> scores["adjusted_shortest_path"] > 0.1
     True

@@ -139,9 +139,9 @@ def plot_feature_levels(
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     >>> drawn = plot_feature_levels(tree, n_top=5)
     >>> drawn.levels.matrix.sum(axis=0).round(6).tolist()
     [1.0, 1.0, 1.0]

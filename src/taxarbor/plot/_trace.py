@@ -106,9 +106,9 @@ def plot_trace(
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     >>> drawn = plot_trace(tree)
     >>> len(drawn.traces.lines), drawn.traces.lines[0][0].tolist()
     (3, [0.0, 1.0])

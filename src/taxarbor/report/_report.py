@@ -64,10 +64,10 @@ def report(  # noqa: PLR0913 - all that a page may be told, by name
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
     >>> X = animals.X / animals.X.max(axis=0)
-    >>> model = HMMC(12, random_state=0).fit(X)
+    >>> model = Taxarbor(12, random_state=0).fit(X)
     >>> report(model, X, "animals.html", row_names=animals.names)  # doctest: +SKIP
     """
     if truth is not None and classes is None:
