@@ -203,8 +203,8 @@ class Fitting:
         )
         estimator = self._estimator
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
-        estimator.__dict__.pop("feature_names_in_", None)
-        estimator.__dict__.update(self._seen.attributes | fitted)  # in one step: all is new
+        kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
+        estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
         _warn_if_short(hierarchy, self._stop, self._branching)

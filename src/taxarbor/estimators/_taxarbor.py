@@ -36,7 +36,7 @@ class Taxarbor(HierarchyEstimator):
         of the node's rows. A single number ``b`` means ``(b, 2 - b)``; None leaves sizes free,
         only no child is empty.
     min_leaf_size : int, default=1
-        Every leaf has at least this many rows.
+        Least number of rows in a leaf. A node that cannot be divided so is not split.
     max_leaf_size : int or None, default=None
         Leaves of at most this many rows are not split, and do not grow beyond it when leaves
         compete for rows.
@@ -151,6 +151,11 @@ class Taxarbor(HierarchyEstimator):
             None if most is None else check_count("max_features", most, least=1),
         )
         least = check_count("min_leaf_size", self.min_leaf_size, least=1)
+        if stop.max_leaf_size is not None and least > stop.max_leaf_size:
+            raise ValueError(
+                f"min_leaf_size={least} is more than max_leaf_size={stop.max_leaf_size}; "
+                "lower one or raise the other"
+            )
         splitter = GapSplitter(
             check_balance(self.balance, branching),
             check_count("n_init", self.n_init, least=1),

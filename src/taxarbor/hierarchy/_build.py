@@ -282,7 +282,8 @@ class HierarchyBuilder:
             birth=np.array([node.birth for node in nodes]),
             score=np.array([node.score for node in nodes]),
             objective=np.array([node.objective for node in nodes]),
-            rules=tuple(node.rule for node in nodes),
+            # An interrupted split may have left its rule.
+            rules=tuple(n.rule if i in self._splits else None for i, n in enumerate(nodes)),
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
             feature_names=names,

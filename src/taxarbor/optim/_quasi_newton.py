@@ -50,7 +50,7 @@ class ProximalQuasiNewton:
                 return Solution(point, Status.CONVERGED, n_iter)
             candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
             step = search_line(loss, penalty, point, gradient, candidate)
-            if step is None:
+            if step is None or np.array_equal(step.point.W, point.W):  # rounded away
                 if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(loss.curvature)  # too bold: begin again with short steps
@@ -134,7 +134,8 @@ def minimise_model(
     for _ in range(MAX_INNER):
         slope = gradient + image
         D = penalty.prox(V - step * slope, step) - V
-        if float(np.abs(D).max(initial=0.0)) <= tol * step:
+        # A long step ends where weights vanish, however steep the way: the first always counts.
+        if V is not W and float(np.abs(D).max(initial=0.0)) <= tol * step:
             break
         BD = metric.times(D)
         curvature = inner(D, BD)

@@ -108,7 +108,7 @@ class GapSplitter:
             scores = lift(rows).scores(best.W)
             labels = problem.assign(scores)
         return Split(
-            labels=number_by_first(keep_ties(scores, labels, K), K),
+            labels=number_by_first(keep_ties(scores, labels, K, self.min_size), K),
             rule=None,
             score=rows.n_rows * gap(best, between),
             objective=best.trace[-1],
@@ -145,11 +145,12 @@ def lift(rows: Rows) -> Rows:
     return rows.take(np.arange(rows.n_rows), center=center)
 
 
-def keep_ties(scores: Array, labels: Labels, n_children: int) -> Labels:
+def keep_ties(scores: Array, labels: Labels, n_children: int, min_size: int = 1) -> Labels:
     """Return the labels with rows of equal scores together, where most of them are.
 
     A bound on sizes may cut between them, and equal rows would go different ways. Only rows
     that score like one that the bound moved can be torn apart; of two children, like the last.
+    They stay torn where a child would have fewer than ``min_size`` rows.
     """
     first = scores[:, 0]
     free = first < 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
@@ -166,8 +167,8 @@ def keep_ties(scores: Array, labels: Labels, n_children: int) -> Labels:
     )
     together = labels.copy()
     together[near] = counts.reshape(-1, n_children).argmax(axis=1)[same]
-    is_whole = np.bincount(together, minlength=n_children).all()
-    return together if is_whole else labels
+    smallest = int(np.bincount(together, minlength=n_children).min())
+    return together if smallest >= min_size else labels
 
 
 def number_by_first(labels: Labels, n_children: int) -> Labels:
