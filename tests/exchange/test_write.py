@@ -34,10 +34,10 @@ HOSTILE = [
 def hostile():
     """A tree with hostile feature names, each of which sends rows to one leaf."""
     P = len(HOSTILE)
-    builder = HierarchyBuilder(P, HOSTILE)
+    builder = HierarchyBuilder(P)
     builder.add_split(0, np.arange(P), LinearRule(np.eye(P), np.zeros(P)))
     builder.refuse(1, 'because "\n')
-    return builder.freeze()
+    return builder.freeze(feature_names=HOSTILE)
 
 
 def test_frame(known, placed):

@@ -386,10 +386,10 @@ def test_phrases():
 def made(gaps, names=None):
     """Return a tree of one split into halves whose means differ by such gaps."""
     gaps = np.array(gaps, dtype=float)
-    builder = HierarchyBuilder(4, names)
+    builder = HierarchyBuilder(4)
     W = np.ones_like(gaps)
     builder.add_split(0, [0, 0, 1, 1], LinearRule(np.stack([W, -W]), np.zeros(len(gaps))))
-    return dataclasses.replace(builder.freeze(), means=np.stack([0 * gaps, gaps, -gaps]))
+    return builder.freeze(feature_names=names, means=np.stack([0 * gaps, gaps, -gaps]))
 
 
 def test_names_say_what_leads_there():

@@ -99,7 +99,7 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
-    builder = HierarchyBuilder(n_rows, draw(st.none() | names))
+    builder, feature_names = HierarchyBuilder(n_rows), draw(st.none() | names)
     leaves, has_rules = [0], draw(has_rules)
     for _ in range(draw(st.integers(0, 5))):
         node = draw(st.sampled_from(leaves))
@@ -111,16 +111,19 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
         leaves.remove(node)
         rule = draw(rules(K, n_features, dtype)) if has_rules else None
         fidelity = draw(st.just(np.nan) | st.floats(0, 1)) if has_rules else np.nan
-        leaves += builder.add_split(node, labels, rule, fidelity=fidelity)
+        leaves += builder.add_split(node, labels, rule)
+        if rule is not None:
+            builder.explain(node, rule, fidelity)
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))
     for node in leaves:
         builder.refuse(node, draw(st.text(max_size=5)))
     if draw(is_placed) and len(leaves) > 1:
-        tree = builder.freeze(draw(placements(leaves, n_features, dtype)))
+        placement = draw(placements(leaves, n_features, dtype))
+        tree = builder.freeze(placement, feature_names=feature_names)
     else:
-        tree = builder.freeze()
+        tree = builder.freeze(feature_names=feature_names)
     return draw(with_random_means(tree, n_features, dtype))
 
 
@@ -163,7 +166,7 @@ def refused():
 @pytest.fixture(scope="session")
 def builder():
     """Builder of the known tree: 10 rows, a split in three, then one of them in two."""
-    builder = HierarchyBuilder(10, ["a", "b"])
+    builder = HierarchyBuilder(10)
     W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
     builder.add_split(0, [2, 0, 1, 1, 0, 1, 2, 0, 1, 1], LinearRule(W, np.array([0.5, 0.5])))
     W = np.array([[-3.0, 0.0], [3.0, 0.0]])
@@ -177,7 +180,7 @@ def builder():
 @pytest.fixture
 def known(builder):
     """The known tree."""
-    return builder.freeze()
+    return builder.freeze(feature_names=["a", "b"])
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ HOSTILE = [
 
 def named(names):
     """Return a tree of one split that uses each of the names."""
-    builder = HierarchyBuilder(2, names)
+    builder = HierarchyBuilder(2)
     W = np.arange(1.0, 1 + len(names))
     builder.add_split(0, [0, 1], LinearRule(np.stack([W, -W]), np.zeros(len(names))))
-    return builder.freeze()
+    return builder.freeze(feature_names=names)
 
 
 def test_text(known, bare):

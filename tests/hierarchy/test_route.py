@@ -45,25 +45,28 @@ def exact_rule(rng, n_children, dtype):
 def tree(request):
     """A tree over three features that routes by its rules."""
     rng = np.random.default_rng(5)
-    builder = HierarchyBuilder(60, ["a", "b", "c"])
+    builder = HierarchyBuilder(60)
     leaves = [0]
     for K in (2, 3, 2, 4):
         node = max(leaves, key=lambda leaf: len(builder.rows(leaf)))
         leaves.remove(node)
         labels = np.arange(len(builder.rows(node))) % K
         leaves += builder.add_split(node, labels, exact_rule(rng, K, request.param))
-    return builder.freeze()
+    return builder.freeze(feature_names=["a", "b", "c"])
 
 
 @pytest.fixture(params=DTYPES)
 def placing(request):
     """A tree with a placement, whose cells are in any order."""
     rng = np.random.default_rng(8)
-    builder = HierarchyBuilder(12, ["a", "b", "c"])
-    builder.add_split(0, np.arange(12) % 3, exact_rule(rng, 3, request.param), fidelity=0.5)
+    builder = HierarchyBuilder(12)
+    first = exact_rule(rng, 3, request.param)
+    builder.add_split(0, np.arange(12) % 3, first)
+    builder.explain(0, first, fidelity=0.5)
     builder.add_split(2, [0, 1, 1, 0], exact_rule(rng, 2, request.param))
     cells = exact_rule(rng, 7, request.param)
-    return builder.freeze(Placement(cells, [5, 3, 1, 4, 1, 4, 5]))
+    placement = Placement(cells, [5, 3, 1, 4, 1, 4, 5])
+    return builder.freeze(placement, feature_names=["a", "b", "c"])
 
 
 @pytest.fixture(name="X")

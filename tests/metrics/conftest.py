@@ -17,9 +17,9 @@ def grow(seed, n_rows=14, n_leaves=5):
     builder = HierarchyBuilder(n_rows)
     leaves = [0]
     while len(leaves) < n_leaves:
-        wide = [leaf for leaf in leaves if builder.n_rows(leaf) > 1]
+        wide = [leaf for leaf in leaves if builder.size(leaf) > 1]
         leaf = int(rng.choice(wide))
-        size = builder.n_rows(leaf)
+        size = builder.size(leaf)
         K = int(rng.integers(2, min(4, size, n_leaves - len(leaves) + 1) + 1))
         labels = rng.permutation(np.append(np.arange(K), rng.integers(0, K, size - K)))
         leaves.remove(leaf)

@@ -125,10 +125,10 @@ def test_what_has_no_rules_is_refused(single, known):
 
 def test_nothing_is_cut_off_at_the_edge_of_the_figure():
     for n_features in (1, 2, 5, 12):
-        builder = HierarchyBuilder(2, [f"feature {j}" for j in range(n_features)])
+        builder, names = HierarchyBuilder(2), [f"feature {j}" for j in range(n_features)]
         W = np.ones((2, n_features)) * [[1.0], [-1.0]]
         builder.add_split(0, [0, 1], LinearRule(W, np.zeros(n_features)))
-        drawn = plot_feature_levels(builder.freeze())
+        drawn = plot_feature_levels(builder.freeze(feature_names=names))
         figure = drawn.axes.figure
         figure.canvas.draw()
         box = drawn.colorbar.ax.get_tightbbox()

@@ -197,8 +197,8 @@ class Fitting:
     def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
         hierarchy = tree.freeze(
+            placement,
             feature_names=self._seen.names,
-            placement=placement,
             means=tree.means(self.rows, self.run),
         )
         estimator = self._estimator

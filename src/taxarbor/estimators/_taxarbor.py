@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from taxarbor._errors import InputError
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
@@ -152,9 +153,10 @@ class Taxarbor(HierarchyEstimator):
         )
         least = check_count("min_leaf_size", self.min_leaf_size, least=1)
         if stop.max_leaf_size is not None and least > stop.max_leaf_size:
-            raise ValueError(
-                f"min_leaf_size={least} is more than max_leaf_size={stop.max_leaf_size}; "
-                "lower one or raise the other"
+            raise InputError(
+                f"is {least}, more than max_leaf_size={stop.max_leaf_size}; lower one or raise "
+                "the other",
+                "min_leaf_size",
             )
         splitter = GapSplitter(
             check_balance(self.balance, branching),

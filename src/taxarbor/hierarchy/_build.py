@@ -251,19 +251,19 @@ class HierarchyBuilder:
 
     def freeze(
         self,
+        placement: Placement | None = None,
         *,
         feature_names: Sequence[str] | None = None,
-        placement: Placement | None = None,
         means: Array | None = None,
     ) -> Hierarchy:
         """Return the tree as it is now; the builder may go on.
 
         Parameters
         ----------
-        feature_names : sequence of str, optional
-            Names of the columns.
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
+        feature_names : sequence of str, optional
+            Names of the columns.
         means : array of shape (n_nodes, n_features), optional
             The mean of each node's rows.
 
