@@ -18,7 +18,8 @@ from taxarbor.hierarchy import (
     deciding_rule,
     route,
 )
-from taxarbor.rows import _choice, as_rows
+from taxarbor.rows import _base as rows_base
+from taxarbor.rows import as_rows
 
 THREE = LinearRule(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.zeros(2))
 
@@ -148,7 +149,7 @@ def test_decision_paths_lead_where_rows_are_placed(grown, X):
 @pytest.mark.parametrize("most", [1, 7, 20, 700, 2099, 2100, 10**6])
 def test_blocks_of_rows_change_nothing(grown, X, monkeypatch, most):
     leaves = expected_leaves(grown.placement, X)
-    monkeypatch.setattr(_choice, "MAX_SCORES", most)
+    monkeypatch.setattr(rows_base, "MAX_SCORES", most)
     for given_X in (X, sparse.csr_array(X)):
         np.testing.assert_array_equal(grown.leaves[grown.predict(given_X)], leaves)
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from taxarbor import HMMC
 from taxarbor.refine import Coordinates, fit_leaves, place
-from taxarbor.rows import _choice, as_rows, best_scores
+from taxarbor.rows import _base as rows_base
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import best_scores
 
 
 def divide(n_rows, n_leaves, rng):
@@ -128,7 +130,7 @@ def test_scores_come_in_blocks(rows_of, data, monkeypatch, block):
     rng = np.random.default_rng(0)
     W, offsets = rng.normal(size=(3, 8)), rng.normal(size=3)
     expected = ((data["cloud"] - rows.center) @ W.T + offsets).argmax(axis=1)
-    monkeypatch.setattr(_choice, "MAX_SCORES", block)
+    monkeypatch.setattr(rows_base, "MAX_SCORES", block)
     np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
     tied = best_scores(rows, np.zeros((3, 8)), None)
     assert not tied.any()

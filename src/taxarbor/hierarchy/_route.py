@@ -101,7 +101,7 @@ def _descend(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
 
 def _choose(rule: LinearRule, rows: "Rows", positions: IndexArray) -> IndexArray:
     """Return the child of the rule for each of the rows at these positions."""
-    from taxarbor.rows import best_scores
+    from taxarbor.rows._base import best_scores
 
     return best_scores(rows.take(positions, center=rule.center), rule.weights, rule.offsets)
 

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.refine._coordinates import LIFT, Coordinates
-from taxarbor.rows import best_scores
+from taxarbor.rows._base import best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import MAX_WORKING
-from taxarbor.rows import Rows, RuleProblem, best_scores
+from taxarbor.rows import Rows, RuleProblem
+from taxarbor.rows._base import best_scores
 from taxarbor.split import Regularizer, child_means, true_spread
 
 SAMPLE = 500

@@ -13,7 +13,8 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placemen
 from taxarbor.refine._coordinates import N_COORDINATES, Coordinates
 from taxarbor.refine._leaves import SHRINKAGE, STEPS, fit_leaves
 from taxarbor.refine._rules import Sparsity, agreement, find_rule
-from taxarbor.rows import Rows, best_scores
+from taxarbor.rows import Rows
+from taxarbor.rows._base import best_scores
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
