@@ -2,16 +2,17 @@
 Compiled kernels: the data of a node, and free functions on it and on arrays.
 """
 
-
-
 # Written by nanobind's stubgen; see CMakeLists.txt.
 # fmt: off
-from typing import Any
+from typing import Any, TypeAlias
 
 from numpy import int8, int32, signedinteger, uint8
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
+
+Labels: TypeAlias = NDArray[signedinteger[Any]]
+Mask: TypeAlias = NDArray[uint8]
 
 class Data:
     """Some rows of a matrix, about a centre: what the sweeps are over."""
@@ -64,13 +65,13 @@ def pair(data: Data, problem: object) -> tuple[Array, NDArray[int8], Array, list
 def rule(data: Data, problem: object) -> tuple[Array, Array]:
     """Find a sparse rule, given the fields of a RuleProblem."""
 
-def hinge_pair(f: Array, labels: NDArray[signedinteger[Any]]) -> tuple[float, Array, NDArray[uint8]]: ...
+def hinge_pair(f: Array, labels: Labels) -> tuple[float, Array, Mask]: ...
 
-def hinge_multi(S: Array, labels: NDArray[signedinteger[Any]]) -> tuple[float, Array, NDArray[uint8]]: ...
+def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array, Mask]: ...
 
 def hinge_costs(S: Array) -> Array: ...
 
-def mask_changes(before: NDArray[uint8], after: NDArray[uint8]) -> tuple[IndexArray, IndexArray]: ...
+def mask_changes(before: Mask, after: Mask) -> tuple[IndexArray, IndexArray]: ...
 
 def descend_blocks(H: Array, gradient: Array, W: Array, group: float, l1: Array, ridge: float, tol: float, max_sweeps: int) -> tuple[Array, int]: ...
 

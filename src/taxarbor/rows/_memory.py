@@ -159,7 +159,7 @@ class MemoryRows:
     def _centered(self) -> Array:
         """Return a dense copy about the centre, so that an offset of the data costs no digits."""
         X = self._own()
-        dense = X.toarray() if issparse(X) else X
+        dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
 
 

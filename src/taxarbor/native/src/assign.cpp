@@ -45,6 +45,7 @@ template void split_pair(const double*, int64_t, int64_t, int64_t, int8_t*);
 
 namespace {
 
+constexpr int64_t MaxClusters = 1 << 20;  // arcs between any two are held
 constexpr double kInf = std::numeric_limits<double>::infinity(), kEps = 0x1p-52;
 
 struct Entry {
@@ -339,40 +340,28 @@ template <class T> std::vector<int32_t> solve_levels(
 nb::object assign_flow(
     const Given& C, int64_t lower, int64_t upper, const std::optional<Given>& warm) {
   return of_type("C", C, [&](auto number) {
-    using T = decltype(number);
-    const T* costs = checked<T>("C", C, {-1, -1});
+    const auto* costs = checked<decltype(number)>("C", C, {-1, -1});
     const int64_t n = C.shape(0), K = C.shape(1);
     const int32_t* known = warm ? checked<int32_t>("warm", *warm, {n}) : nullptr;
     // Divided, not multiplied: bounds may be as large as they like.
-    if (K < 1 || K > std::numeric_limits<int>::max() - 1 || lower < 0 || lower > n / K ||
-        upper < (n + K - 1) / K)
-      refuse("bounds must allow K * lower <= n <= K * upper; got lower ", text(lower),
-          " and upper ", text(upper), " for ", text(n), " rows and ", text(K), " clusters");
-    const Owned<int32_t> out(n);
-    if (n > 0) {
-      nb::gil_scoped_release release;
-      const auto labels =
-          solve_levels(costs, n, static_cast<int>(K), lower, std::min(upper, n), known);
-      std::copy(labels.begin(), labels.end(), out.data);
-    }
-    return out.shaped({C.shape(0)});
+    if (K < 1 || K > MaxClusters || lower < 0 || lower > n / K || upper < (n + K - 1) / K)
+      refuse("K * lower <= n <= K * upper must hold; got n = ", n, " rows, K = ", K,
+          " clusters, lower = ", lower, " and upper = ", upper);
+    return filled<int32_t>({C.shape(0)}, [&](int32_t* out) {
+      if (n == 0) return;
+      const auto labels = solve_levels(costs, n, int(K), lower, std::min(upper, n), known);
+      std::copy(labels.begin(), labels.end(), out);
+    });
   });
 }
 
-nb::object assign_pair(const Given& f, int64_t lower, int64_t upper) {
-  return of_type("f", f, [&](auto number) {
-    using T = decltype(number);
-    const T* margins = checked<T>("f", f, {-1});
-    const int64_t n = f.shape(0);
-    if (lower < 0 || lower > upper || upper > n)
-      refuse("bounds must satisfy 0 <= lower <= upper <= len(f); got lower ", text(lower),
-          " and upper ", text(upper), " for ", text(n), " rows");
-    const Owned<int8_t> out(n);
-    {
-      nb::gil_scoped_release release;
-      split_pair(margins, n, lower, upper, out.data);
-    }
-    return out.shaped({f.shape(0)});
+nb::object assign_pair(const Given& given, int64_t lower, int64_t upper) {
+  return of_type("f", given, [&](auto number) {
+    const auto* f = checked<decltype(number)>("f", given, {-1});
+    const int64_t n = given.shape(0);
+    check_bounds(lower, upper, n);
+    return filled<int8_t>(
+        {given.shape(0)}, [&](int8_t* out) { split_pair(f, n, lower, upper, out); });
   });
 }
 
@@ -381,8 +370,8 @@ nb::object assign_pair(const Given& f, int64_t lower, int64_t upper) {
 void bind_assign(nb::module_& m) {
   using namespace nb::literals;
   m.def("assign_flow", &assign_flow, "C"_a, "lower"_a, "upper"_a, "warm"_a.none() = nb::none(),
-      nb::sig("def assign_flow(C: Array, lower: int, upper: int, warm: NDArray[int32] | None = "
-              "None) -> NDArray[int32]"),
+      nb::sig("def assign_flow(C: Array, lower: int, upper: int, "
+              "warm: NDArray[int32] | None = None) -> NDArray[int32]"),
       "Labels of least total cost C (n, K), every count within [lower, upper].");
   m.def("assign_pair", &assign_pair, "f"_a, "lower"_a, "upper"_a,
       nb::sig("def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]"),

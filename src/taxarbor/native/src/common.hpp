@@ -14,6 +14,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -136,14 +137,13 @@ template <class Body> void for_parts(int64_t n, int parts, int threads, const Bo
 
 using Given = nb::ndarray<nb::ro, nb::device::cpu>;
 
+// Raise ValueError: what was expected, and what came.
 template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) {
-  std::string text;
-  ((text += parts), ...);
-  throw std::invalid_argument(text);
+  std::ostringstream text;
+  (text << ... << parts);
+  throw std::invalid_argument(text.str());
 }
-template <class N> std::string text(N number) { return std::to_string(number); }
-std::string text(double number);
-std::string text(nb::dlpack::dtype type);
+std::string type_name(nb::dlpack::dtype type);
 std::string shape_of(const Given& array);
 
 // An array of that type and shape, C-contiguous; -1 for any length.
@@ -160,8 +160,7 @@ template <class T> const T* checked_range(const char* name, const Given& array,
   const T* values = checked<T>(name, array, shape);
   for (size_t i = 0; i < array.size(); ++i)
     if (values[i] < least || values[i] >= end)
-      refuse(name, " must lie between ", text(least), " and ", text(end - 1), "; got ",
-          text(values[i]), " at position ", text(i));
+      refuse(name, " must lie between ", least, " and ", end - 1, "; got ", +values[i], " at ", i);
   return values;
 }
 
@@ -169,6 +168,7 @@ template <class T> const T* checked_range(const char* name, const Given& array,
 const double* checked_weights(const char* name, const Given& array, int64_t size);
 double checked_weight(const char* name, double value);
 int64_t checked_count(const char* name, int64_t value, int64_t least);
+void check_bounds(int64_t lower, int64_t upper, int64_t n);  // 0 <= lower <= upper <= n
 const double* checked_finite(
     const char* name, const Given& array, std::initializer_list<int64_t> shape);
 
@@ -176,20 +176,32 @@ const double* checked_finite(
 template <class Body> auto of_type(const char* name, const Given& array, const Body& body) {
   if (array.dtype() == nb::dtype<float>()) return body(float{});
   if (array.dtype() == nb::dtype<double>()) return body(double{});
-  refuse(name, " must be float32 or float64; got ", text(array.dtype()));
+  refuse(name, " must be float32 or float64; got ", type_name(array.dtype()));
 }
 
-// A field of a problem, a dataclass, by its name.
-template <class V> V field(nb::handle problem, const char* name) {
-  V value;
-  if (!nb::try_cast<V>(problem.attr(name), value))
-    throw nb::type_error((std::string(name) +
-        " is of the wrong type: " + nb::cast<std::string>(nb::repr(problem.attr(name).type())))
-                             .c_str());
-  return value;
-}
+// The fields of a problem, a dataclass, by their names.
+struct Fields {
+  nb::handle problem;
+  template <class V> V get(const char* name) const {
+    V value;
+    const nb::object found = problem.attr(name);
+    if (!nb::try_cast<V>(found, value))
+      refuse(name, " cannot be read from ", nb::inst_name(found).c_str());
+    return value;
+  }
+  double weight(const char* name) const { return checked_weight(name, get<double>(name)); }
+  int64_t count(const char* name, int64_t least) const {
+    return checked_count(name, get<int64_t>(name), least);
+  }
+};
 
 // ---- arrays that go out -------------------------------------------------------------------------
+
+// Call body() while other Python threads may run.
+template <class Body> auto unlocked(const Body& body) {
+  const nb::gil_scoped_release free;
+  return body();
+}
 
 // A NumPy array that owns its memory, left uninitialised.
 template <class T> struct Owned {
@@ -209,8 +221,18 @@ nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shap
   std::copy(from.begin(), from.end(), to.data);
   return to.shaped(shape);
 }
+// A new array, filled while other Python threads may run.
+template <class T, class Fill>
+nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
+  size_t size = 1;
+  for (const size_t n : shape) size *= n;
+  const Owned<T> out(size);
+  unlocked([&] { fill(out.data); });
+  return out.shaped(shape);
+}
+
 template <class T> nb::object copied(const std::vector<T>& from) {
-  return copied(from, {from.size()});
+  return filled<T>({from.size()}, [&](T* out) { std::copy(from.begin(), from.end(), out); });
 }
 
 // ---- where one solver needs another's inner part ------------------------------------------------

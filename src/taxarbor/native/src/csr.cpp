@@ -151,6 +151,7 @@ template <class T> class CsrView final : public View<T> {
         : rows(view), m(count), by_feature(count * view.p_), base(count) {
       for (int64_t k = 0; k < m; ++k)
         for (int64_t j = 0; j < rows.p_; ++j) {
+          if (W[k * rows.p_ + j] == 0.0) continue;
           by_feature[j * m + k] = static_cast<double>(static_cast<T>(W[k * rows.p_ + j]));
           base[k] += rows.center_[j] * by_feature[j * m + k];
         }

@@ -11,26 +11,24 @@ constexpr int64_t MaxColumns = std::numeric_limits<int32_t>::max();  // CSR colu
 
 void check_csr(const int32_t* columns, int64_t size, const int64_t* starts, int64_t n, int64_t p) {
   if (starts[0] != 0 || starts[n] != size)
-    refuse("starts must run from 0 to the number of values, ", text(size), "; got ",
-        text(starts[0]), " to ", text(starts[n]));
+    refuse("starts must run from 0 to the number of values, ", size, "; got ", starts[0], " to ",
+        starts[n]);
   for (int64_t i = 0; i < n; ++i)
     if (starts[i] > starts[i + 1])
-      refuse("starts must not fall; got ", text(starts[i]), " and then ", text(starts[i + 1]),
-          " at row ", text(i));
+      refuse("starts must not fall; got ", starts[i], " and then ", starts[i + 1], " at row ", i);
   std::vector<int64_t> last(0);  // the row in which each column was seen last
   for (int64_t i = 0; i < n; ++i) {
     bool ascends = true;
     for (int64_t e = starts[i]; e < starts[i + 1]; ++e) {
       if (columns[e] < 0 || columns[e] >= p)
-        refuse("columns must lie between 0 and ", text(p - 1), "; got ", text(columns[e]),
-            " in row ", text(i));
+        refuse("columns must lie between 0 and ", p - 1, "; got ", columns[e], " in row ", i);
       ascends &= e == starts[i] || columns[e - 1] < columns[e];
     }
     if (ascends) continue;
     last.resize(p, -1);
     for (int64_t e = starts[i]; e < starts[i + 1]; ++e)
       if (std::exchange(last[columns[e]], i) == i)
-        refuse("column ", text(columns[e]), " is stored twice in row ", text(i),
+        refuse("column ", columns[e], " is stored twice in row ", i,
             "; sum_duplicates() adds such entries up");
   }
 }
@@ -45,14 +43,13 @@ template <class T> Data about(std::shared_ptr<View<T>> view, const std::optional
     }));
   } else {
     if (view->n_rows() == 0) refuse("the mean of no rows is not defined; give a center");
-    nb::gil_scoped_release free;
-    view->center_on_mean();
+    unlocked([&] { view->center_on_mean(); });
   }
   return {std::move(view)};
 }
 
 int checked_threads(int64_t threads) {
-  if (threads < 1 || threads > 1 << 20) refuse("n_threads must be at least 1; got ", text(threads));
+  if (threads < 1 || threads > 1 << 20) refuse("n_threads must be at least 1; got ", threads);
   return static_cast<int>(threads);
 }
 
@@ -74,9 +71,9 @@ Data make_csr(const Given& values, const Given& columns, const Given& starts, in
     const int32_t* column = checked<int32_t>("columns", columns, {size});
     const int64_t* start = checked<int64_t>("starts", starts, {-1});
     if (starts.shape(0) < 2)
-      refuse("starts must have an entry per row and one more; got ", text(starts.shape(0)));
+      refuse("starts must have an entry per row and one more; got ", starts.shape(0));
     if (n_features < 1 || n_features > MaxColumns)
-      refuse("n_features must lie between 1 and ", text(MaxColumns), "; got ", text(n_features));
+      refuse("n_features must lie between 1 and ", MaxColumns, "; got ", n_features);
     check_csr(column, size, start, starts.shape(0) - 1, n_features);
     return about(
         view_csr<T>(values, columns, starts, n_features, checked_threads(threads)), center);
@@ -95,14 +92,10 @@ Data take(const Data& data, const Given& positions, const std::optional<Given>& 
 
 nb::object scores(const Data& data, const Given& given) {
   return data.visit([&](const auto& rows) {
+    using T = Number<decltype(rows)>;
     const double* W = checked<double>("W", given, {-1, rows.n_features()});
     const size_t n = rows.n_rows(), m = given.shape(0);
-    Owned<Number<decltype(rows)>> out(n * m);
-    {
-      nb::gil_scoped_release free;
-      rows.scores(W, m, out.data);
-    }
-    return out.shaped({n, m});
+    return filled<T>({n, m}, [&](T* out) { rows.scores(W, m, out); });
   });
 }
 
@@ -110,12 +103,7 @@ nb::object adjoint(const Data& data, const Given& given) {
   return data.visit([&](const auto& rows) {
     const auto* R = checked<Number<decltype(rows)>>("R", given, {rows.n_rows(), -1});
     const size_t m = given.shape(1), p = rows.n_features();
-    Owned<double> out(m * p);
-    {
-      nb::gil_scoped_release free;
-      rows.adjoint(R, m, out.data);
-    }
-    return out.shaped({m, p});
+    return filled<double>({m, p}, [&](double* out) { rows.adjoint(R, m, out); });
   });
 }
 
@@ -123,69 +111,50 @@ nb::object gram(const Data& data, const Given& positions, const Given& features)
   return data.visit([&](const auto& rows) {
     const int64_t* at = checked_range<int64_t>("positions", positions, {-1}, 0, rows.n_rows());
     const int64_t* used = checked_range<int64_t>("features", features, {-1}, 0, rows.n_features());
-    const size_t f = features.shape(0);
+    const size_t n = positions.shape(0), f = features.shape(0);
     for (size_t j = 1; j < f; ++j)
       if (used[j - 1] >= used[j])
-        refuse("features must ascend, each once; got ", text(used[j - 1]), " and then ",
-            text(used[j]));
-    Owned<double> out(f * f);
-    {
-      nb::gil_scoped_release free;
-      rows.gram(at, positions.shape(0), used, f, out.data);
-    }
-    return out.shaped({f, f});
+        refuse("features must ascend, each once; got ", used[j - 1], " and then ", used[j]);
+    return filled<double>({f, f}, [&](double* out) { rows.gram(at, n, used, f, out); });
   });
 }
 
 nb::object moment(const Data& data, bool absolute) {
   return data.visit([&](const auto& rows) {
-    const size_t p = rows.n_features();
     if (rows.n_rows() == 0) refuse("the mean of no rows is not defined");
-    Owned<double> out(p);
-    {
-      nb::gil_scoped_release free;
-      rows.moment(absolute, out.data);
-    }
-    return out.shaped({p});
+    const size_t p = rows.n_features();
+    return filled<double>({p}, [&](double* out) { rows.moment(absolute, out); });
   });
 }
 
 nb::object norms(const Data& data) {
   return data.visit([&](const auto& rows) {
     const size_t n = rows.n_rows();
-    Owned<double> out(n);
-    {
-      nb::gil_scoped_release free;
-      rows.norms(out.data);
-    }
-    return out.shaped({n});
+    return filled<double>({n}, [&](double* out) { rows.norms(out); });
   });
 }
 
 // Steps of k-means; a centre that no row is nearest to stays where it is.
 nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
-    const size_t n = rows.n_rows(), K = start.ndim() == 2 ? start.shape(0) : 0,
-                 p = rows.n_features();
     const double* from = checked<double>("centers", start, {-1, rows.n_features()});
+    const size_t n = rows.n_rows(), K = start.shape(0), p = rows.n_features();
     checked_count("the number of centers", K, 1);
     checked_count("n_steps", n_steps, 1);
     Owned<int32_t> labels(n);
-    Owned<double> centers(K * p);
-    std::copy(from, from + K * p, centers.data);
-    {
-      nb::gil_scoped_release free;
+    const nb::object found = filled<double>({K, p}, [&](double* centers) {
+      std::copy(from, from + K * p, centers);
       std::vector<double> sums(K * p);
       for (int64_t step = 0; step < n_steps; ++step) {
-        rows.nearest(centers.data, K, labels.data, sums.data());
+        rows.nearest(centers, K, labels.data, sums.data());
         std::vector<int64_t> counts(K);
         for (size_t i = 0; i < n; ++i) ++counts[labels.data[i]];
         for (size_t k = 0; k < K; ++k)
           for (size_t j = 0; j < p && counts[k]; ++j)
-            centers.data[k * p + j] = sums[k * p + j] / static_cast<double>(counts[k]);
+            centers[k * p + j] = sums[k * p + j] / static_cast<double>(counts[k]);
       }
-    }
-    return nb::object(nb::make_tuple(labels.shaped({n}), centers.shaped({K, p})));
+    });
+    return nb::object(nb::make_tuple(labels.shaped({n}), found));
   });
 }
 
@@ -195,21 +164,18 @@ nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
     const size_t p = rows.n_features();
     const double* from = checked<double>("start", start, {rows.n_features()});
     checked_count("n_steps", n_steps, 0);
-    Owned<double> direction(p);
-    std::copy(from, from + p, direction.data);
-    {
-      nb::gil_scoped_release free;
+    return filled<double>({p}, [&](double* direction) {
+      std::copy(from, from + p, direction);
       std::vector<Number<decltype(rows)>> along(rows.n_rows());
       for (int64_t step = 0; step <= n_steps; ++step) {
         double square = 0.0;
-        for (size_t j = 0; j < p; ++j) square += direction.data[j] * direction.data[j];
-        for (size_t j = 0; j < p && square > 0.0; ++j) direction.data[j] /= std::sqrt(square);
+        for (size_t j = 0; j < p; ++j) square += direction[j] * direction[j];
+        for (size_t j = 0; j < p && square > 0.0; ++j) direction[j] /= std::sqrt(square);
         if (step == n_steps) break;
-        rows.scores(direction.data, 1, along.data());
-        rows.adjoint(along.data(), 1, direction.data);
+        rows.scores(direction, 1, along.data());
+        rows.adjoint(along.data(), 1, direction);
       }
-    }
-    return direction.shaped({p});
+    });
   });
 }
 
@@ -217,7 +183,6 @@ nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
 
 void bind_data(nb::module_& m) {
   using namespace nb::literals;
-  using Center = std::optional<Given>;
   nb::class_<Data>(m, "Data", "Some rows of a matrix, about a centre: what the sweeps are over.")
       .def_static("dense", &make_dense, "X"_a, "center"_a.none(), "n_threads"_a,
           nb::sig("def dense(X: Array, center: Array | None, n_threads: int) -> Data"),
@@ -230,23 +195,11 @@ void bind_data(nb::module_& m) {
       .def("take", &take, "positions"_a, "center"_a.none() = nb::none(),
           nb::sig("def take(self, positions: IndexArray, center: Array | None = None) -> Data"),
           "Some of these rows, about a centre or their mean.")
-      .def_prop_ro(
-          "n_rows", [](const Data& d) { return d.visit([](auto& v) { return v.n_rows(); }); })
-      .def_prop_ro("n_features",
-          [](const Data& d) { return d.visit([](auto& v) { return v.n_features(); }); })
-      .def_prop_ro(
-          "n_threads", [](const Data& d) { return d.visit([](auto& v) { return v.threads(); }); },
-          "One in a process that was forked.")
-      .def_prop_ro(
-          "center",
-          [](const Data& d) { return d.visit([](auto& v) { return copied(v.center()); }); },
-          nb::sig("def center(self) -> Array"))
-      .def_prop_ro(
-          "index",
-          [](const Data& d) {
-            return d.visit([](auto& v) { return v.index() ? copied(*v.index()) : nb::none(); });
-          },
-          nb::sig("def index(self) -> IndexArray | None"),
+      .def_prop_ro("n_rows", &Data::n_rows)
+      .def_prop_ro("n_features", &Data::n_features)
+      .def_prop_ro("n_threads", &Data::n_threads, "One in a process that was forked.")
+      .def_prop_ro("center", &Data::center, nb::sig("def center(self) -> Array"))
+      .def_prop_ro("index", &Data::index, nb::sig("def index(self) -> IndexArray | None"),
           "Their rows in the matrix; None for all.");
   m.def("scores", &scores, "data"_a, "W"_a, nb::sig("def scores(data: Data, W: Array) -> Array"));
   m.def(

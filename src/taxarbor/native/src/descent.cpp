@@ -193,13 +193,13 @@ nb::object descend_blocks(const Given& H, const Given& gradient, const Given& W,
   const double* slope = checked<double>("gradient", gradient, {M, F});
   checked_weight("tol", tol);
   checked_count("max_sweeps", max_sweeps, 0);
-  std::vector<double> V(start, start + M * F), g(slope, slope + M * F);
-  int64_t sweeps;
-  {
-    nb::gil_scoped_release free;
-    sweeps = descend(model, V.data(), g.data(), tol, max_sweeps);
-  }
-  return nb::make_tuple(copied(V, {W.shape(0), W.shape(1)}), sweeps);
+  std::vector<double> g(slope, slope + M * F);
+  int64_t sweeps = 0;
+  const nb::object found = filled<double>({W.shape(0), W.shape(1)}, [&](double* V) {
+    std::copy(start, start + M * F, V);
+    sweeps = descend(model, V, g.data(), tol, max_sweeps);
+  });
+  return nb::make_tuple(found, sweeps);
 }
 
 }  // namespace

@@ -34,77 +34,73 @@ namespace {
 
 // Two children, f = score of child 0 less that of child 1: sum of [1 - s f]_+^2, s = +1 for
 // child 0; residual s [1 - s f]_+.
-nb::object hinge_pair(const Given& f, const Given& labels) {
-  return of_type("f", f, [&](auto number) {
+nb::object hinge_pair(const Given& given, const Given& labels) {
+  return of_type("f", given, [&](auto number) -> nb::object {
     using T = decltype(number);
-    const T* scores = checked<T>("f", f, {-1});
-    const size_t n = f.shape(0);
-    const int8_t* y = checked_range<int8_t>("labels", labels, {static_cast<int64_t>(n)}, 0, 2);
-    Owned<T> residual(n);
-    Owned<uint8_t> active(n);
-    double sum;
-    {
-      nb::gil_scoped_release free;
-      sum = pair_rows(scores, y, static_cast<int64_t>(n), residual.data, active.data);
-    }
-    return nb::object(nb::make_tuple(sum, residual.shaped({n, 1}), active.shaped({n})));
+    const T* f = checked<T>("f", given, {-1});
+    const int64_t n = given.shape(0);
+    const int8_t* child = checked_range<int8_t>("labels", labels, {n}, 0, 2);
+    const Owned<T> residual(n);
+    const Owned<uint8_t> active(n);
+    const double sum = unlocked([&] { return pair_rows(f, child, n, residual.data, active.data); });
+    const size_t size = n;
+    return nb::make_tuple(sum, residual.shaped({size, 1}), active.shaped({size}));
   });
 }
 
 // Any number of children: sum over k != y of [1 - s_y + s_k]_+^2; residual[i, k] is minus half
 // the derivative in s_k; active[i, k] says that k violates the margin of row i.
-template <class T> nb::object hinge_multi(const Given& given, const Given& labels) {
-  const T* S = checked<T>("S", given, {-1, -1});
-  const size_t n = given.shape(0), K = given.shape(1);
-  const int64_t end = static_cast<int64_t>(K);
-  const int32_t* child =
-      checked_range<int32_t>("labels", labels, {static_cast<int64_t>(n)}, 0, end);
-  Owned<T> residual(n * K);
-  Owned<uint8_t> active(n * K);
-  double sum = 0.0;
-  {
-    nb::gil_scoped_release free;
-    for (size_t i = 0; i < n; ++i) {
-      const T* s = S + i * K;
-      T* r = residual.data + i * K;
-      const size_t y = child[i];
-      T own = 0;
-      double row = 0.0;
-      for (size_t k = 0; k < K; ++k) {
-        const T slack = k == y ? T{0} : std::max(T{0}, T{1} - s[y] + s[k]);
-        r[k] = -slack;
-        active.data[i * K + k] = slack > T{0};
-        own += slack;
-        row += static_cast<double>(slack) * static_cast<double>(slack);
+nb::object hinge_multi(const Given& given, const Given& labels) {
+  return of_type("S", given, [&](auto number) -> nb::object {
+    using T = decltype(number);
+    const T* S = checked<T>("S", given, {-1, -1});
+    const int64_t n = given.shape(0), K = given.shape(1);
+    const int32_t* child = checked_range<int32_t>("labels", labels, {n}, 0, K);
+    const Owned<T> residual(n * K);
+    const Owned<uint8_t> active(n * K);
+    double sum = 0.0;
+    unlocked([&] {
+      for (int64_t i = 0; i < n; ++i) {
+        const T* s = S + i * K;
+        T* r = residual.data + i * K;
+        const int64_t y = child[i];
+        T own = 0;
+        double row = 0.0;
+        for (int64_t k = 0; k < K; ++k) {
+          const T slack = k == y ? T{0} : std::max(T{0}, T{1} - s[y] + s[k]);
+          r[k] = -slack;
+          active.data[i * K + k] = slack > T{0};
+          own += slack;
+          row += static_cast<double>(slack) * static_cast<double>(slack);
+        }
+        r[y] = own;
+        sum += row;
       }
-      r[y] = own;
-      sum += row;
-    }
-  }
-  return nb::make_tuple(sum, residual.shaped({n, K}), active.shaped({n, K}));
+    });
+    const size_t rows = n, columns = K;
+    return nb::make_tuple(sum, residual.shaped({rows, columns}), active.shaped({rows, columns}));
+  });
 }
 
 // What each row would cost in each child: C[i, k] = sum over l != k of [1 - s_k + s_l]_+^2.
-template <class T> nb::object hinge_costs(const Given& given) {
-  const T* S = checked<T>("S", given, {-1, -1});
-  const size_t n = given.shape(0), K = given.shape(1);
-  Owned<double> cost(n * K);
-  {
-    nb::gil_scoped_release free;
-    for (size_t i = 0; i < n; ++i) {
-      const T* s = S + i * K;
-      for (size_t k = 0; k < K; ++k) {
-        double sum = -1.0;  // the term l = k, which is not counted
-        for (size_t l = 0; l < K; ++l) {
-          const double slack =
-              std::max(0.0, 1.0 - static_cast<double>(s[k]) + static_cast<double>(s[l]));
-          sum += slack * slack;
+nb::object hinge_costs(const Given& given) {
+  return of_type("S", given, [&](auto number) -> nb::object {
+    using T = decltype(number);
+    const T* S = checked<T>("S", given, {-1, -1});
+    const size_t n = given.shape(0), K = given.shape(1);
+    return filled<double>({n, K}, [&](double* cost) {
+      for (const T* s = S; s < S + n * K; s += K)
+        for (size_t k = 0; k < K; ++k) {
+          double sum = -1.0;  // the term l = k, which is not counted
+          for (size_t l = 0; l < K; ++l) {
+            const double slack =
+                std::max(0.0, 1.0 - static_cast<double>(s[k]) + static_cast<double>(s[l]));
+            sum += slack * slack;
+          }
+          *cost++ = sum;
         }
-        cost.data[i * K + k] = sum;
-      }
-    }
-  }
-  return cost.shaped({n, K});
+    });
+  });
 }
 
 // Where two masks differ: positions that only the new one has, and that only the old one had.
@@ -113,11 +109,10 @@ nb::object mask_changes(const Given& before, const Given& after) {
   const int64_t n = before.shape(0);
   const uint8_t* is = checked<uint8_t>("after", after, {n});
   std::vector<int64_t> entered, left;
-  {
-    nb::gil_scoped_release free;
+  unlocked([&] {
     for (int64_t i = 0; i < n; ++i)
       if (was[i] != is[i]) (is[i] ? entered : left).push_back(i);
-  }
+  });
   return nb::make_tuple(copied(entered), copied(left));
 }
 
@@ -126,24 +121,10 @@ nb::object mask_changes(const Given& before, const Given& after) {
 void bind_hinge(nb::module_& m) {
   using namespace nb::literals;
   m.def("hinge_pair", &hinge_pair, "f"_a, "labels"_a,
-      nb::sig("def hinge_pair(f: Array, labels: NDArray[signedinteger[Any]]) "
-              "-> tuple[float, Array, NDArray[uint8]]"));
-  m.def(
-      "hinge_multi",
-      [](const Given& S, const Given& labels) {
-        return of_type(
-            "S", S, [&](auto number) { return hinge_multi<decltype(number)>(S, labels); });
-      },
-      "S"_a, "labels"_a,
-      nb::sig("def hinge_multi(S: Array, labels: NDArray[signedinteger[Any]]) "
-              "-> tuple[float, Array, NDArray[uint8]]"));
-  m.def(
-      "hinge_costs",
-      [](const Given& S) {
-        return of_type("S", S, [&](auto number) { return hinge_costs<decltype(number)>(S); });
-      },
-      "S"_a, nb::sig("def hinge_costs(S: Array) -> Array"));
+      nb::sig("def hinge_pair(f: Array, labels: Labels) -> tuple[float, Array, Mask]"));
+  m.def("hinge_multi", &hinge_multi, "S"_a, "labels"_a,
+      nb::sig("def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array, Mask]"));
+  m.def("hinge_costs", &hinge_costs, "S"_a, nb::sig("def hinge_costs(S: Array) -> Array"));
   m.def("mask_changes", &mask_changes, "before"_a, "after"_a,
-      nb::sig("def mask_changes(before: NDArray[uint8], after: NDArray[uint8]) "
-              "-> tuple[IndexArray, IndexArray]"));
+      nb::sig("def mask_changes(before: Mask, after: Mask) -> tuple[IndexArray, IndexArray]"));
 }

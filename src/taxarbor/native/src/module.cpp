@@ -7,22 +7,10 @@
 
 #include "common.hpp"
 
-std::string text(double number) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%g", number);
-  return digits;
-}
-
-std::string text(nb::dlpack::dtype type) {
-  using Code = nb::dlpack::dtype_code;
-  const auto is = [&](Code code) { return type.code == static_cast<uint8_t>(code); };
-  const char* kind = is(Code::Int) ? "int"
-      : is(Code::UInt)             ? "uint"
-      : is(Code::Float)            ? "float"
-      : is(Code::Complex)          ? "complex"
-      : is(Code::Bool)             ? "bool"
-                                   : "another type of ";
-  return kind + (is(Code::Bool) ? "" : std::to_string(type.bits));
+std::string type_name(nb::dlpack::dtype type) {
+  static constexpr const char* kinds[] = {"int", "uint", "float", "?", "bfloat", "complex", "bool"};
+  return (type.code < 7 ? kinds[type.code] : "?") +
+      (type.code == 6 ? "" : std::to_string(type.bits));
 }
 
 namespace {
@@ -56,8 +44,8 @@ const void* checked_bytes(const char* name, const Given& array, nb::dlpack::dtyp
   for (size_t k = 0; fits && k < shape.size(); ++k)
     fits = shape.begin()[k] < 0 || static_cast<int64_t>(array.shape(k)) == shape.begin()[k];
   if (!fits)
-    refuse(name, " must be an array of ", text(type), " of shape ", tuple_text(shape), "; got ",
-        text(array.dtype()), " of shape ", shape_of(array));
+    refuse(name, " must be an array of ", type_name(type), " of shape ", tuple_text(shape),
+        "; got ", type_name(array.dtype()), " of shape ", shape_of(array));
   const bool aligned = reinterpret_cast<uintptr_t>(array.data()) % (type.bits / 8) == 0;
   if (!is_contiguous(array) || !aligned)
     refuse(name, " must be C-contiguous and aligned; np.ascontiguousarray makes it so");
@@ -69,27 +57,32 @@ const double* checked_finite(
   const double* values = checked<double>(name, array, shape);
   for (size_t i = 0; i < array.size(); ++i)
     if (!std::isfinite(values[i]))
-      refuse(name, " must be finite; got ", text(values[i]), " at position ", text(i));
+      refuse(name, " must be finite; got ", values[i], " at position ", i);
   return values;
 }
 
 const double* checked_weights(const char* name, const Given& array, int64_t size) {
   const double* values = checked_finite(name, array, {size});
   for (int64_t i = 0; i < size; ++i)
-    if (values[i] < 0.0)
-      refuse(name, " must not be negative; got ", text(values[i]), " at position ", text(i));
+    if (values[i] < 0.0) refuse(name, " must not be negative; got ", values[i], " at position ", i);
   return values;
 }
 
 double checked_weight(const char* name, double value) {
   if (!(value >= 0.0) || !std::isfinite(value))
-    refuse(name, " must be finite and not negative; got ", text(value));
+    refuse(name, " must be finite and not negative; got ", value);
   return value;
 }
 
 int64_t checked_count(const char* name, int64_t value, int64_t least) {
-  if (value < least) refuse(name, " must be at least ", text(least), "; got ", text(value));
+  if (value < least) refuse(name, " must be at least ", least, "; got ", value);
   return value;
+}
+
+void check_bounds(int64_t lower, int64_t upper, int64_t n) {
+  if (lower < 0 || lower > upper || upper > n)
+    refuse("bounds must satisfy 0 <= lower <= upper <= n; got lower = ", lower,
+        " and upper = ", upper, " for n = ", n, " rows");
 }
 
 NB_MODULE(_kernels, m) {

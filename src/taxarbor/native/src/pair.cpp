@@ -6,6 +6,7 @@
 // s_i = +1 for child 0. Each round takes one proximal Newton step for the labels as they are and
 // then gives the rows their best labels. This is the loop of split/_alternate.py with its parts
 // in one place: there a round costs a hundred array operations, here none.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,6 +22,7 @@ constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a s
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
 constexpr double Damping = 1e-6;     // as in optim/_prox_newton.py
 constexpr int64_t MaxSweeps = 200;
+constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
 
 template <class T> class PairSolver {
  public:
@@ -65,8 +67,8 @@ template <class T> class PairSolver {
   const std::vector<double>& weights() const { return d_; }
 
   nb::object result(const char* status) const {
-    return nb::make_tuple(
-        copied(d_), copied(labels_), copied(f_, {f_.size(), 1}), trace_, status, passes_);
+    return nb::make_tuple(copied(d_), copied(labels_),
+        nb::object(copied(f_).attr("reshape")(-1, 1)), trace_, status, passes_);
   }
 
  private:
@@ -120,16 +122,31 @@ template <class T> class PairSolver {
     for (int64_t j = 0; j < p_; ++j)
       if (is_working_[j]) wanted.push_back(j);
     if (static_cast<int64_t>(wanted.size()) > a_.max_working) {
-      std::stable_sort(wanted.begin(), wanted.end(),
-          [&](int64_t a, int64_t b) { return violation_[a] > violation_[b]; });
-      wanted.resize(a_.max_working);
-      std::sort(wanted.begin(), wanted.end());
+      shorten(wanted);
       std::fill(is_working_.begin(), is_working_.end(), 0);
       for (const int64_t j : wanted) is_working_[j] = 1;
     }
     working_ = std::move(wanted);
     gram_.assign(working_.size() * working_.size(), 0.0);
     std::fill(counted_.begin(), counted_.end(), 0);
+  }
+
+  // Where more features are wanted than one Hessian may have: those in use and as many again that
+  // are furthest from optimal, since most of the others would leave as they came.
+  void shorten(std::vector<int64_t>& wanted) const {
+    const auto is_used = [&](int64_t j) { return d_[j] != 0.0; };
+    const int64_t most = a_.max_working,
+                  used = std::count_if(wanted.begin(), wanted.end(), is_used);
+    const bool fit = used <= most;  // else those in use take turns
+    const auto rank = [&](int64_t j) {
+      const double far = violation_[j] > 0.0 ? violation_[j] : 0.0;  // NaN has no place in an order
+      return std::make_tuple(fit && is_used(j), far, -j);
+    };
+    const auto end = wanted.begin() + (fit ? std::min(most, std::max(Few, 2 * used)) : most);
+    std::nth_element(
+        wanted.begin(), end, wanted.end(), [&](int64_t a, int64_t b) { return rank(a) > rank(b); });
+    wanted.erase(end, wanted.end());
+    std::sort(wanted.begin(), wanted.end());
   }
 
   // Bring the Gram matrix of the rows inside the margin up to date: x x' does not depend on the
@@ -197,14 +214,24 @@ template <class T> class PairSolver {
   }
 
   // From zero: a proximal gradient step of the length that would, at best, bring the loss to zero.
+  // Of very many features only few may move: each would have to be taken back by later steps.
   void gradient_target(std::vector<double>& target) {
-    const double square =
-        std::inner_product(gradient_.begin(), gradient_.end(), gradient_.begin(), 0.0);
+    std::vector<int64_t> moving;
+    for (int64_t j = 0; j < p_; ++j)
+      if (violation_[j] > 0.0) moving.push_back(j);
+    std::vector<double> g = gradient_;
+    const bool is_sparse = std::any_of(a_.l1, a_.l1 + p_, [](double w) { return w > 0.0; });
+    if (is_sparse && static_cast<int64_t>(moving.size()) > a_.max_working) {
+      shorten(moving);
+      std::fill(g.begin(), g.end(), 0.0);
+      for (const int64_t j : moving) g[j] = gradient_[j];
+    }
+    const double square = std::inner_product(g.begin(), g.end(), g.begin(), 0.0);
     const double step = value_ / std::max(square, 1e-300);
     scale_ = 1.0 / step;
     for (int64_t j = 0; j < p_; ++j) {
-      const double move = std::max(0.0, std::abs(gradient_[j]) - a_.l1[j]);
-      target[j] = -std::copysign(step * move, gradient_[j]) / (1.0 + 2.0 * step * a_.ridge);
+      const double move = std::max(0.0, std::abs(g[j]) - a_.l1[j]);
+      target[j] = -std::copysign(step * move, g[j]) / (1.0 + 2.0 * step * a_.ridge);
     }
   }
 
@@ -277,7 +304,8 @@ template <class T> class PairSolver {
 
   double penalty(const std::vector<double>& W) const {
     double sum = 0.0;
-    for (int64_t j = 0; j < p_; ++j) sum += a_.l1[j] * std::abs(W[j]) + a_.ridge * W[j] * W[j];
+    for (int64_t j = 0; j < p_; ++j)
+      if (W[j] != 0.0) sum += a_.l1[j] * std::abs(W[j]) + a_.ridge * W[j] * W[j];
     return sum;
   }
 
@@ -322,30 +350,18 @@ nb::object pair(const Data& data, nb::handle problem) {
   return data.visit([&](const auto& rows) {
     const int64_t n = rows.n_rows(), p = rows.n_features();
     checked_count("the number of rows", n, 1);
-    const auto start = field<Given>(problem, "start"), l1 = field<Given>(problem, "l1");
-    const auto [lower, upper] = field<std::pair<int64_t, int64_t>>(problem, "bounds");
-    if (lower < 0 || lower > upper || upper > n)
-      refuse("bounds must satisfy 0 <= lower <= upper <= n_rows; got (", text(lower), ", ",
-          text(upper), ") for ", text(n), " rows");
-    Given labels;
-    const bool given = !problem.attr("labels").is_none();
-    if (given) labels = field<Given>(problem, "labels");
-    const auto number = [&](const char* name) {
-      return checked_weight(name, field<double>(problem, name));
-    };
-    const auto count = [&](const char* name, int64_t least) {
-      return checked_count(name, field<int64_t>(problem, name), least);
-    };
-    const PairProblem checked_problem{checked_finite("start", start, {p}),
-        given ? checked_range<int8_t>("labels", labels, {n}, 0, 2) : nullptr, count("hold", 0),
-        lower, upper, checked_weights("l1", l1, p), number("ridge"), number("tol"),
-        number("violation"), count("max_alternations", 0), count("max_working", 1)};
-    PairSolver<Number<decltype(rows)>> solver(rows, checked_problem);
-    const char* status;
-    {
-      nb::gil_scoped_release free;
-      status = solver.run();
-    }
+    const Fields from{problem};
+    const auto start = from.get<Given>("start"), l1 = from.get<Given>("l1");
+    const auto labels = from.get<std::optional<Given>>("labels");
+    const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds");
+    check_bounds(bounds.first, bounds.second, n);
+    const PairProblem checked{checked_finite("start", start, {p}),
+        labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
+        from.count("hold", 0), bounds.first, bounds.second, checked_weights("l1", l1, p),
+        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
+        from.count("max_alternations", 0), from.count("max_working", 1)};
+    PairSolver<Number<decltype(rows)>> solver(rows, checked);
+    const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);
   });
 }
@@ -355,7 +371,7 @@ nb::object pair(const Data& data, nb::handle problem) {
 void bind_pair(nb::module_& m) {
   using namespace nb::literals;
   m.def("pair", &pair, "data"_a, "problem"_a,
-      nb::sig("def pair(data: Data, problem: object) -> tuple[Array, NDArray[int8], Array, "
-              "list[float], str, float]"),
+      nb::sig("def pair(data: Data, problem: object) -> "
+              "tuple[Array, NDArray[int8], Array, list[float], str, float]"),
       "Solve a two-way split, given by the fields of a PairProblem.");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
 #include <variant>
 
 #include "common.hpp"
@@ -71,6 +72,21 @@ struct Data {
   std::variant<std::shared_ptr<View<float>>, std::shared_ptr<View<double>>> view;
   template <class Body> auto visit(const Body& body) const {
     return std::visit([&](const auto& one) { return body(*one); }, view);
+  }
+  int64_t n_rows() const {
+    return visit([](auto& rows) { return rows.n_rows(); });
+  }
+  int64_t n_features() const {
+    return visit([](auto& rows) { return rows.n_features(); });
+  }
+  int n_threads() const {
+    return visit([](auto& rows) { return rows.threads(); });
+  }
+  nb::object center() const {
+    return visit([](auto& rows) { return copied(rows.center()); });
+  }
+  nb::object index() const {
+    return visit([](auto& rows) { return rows.index() ? copied(*rows.index()) : nb::none(); });
   }
 };
 template <class V> struct type_of_rows;

@@ -20,7 +20,6 @@ struct RuleProblem {
   double reproduced, nearly;      // agreement to reach, and what is no loss of it
   double tol, violation;
   int64_t max_working;
-  const double* steepest;  // weights of the steepest feature alone, (n_models, n_features)
 };
 
 constexpr int64_t MaxSteps = 50;  // of the solver, at one strength
@@ -182,33 +181,24 @@ nb::object rule(const Data& data, nb::handle problem) {
   return data.visit([&](const auto& rows) {
     const int64_t n = rows.n_rows(), p = rows.n_features();
     checked_count("the number of rows", n, 1);
-    const auto labels = field<Given>(problem, "labels"), l1 = field<Given>(problem, "l1");
-    const auto steepest = field<Given>(problem, "steepest");
-    const auto number = [&](const char* name) {
-      return checked_weight(name, field<double>(problem, name));
-    };
-    const auto count = [&](const char* name, int64_t least) {
-      return checked_count(name, field<int64_t>(problem, name), least);
-    };
-    const int64_t n_children = count("n_children", 2), models = n_children > 2 ? n_children : 1;
-    const RuleProblem checked_problem{checked_range<int32_t>("labels", labels, {n}, 0, n_children),
-        n_children, checked_weights("l1", l1, p), number("ridge"), number("second_ridge"),
-        number("barred"), field<std::vector<double>>(problem, "strengths"),
-        count("max_features", 0), number("reproduced"), number("nearly"), number("tol"),
-        number("violation"), count("max_working", 1),
-        checked_finite("steepest", steepest, {models, p})};
-    for (const double strength : checked_problem.strengths) checked_weight("strengths", strength);
-    using Search = RuleSearch<Number<decltype(rows)>>;
-    typename Search::Rule found;
-    {
-      nb::gil_scoped_release free;
-      Search search(rows, checked_problem);
-      const std::vector<double> start(
-          checked_problem.steepest, checked_problem.steepest + models * p);
-      found = checked_problem.strengths.empty() ? search.at_given(start) : search.along_path(start);
-    }
-    const size_t m = models, columns = p;
-    return nb::object(nb::make_tuple(copied(found.W, {m, columns}), copied(found.offsets)));
+    const Fields from{problem};
+    const auto labels = from.get<Given>("labels"), l1 = from.get<Given>("l1");
+    const auto steepest = from.get<Given>("steepest");
+    const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
+    const double* start = checked_finite("steepest", steepest, {models, p});
+    const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
+        checked_weights("l1", l1, p), from.weight("ridge"), from.weight("second_ridge"),
+        from.weight("barred"), from.get<std::vector<double>>("strengths"),
+        from.count("max_features", 0), from.weight("reproduced"), from.weight("nearly"),
+        from.weight("tol"), from.weight("violation"), from.count("max_working", 1)};
+    for (const double strength : checked.strengths) checked_weight("strengths", strength);
+    const auto found = unlocked([&] {
+      RuleSearch<Number<decltype(rows)>> search(rows, checked);
+      const std::vector<double> first(start, start + models * p);
+      return checked.strengths.empty() ? search.at_given(first) : search.along_path(first);
+    });
+    const nb::object W = copied(found.W).attr("reshape")(models, p);
+    return nb::object(nb::make_tuple(W, copied(found.offsets)));
   });
 }
 

@@ -97,42 +97,36 @@ class Agglomeration {
 };
 
 // Labels of K clusters, numbered by their first rows.
-template <class T> nb::object ward(const Given& given, int64_t K) {
-  const T* X = checked<T>("X", given, {-1, -1});
-  const int64_t n = given.shape(0);
-  if (K < 1 || K > n)
-    refuse("n_clusters must lie between one and one per row, ", text(n), "; got ", text(K));
-  Owned<int32_t> labels(n);
-  {
-    nb::gil_scoped_release free;
-    const std::vector<Merge> merges = Agglomeration(X, n, given.shape(1)).run();
-    std::vector<int64_t> root(n);
-    std::iota(root.begin(), root.end(), 0);
-    const auto find = [&](int64_t i) {
-      while (root[i] != i) i = root[i] = root[root[i]];
-      return i;
-    };
-    for (int64_t m = 0; m < n - K; ++m) {
-      const int64_t a = find(merges[m].kept), b = find(merges[m].gone);
-      root[std::max(a, b)] = std::min(a, b);
-    }
-    int32_t next = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t first = find(i);
-      labels.data[i] = first == i ? next++ : labels.data[first];
-    }
+void cut(const std::vector<Merge>& merges, int64_t n, int64_t K, int32_t* labels) {
+  std::vector<int64_t> root(n);
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int64_t i) {
+    while (root[i] != i) i = root[i] = root[root[i]];
+    return i;
+  };
+  for (int64_t m = 0; m < n - K; ++m) {
+    const int64_t a = find(merges[m].kept), b = find(merges[m].gone);
+    root[std::max(a, b)] = std::min(a, b);
   }
-  return labels.shaped({size_t(n)});
+  int32_t next = 0;
+  for (int64_t i = 0; i < n; ++i) labels[i] = find(i) == i ? next++ : labels[find(i)];
+}
+
+nb::object ward(const Given& given, int64_t K) {
+  return of_type("X", given, [&](auto number) {
+    const auto* X = checked<decltype(number)>("X", given, {-1, -1});
+    const size_t n = given.shape(0), p = given.shape(1);
+    if (K < 1 || K > static_cast<int64_t>(n))
+      refuse("n_clusters must lie between one and one per row, ", n, "; got ", K);
+    return filled<int32_t>(
+        {n}, [&](int32_t* out) { cut(Agglomeration(X, n, p).run(), n, K, out); });
+  });
 }
 
 }  // namespace
 
 void bind_ward(nb::module_& m) {
   using namespace nb::literals;
-  m.def(
-      "ward",
-      [](const Given& X, int64_t n_clusters) {
-        return of_type("X", X, [&](auto number) { return ward<decltype(number)>(X, n_clusters); });
-      },
-      "X"_a, "n_clusters"_a, nb::sig("def ward(X: Array, n_clusters: int) -> NDArray[int32]"));
+  m.def("ward", &ward, "X"_a, "n_clusters"_a,
+      nb::sig("def ward(X: Array, n_clusters: int) -> NDArray[int32]"));
 }
