@@ -1,9 +1,6 @@
-"""
-Compiled kernels: the data of a node, and free functions on it and on arrays.
-"""
-
 # Written by nanobind's stubgen; see CMakeLists.txt.
 # fmt: off
+# ruff: noqa
 from typing import Any, TypeAlias
 
 from numpy import int8, int32, signedinteger, uint8

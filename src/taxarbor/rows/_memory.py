@@ -157,7 +157,7 @@ class MemoryRows:
         return self._X if index is None else self._X[index]
 
     def _centered(self) -> Array:
-        """Return a dense copy about the centre, so that an offset of the data costs no digits."""
+        """Return a dense copy about the centre: an offset of the data costs no digits."""
         X = self._own()
         dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))

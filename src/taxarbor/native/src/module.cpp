@@ -86,7 +86,6 @@ void check_bounds(int64_t lower, int64_t upper, int64_t n) {
 }
 
 NB_MODULE(_kernels, m) {
-  m.doc() = "Compiled kernels: the data of a node, and free functions on it and on arrays.";
 #ifdef TAXARBOR_FORKS
   pthread_atfork(nullptr, nullptr, [] {
     is_forked = true;
