@@ -1,5 +1,6 @@
 """One contract over every kind of rows, with plain NumPy and SciPy as oracles."""
 
+import pickle
 from functools import cache
 from itertools import product
 
@@ -189,6 +190,15 @@ def test_a_given_center(kind, dtype):
     close(child.center, X[10:20].mean(axis=0, dtype=np.longdouble), 1e-6)
 
 
+def test_rows_survive_a_pickle(kind, dtype):
+    rows = rows_of(draw(60, 7, dtype), kind, n_threads=2)
+    for some in (rows, rows.take([5, 3, 9]), rows.take([5, 3, 9], np.ones(7))):
+        again = pickle.loads(pickle.dumps(some))
+        np.testing.assert_array_equal(again.center, some.center)
+        np.testing.assert_array_equal(again.scores(np.eye(7)), some.scores(np.eye(7)))
+        assert again.n_threads == 2
+
+
 def test_equal_rows_hardly_spread(kind, dtype):
     """Taken about their own mean once more, whatever company they came from."""
     for n_rows in (5, 7, 99, 3000):
@@ -305,18 +315,9 @@ def test_few_features_at_a_time_reach_the_same_optimum(kind):
         exact = ProximalQuasiNewton().minimise(loss, penalty, start, tol=1e-8, max_iter=20_000)
         least = exact.point.value + penalty.value(exact.point.W)
         for max_working in (p, 80, 40):
-            found = rows.solve_pair(
-                pair_problem(
-                    p,
-                    labels,
-                    bounds=(0, n),
-                    l1=l1,
-                    ridge=ridge,
-                    rounds=400,
-                    hold=400,
-                    max_working=max_working,
-                )
-            )
+            held = {"rounds": 400, "hold": 400, "max_working": max_working}
+            problem = pair_problem(p, labels, bounds=(0, n), l1=l1, ridge=ridge, **held)
+            found = rows.solve_pair(problem)
             np.testing.assert_allclose(found.trace[-1], least, rtol=1e-6)
             assert (np.diff(found.trace) <= 0.0).all()
 
@@ -396,6 +397,7 @@ def test_sparse_matrices_of_other_layouts_are_taken():
     spare.data, spare.indices = np.append(S.data, 9.0), np.append(S.indices, 99).astype("i4")
     for other in (wide, spare, sparse.csr_matrix(X)):
         rows = as_rows(other)
+        np.testing.assert_array_equal(rows.neighbors(3)[1], as_rows(S).neighbors(3)[1])
         np.testing.assert_array_equal(rows.norms(), as_rows(S).norms())
         np.testing.assert_array_equal(rows.ward(3), as_rows(S).ward(3))
 

@@ -50,9 +50,10 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
     """
     middle = None if center is None else _floats(center)
     if issparse(X):
-        X = _checked_csr(X)
-        parts = X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1]
-        return MemoryRows(X, native.Data.csr(*parts, middle, n_threads))
+        matrix: Any = X
+        parts = _csr_arrays(matrix)
+        data = native.Data.csr(*parts, matrix.shape[1], middle, n_threads)
+        return MemoryRows(csr_array(parts, shape=matrix.shape), data)
     if not isinstance(X, np.ndarray):
         raise TypeError(
             f"X must be a NumPy array or a SciPy CSR matrix; got {type(X).__name__}"
@@ -71,6 +72,9 @@ class MemoryRows:
         self._data = data
         self.center: Array = data.center
         self.center.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
 
     @property
     def n_rows(self) -> int:
@@ -163,28 +167,33 @@ class MemoryRows:
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
 
 
-def _checked_csr(X: Any) -> Any:
-    """Return a CSR matrix with columns as the kernels take them: int32, within their range."""
+def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> Rows:
+    """Return rows as they were before they were pickled."""
+    rows = as_rows(X, center=center, n_threads=n_threads)
+    return rows if index is None else rows.take(index, center)
+
+
+def _csr_arrays(X: Any) -> tuple[Array, NDArray[np.int32], IndexArray]:
+    """Return values, columns and starts as the kernels take and check them."""
     if X.format != "csr" or X.ndim != 2:
         raise ValueError(
-            f"a sparse X must be a CSR matrix, with rows that can be read one by one; got "
-            f"{X.format} with {X.ndim} dimensions. X.tocsr() makes one"
+            "a sparse X must be a CSR matrix, whose rows can be read one by one; got "
+            f"{X.format} of shape {X.shape}. X.tocsr() makes one"
         )
     n, p = X.shape
-    indices, indptr = X.indices, X.indptr
-    sizes_fit = len(indptr) == n + 1 and len(indices) == len(X.data)
-    if not sizes_fit or not 0 <= (stored := int(indptr[-1])) <= len(indices):
+    values, columns, starts = X.data, X.indices, X.indptr
+    sizes_fit = len(starts) == n + 1 and len(columns) == len(values)
+    if not sizes_fit or not 0 <= (stored := int(starts[-1])) <= len(values):
         raise ValueError(
-            f"X is damaged: {len(X.data)} values, {len(indices)} columns and {len(indptr)} "
-            f"starts, the last of them {indptr[-1:]}, do not make {n} rows"
+            f"X is damaged: {len(values)} values, {len(columns)} columns and {len(starts)} "
+            f"starts, which end with {starts[-1:]}, do not make {n} rows"
         )
-    if indices.dtype != np.int32:
-        if stored and not 0 <= indices[:stored].min() <= indices[:stored].max() < p:
+    values, columns = values[:stored], columns[:stored]  # there may be room to spare
+    if columns.dtype != np.int32:
+        if stored and not 0 <= columns.min() <= columns.max() < min(p, 2**31):
             raise ValueError(f"X is damaged: a column lies outside of its {p} columns")
-        indices = indices.astype(np.int32)
-    whole = csr_array((n, p), dtype=X.dtype)
-    whole.data, whole.indices, whole.indptr = X.data[:stored], indices[:stored], indptr
-    return whole
+        columns = columns.astype(np.int32)
+    return values, columns, starts.astype(np.int64, copy=False)
 
 
 def _floats(values: Any) -> Array:

@@ -1,30 +1,20 @@
-// Shared by all kernels: compiler, vectors of the machine, threads, arrays in and out.
+// Shared by all kernels: compiler, vectors of the machine, threads.
 //
 // Two rules make results independent of the number of threads: work is divided by the
 // shape of the data alone, and partial sums are added in the order of the parts.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <sstream>
-#include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
+
+#include "arrays.hpp"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-
-namespace nb = nanobind;
 
 // ---- what compilers add to the language; with TAXARBOR_PORTABLE, or elsewhere, plain C++ --------
 
@@ -131,108 +121,6 @@ template <class Body> void for_parts(int64_t n, int parts, int threads, const Bo
 #endif
   (void)threads;
   for (int part = 0; part < parts; ++part) body(part, edge(part), edge(part + 1));
-}
-
-// ---- arrays that come in: nothing is read before `checked` has looked at it ---------------------
-
-using Given = nb::ndarray<nb::ro, nb::device::cpu>;
-
-// Raise ValueError: what was expected, and what came.
-template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  throw std::invalid_argument(text.str());
-}
-std::string type_name(nb::dlpack::dtype type);
-std::string shape_of(const Given& array);
-
-// An array of that type and shape, C-contiguous; -1 for any length.
-const void* checked_bytes(const char* name, const Given& array, nb::dlpack::dtype type,
-    std::initializer_list<int64_t> shape);
-template <class T>
-const T* checked(const char* name, const Given& array, std::initializer_list<int64_t> shape) {
-  return static_cast<const T*>(checked_bytes(name, array, nb::dtype<T>(), shape));
-}
-
-// The same, with each whole number at least `least` and below `end`.
-template <class T> const T* checked_range(const char* name, const Given& array,
-    std::initializer_list<int64_t> shape, int64_t least, int64_t end) {
-  const T* values = checked<T>(name, array, shape);
-  for (size_t i = 0; i < array.size(); ++i)
-    if (values[i] < least || values[i] >= end)
-      refuse(name, " must lie between ", least, " and ", end - 1, "; got ", +values[i], " at ", i);
-  return values;
-}
-
-// Numbers that may be weights of a penalty: finite, none negative.
-const double* checked_weights(const char* name, const Given& array, int64_t size);
-double checked_weight(const char* name, double value);
-int64_t checked_count(const char* name, int64_t value, int64_t least);
-void check_bounds(int64_t lower, int64_t upper, int64_t n);  // 0 <= lower <= upper <= n
-const double* checked_finite(
-    const char* name, const Given& array, std::initializer_list<int64_t> shape);
-
-// Call body(T{}) with the type of a float32 or float64 array.
-template <class Body> auto of_type(const char* name, const Given& array, const Body& body) {
-  if (array.dtype() == nb::dtype<float>()) return body(float{});
-  if (array.dtype() == nb::dtype<double>()) return body(double{});
-  refuse(name, " must be float32 or float64; got ", type_name(array.dtype()));
-}
-
-// The fields of a problem, a dataclass, by their names.
-struct Fields {
-  nb::handle problem;
-  template <class V> V get(const char* name) const {
-    V value;
-    const nb::object found = problem.attr(name);
-    if (!nb::try_cast<V>(found, value))
-      refuse(name, " cannot be read from ", nb::inst_name(found).c_str());
-    return value;
-  }
-  double weight(const char* name) const { return checked_weight(name, get<double>(name)); }
-  int64_t count(const char* name, int64_t least) const {
-    return checked_count(name, get<int64_t>(name), least);
-  }
-};
-
-// ---- arrays that go out -------------------------------------------------------------------------
-
-// Call body() while other Python threads may run.
-template <class Body> auto unlocked(const Body& body) {
-  const nb::gil_scoped_release free;
-  return body();
-}
-
-// A NumPy array that owns its memory, left uninitialised.
-template <class T> struct Owned {
-  T* data;
-  nb::capsule owner;
-  explicit Owned(size_t size)
-      : data(new T[std::max<size_t>(size, 1)]),
-        owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }) {}
-  nb::object shaped(std::initializer_list<size_t> shape) const {
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.begin(), owner));
-  }
-};
-
-template <class T>
-nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shape) {
-  const Owned<T> to(from.size());
-  std::copy(from.begin(), from.end(), to.data);
-  return to.shaped(shape);
-}
-// A new array, filled while other Python threads may run.
-template <class T, class Fill>
-nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
-  size_t size = 1;
-  for (const size_t n : shape) size *= n;
-  const Owned<T> out(size);
-  unlocked([&] { fill(out.data); });
-  return out.shaped(shape);
-}
-
-template <class T> nb::object copied(const std::vector<T>& from) {
-  return filled<T>({from.size()}, [&](T* out) { std::copy(from.begin(), from.end(), out); });
 }
 
 // ---- where one solver needs another's inner part ------------------------------------------------

@@ -240,47 +240,34 @@ template <class T> class DenseView final : public View<T> {
 
   void adjoint(const T* R, int64_t m, double* out) const override {
     const Block<T> d = block();
-    const int64_t size = m * p_;
-    const int parts = part_count(n_, 2048, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      std::vector<T> partial(size);
-      adjoint_rows(d, R, m, a, b, partial.data(), sums.data() + part * size);
+    this->add_up(m * p_, out, [&](int64_t a, int64_t b, double* sum) {
+      std::vector<T> partial(m * p_);
+      adjoint_rows(d, R, m, a, b, partial.data(), sum);
     });
-    add_parts(sums, size, out);
   }
 
   void nearest(const double* centers, int64_t K, int32_t* labels, double* out) const override {
     const Block<T> d = block();
-    const int64_t p = p_, size = K * p;
-    const std::vector<T> points(centers, centers + size);
+    const std::vector<T> points(centers, centers + K * p_);
     std::vector<T> offset(K);
     for (int64_t k = 0; k < K; ++k) {
       double norm = 0.0;
-      for (int64_t j = 0; j < p; ++j) norm += centers[k * p + j] * centers[k * p + j];
+      for (int64_t j = 0; j < p_; ++j) norm += centers[k * p_ + j] * centers[k * p_ + j];
       offset[k] = static_cast<T>(0.5 * norm);
     }
-    const int parts = part_count(n_, 2048, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      std::vector<T> partial(size + K);
-      nearest_rows(d, points.data(), offset.data(), K, a, b, labels, partial.data(),
-          sums.data() + part * size);
+    this->add_up(K * p_, out, [&](int64_t a, int64_t b, double* sum) {
+      std::vector<T> partial(K * p_ + K);
+      nearest_rows(d, points.data(), offset.data(), K, a, b, labels, partial.data(), sum);
     });
-    add_parts(sums, size, out);
   }
 
   void moment(bool absolute, double* out) const override {
     const Block<T> d = block();
-    const int64_t p = p_;
-    const int parts = part_count(n_, 2048, p * 8);
-    std::vector<double> sums(parts * p);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      std::vector<T> partial(p);
-      moment_rows(d, absolute, a, b, partial.data(), sums.data() + part * p);
+    this->add_up(p_, out, [&](int64_t a, int64_t b, double* sum) {
+      std::vector<T> partial(p_);
+      moment_rows(d, absolute, a, b, partial.data(), sum);
     });
-    add_parts(sums, p, out);
-    for (int64_t j = 0; j < p; ++j) out[j] /= static_cast<double>(n_);
+    for (int64_t j = 0; j < p_; ++j) out[j] /= static_cast<double>(n_);
   }
 
   void norms(double* out) const override {

@@ -54,6 +54,18 @@ template <class T> class View {
     set_center(std::move(mean));
   }
 
+  // out (size) = the sum of what body(first, last, sum) adds for the rows of each part, in order.
+  template <class Body> void add_up(int64_t size, double* out, const Body& body) const {
+    const int parts = part_count(n_, 2048, size * 8);
+    std::vector<double> sums(parts * size);
+    for_parts(n_, parts, threads(), [&](int part, int64_t first, int64_t last) {
+      body(first, last, sums.data() + part * size);
+    });
+    std::fill(out, out + size, 0.0);
+    for (int part = 0; part < parts; ++part)
+      for (int64_t j = 0; j < size; ++j) out[j] += sums[part * size + j];
+  }
+
   int64_t n_, p_;
   int threads_;
   std::optional<std::vector<int64_t>> index_;  // none: row i is row i
@@ -92,13 +104,6 @@ struct Data {
 template <class V> struct type_of_rows;
 template <class T> struct type_of_rows<View<T>> { using type = T; };
 template <class V> using Number = typename type_of_rows<std::decay_t<V>>::type;
-
-// Add the parts of a divided sum, in order, into `out`.
-inline void add_parts(const std::vector<double>& parts, int64_t size, double* out) {
-  std::fill(out, out + size, 0.0);
-  for (size_t at = 0; size > 0 && at + size <= parts.size(); at += size)
-    for (int64_t j = 0; j < size; ++j) out[j] += parts[at + j];
-}
 
 // A two-way split, in checked buffers: taxarbor.rows.PairProblem.
 struct PairProblem {
