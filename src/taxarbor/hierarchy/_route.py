@@ -12,7 +12,8 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._rule import deciding_rule
-from taxarbor.rows import DenseRows, Rows, SparseRows, best_scores
+from taxarbor.rows import Rows, as_rows
+from taxarbor.rows._base import best_scores
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -30,7 +31,7 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
     rule = deciding_rule(hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
-    rows = _rows_about(data, rule.center, n_threads)
+    rows = as_rows(data, center=rule.center, n_threads=n_threads)
     placement = hierarchy.placement
     if placement is None:
         leaf_of = _descend(hierarchy, rows)
@@ -53,17 +54,6 @@ def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
     indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
     ones = np.ones(len(indices), dtype=np.intp)
     return sparse.csr_array((ones, indices, indptr), shape=(len(labels), hierarchy.n_nodes))
-
-
-def _rows_about(data: Any, center: Array, n_threads: int) -> Rows:
-    """Return checked data as rows about a centre, without the sweep that a mean would take."""
-    center = center.astype(np.float64)
-    if not sparse.issparse(data):
-        return DenseRows(data, None, center, n_threads)
-    matrix: Any = data
-    columns = matrix.indices.astype(np.int32, copy=False)
-    starts = matrix.indptr.astype(np.int64, copy=False)
-    return SparseRows(matrix.data, columns, starts, None, center, n_threads)
 
 
 def _descend(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
-from taxarbor.rows import DenseRows, Rows
+from taxarbor.rows import Rows, as_rows
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -71,14 +71,16 @@ class Coordinates:
         return cls(values, directions, rows.center, rows.n_threads)
 
     @property
-    def rows(self) -> DenseRows:
+    def rows(self) -> Rows:
         """The coordinates as rows about their mean."""
-        return DenseRows.of(self.values, self.n_threads)
+        return as_rows(self.values, n_threads=self.n_threads)
 
     @property
-    def about_origin(self) -> DenseRows:
+    def about_origin(self) -> Rows:
         """The coordinates as rows about zero, which is where their mean is but for rounding."""
-        return DenseRows(self.values, None, np.zeros(self.values.shape[1]), self.n_threads)
+        return as_rows(
+            self.values, center=np.zeros(self.values.shape[1]), n_threads=self.n_threads
+        )
 
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""

@@ -23,7 +23,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import LIFT, ROWS, Coordinates
 from taxarbor.rows import Rows
-from taxarbor.rows._choice import MAX_SCORES, best_scores
+from taxarbor.rows._base import MAX_SCORES, best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""

@@ -20,7 +20,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.optim._newton import MAX_WORKING
 from taxarbor.rows import Rows, RuleProblem
-from taxarbor.rows._choice import best_scores
+from taxarbor.rows._base import best_scores
 from taxarbor.split import Regularizer
 from taxarbor.split._starts import child_means, true_spread
 

@@ -6,12 +6,15 @@ arrays over rows (of whatever kind the rows are), which it hands back unread.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final
+from typing import Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
+
+MAX_SCORES = 4_000_000
+"""Scores, rows times models, that are held at a time: 32 MB in float64."""
 
 
 @final
@@ -49,10 +52,6 @@ class PairProblem:
     violation: float
     max_alternations: int
     max_working: int
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the fields in the order in which the kernels take them."""
-        return tuple(getattr(self, name) for name in self.__slots__)
 
 
 @final
@@ -113,10 +112,6 @@ class RuleProblem:
     violation: float
     max_working: int
     steepest: Array
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the fields in the order in which the kernels take them."""
-        return tuple(getattr(self, name) for name in self.__slots__)
 
 
 class Rows(Protocol):
@@ -221,3 +216,26 @@ class Rows(Protocol):
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
         ...
+
+
+def best_scores(rows: Rows, weights: Array, offsets: Array | None = None) -> IndexArray:
+    """Return the position of the highest score of each row, the first of ties.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows, about the centre that the scores are of.
+    weights : array of shape (n_models, n_features)
+        A score is ``weights @ (x - center) + offsets``.
+    offsets : array of shape (n_models,), optional
+        Zeros by default.
+    """
+    best: IndexArray = np.empty(rows.n_rows, dtype=np.intp)
+    step = max(MAX_SCORES // len(weights), 1)
+    for first in range(0, rows.n_rows, step):
+        some = np.arange(first, min(first + step, rows.n_rows))
+        scores = rows.take(some, center=rows.center).scores(weights)
+        if offsets is not None and offsets.any():  # often there are none
+            scores = scores + offsets
+        best[some] = scores.argmax(axis=1)
+    return best
