@@ -15,7 +15,8 @@ from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarb
 from taxarbor.exchange import from_json, from_labels, to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._route import route, with_means
-from taxarbor.rows import as_rows, best_scores
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import best_scores
 
 DTYPES = ("float32", "float64")
 KINDS = (np.asarray, sparse.csr_array)

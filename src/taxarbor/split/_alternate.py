@@ -168,7 +168,9 @@ class Problem:
             point = loss.at(W, self.assign(scores), scores)
             least_rounds, hold = 1, 0
         else:
-            point = first_point(loss, penalty, labels)
+            # A gradient step would bring all of very many features into use.
+            is_wide = solver == "newton" and self.n_children * rows.n_features > MAX_DENSE
+            point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
         minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
