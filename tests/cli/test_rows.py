@@ -166,7 +166,7 @@ def test_score_refuses_in_one_line(refused, folder):
     (folder / "bad.nwk").write_text("((student,\nfamily);", encoding="utf-8")
     (folder / "few.nwk").write_text("(student,family);", encoding="utf-8")
     refused("bad.nwk", *CLASSES, "--truth", "bad.nwk")
-    refused("no leaves of the true tree", *CLASSES, "--truth", "few.nwk")
+    refused("not leaves of the true tree", *CLASSES, "--truth", "few.nwk")
     refused("nowhere.nwk: No such file", *CLASSES, "--truth", "nowhere.nwk")
     refused("did you mean 'class'", *CLASSES[:-1], "clas")
     text = (folder / "customers.csv").read_text(encoding="utf-8")

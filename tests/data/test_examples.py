@@ -240,15 +240,16 @@ def test_more_separation_moves_leaves_apart():
     np.testing.assert_allclose(gap(far) - gap(near), 16.0, rtol=0.1)
 
 
-@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("is_ours", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_hmmc_finds_the_planted_tree(shape, refine):
+def test_both_methods_find_the_planted_tree(shape, is_ours):
     branching, depth = shape["branching"], shape["depth"]
     for seed, kind in itertools.product((0, 1), ("float32", "float64", "csr")):
         planted = make_planted_tree(**shape, random_state=seed)
         X = sparse.csr_array(planted.X) if kind == "csr" else planted.X.astype(kind)
-        setting = {"alpha": 0.1, "beta": 0.1, "refine": refine, "random_state": seed}
-        model = Taxarbor(branching**depth, branching=branching, **setting).fit(X)
+        sizes = {"n_clusters": branching**depth, "branching": branching, "random_state": seed}
+        model = Taxarbor(**sizes) if is_ours else HMMC(alpha=0.1, beta=0.1, **sizes)
+        model.fit(X)
         tree = model.hierarchy_
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
         assert tree.depth[tree.leaves].tolist() == [depth] * branching**depth
@@ -259,13 +260,12 @@ def test_hmmc_finds_the_planted_tree(shape, refine):
                 assert set(rule.features.tolist()) <= allowed
 
 
-@pytest.mark.parametrize("refine", [True, False])
-def test_every_variant_finds_the_leaves(refine):
+def test_every_variant_finds_the_leaves():
     for shape, penalty in itertools.product(SHAPES, ("group", "exclusive", "l1", "l2")):
         planted = make_planted_tree(**shape)
         branching, depth = shape["branching"], shape["depth"]
-        setting = {"penalty": penalty, "refine": refine, "random_state": 0}
-        model = Taxarbor(branching**depth, branching=branching, **setting).fit(planted.X)
+        setting = {"penalty": penalty, "random_state": 0}
+        model = HMMC(branching**depth, branching=branching, **setting).fit(planted.X)
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
 
 
@@ -278,8 +278,8 @@ def test_every_solver_finds_the_leaves():
 
 def test_upper_levels_are_cut_first():
     planted = make_planted_tree(400, depth=3)
-    for refine in (True, False):
-        tree = Taxarbor(n_clusters=8, refine=refine, random_state=0).fit(planted.X).hierarchy_
+    for method in (Taxarbor, HMMC):
+        tree = method(n_clusters=8, random_state=0).fit(planted.X).hierarchy_
         for n_clusters in (2, 4, 8):
             truth = planted.labels // (8 // n_clusters)
             assert adjusted_rand_score(truth, tree.cut(n_clusters)) >= 0.95

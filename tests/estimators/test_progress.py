@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from taxarbor._events import GrowthEvent
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning
-from taxarbor._events import GrowthEvent
 from taxarbor.estimators._progress import ProgressBar, observe_all
 from taxarbor.hierarchy import HierarchyBuilder
 

@@ -53,8 +53,9 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
         rule = LinearRule(W, W[0], W[:, 1])
         for has_rules in (True, False):
             builder = HierarchyBuilder(3)
-            share = {"rule": rule, "fidelity": 2 / 3} if has_rules else {}
-            builder.add_split(0, [0, 1, 2], **share)
+            builder.add_split(0, [0, 1, 2], rule if has_rules else None)
+            if has_rules:
+                builder.explain(0, rule, fidelity=2 / 3)
             tree = builder.freeze(Placement(rule, [3, 1, 2]))
             document = strict(to_json(tree))
             assert document["dtype"] == dtype
@@ -66,7 +67,7 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
                 "leaves": [3, 1, 2],
             }
             shares = [node["fidelity"] for node in document["nodes"]]
-            assert shares == [share.get("fidelity"), None, None, None]
+            assert shares == [2 / 3 if has_rules else None, None, None, None]
             same(tree, from_json(to_json(tree)))
         means = np.linspace(-1.0, 1 / 3, 12).reshape(6, 2).astype(dtype)
         tree = dataclasses.replace(bare, means=means)

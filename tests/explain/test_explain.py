@@ -321,7 +321,7 @@ def test_the_message_names_the_column(frame):
 
 def test_pipelines_are_told_what_to_pass(X):
     pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
-    with pytest.raises(NotFittedError, match="this HMMC is not fitted yet: call fit first"):
+    with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit first"):
         explain(pipeline, X)
     pipeline.fit(X)
     told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"

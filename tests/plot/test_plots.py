@@ -82,7 +82,7 @@ def test_wrong_arguments_leave_no_figure(known):
         for wrong in (3, None, "tree", KMeans(3)):
             with pytest.raises(TypeError, match=f"{expected} {type(wrong).__name__}"):
                 make(wrong)
-        with pytest.raises(NotFittedError, match="this HMMC is not fitted yet"):
+        with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet"):
             make(Taxarbor(3))
     for draw in (plot.plot_tree, plot.plot_icicle, plot.plot_dendrogram):
         with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):

@@ -10,10 +10,10 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from threadpoolctl import threadpool_info
 
-from taxarbor.optim._loss import PairHinge
+from taxarbor.optim._loss import HingeLoss
 from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
-from taxarbor.optim._prox_quasi_newton import ProximalQuasiNewton
+from taxarbor.optim._quasi_newton import ProximalQuasiNewton
 from taxarbor.rows import PairProblem, as_rows
 from taxarbor.rows._base import best_scores
 
@@ -310,8 +310,9 @@ def test_few_features_at_a_time_reach_the_same_optimum(kind):
         X = np.random.default_rng(seed).normal(size=(n, p))
         X[: n // 2, :10] += 0.8
         rows, labels = rows_of(X, kind), (np.arange(n) >= n // 2).astype(np.int8)
-        penalty, loss = SparseGroupPenalty(0.0, np.full(p, l1), ridge), PairHinge(rows)
-        start = first_point(loss, penalty, labels)
+        # Both models have half of d each, so this penalty is the pair's.
+        penalty, loss = SparseGroupPenalty(0.0, np.full(p, l1), 2.0 * ridge), HingeLoss(rows, 2)
+        start = first_point(loss, penalty, labels.astype(np.int32))
         exact = ProximalQuasiNewton().minimise(loss, penalty, start, tol=1e-8, max_iter=20_000)
         least = exact.point.value + penalty.value(exact.point.W)
         for max_working in (p, 80, 40):

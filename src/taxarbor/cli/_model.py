@@ -11,7 +11,6 @@ import typer
 from taxarbor._errors import InputError, counted
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import answer, say_json
-from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
@@ -178,6 +177,8 @@ def export(
 
 
 def _text(tree: "Hierarchy", kind: Kind) -> str:
+    from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
+
     if kind == "json":
         return to_json(tree) + "\n"
     if kind == "newick":
@@ -219,7 +220,7 @@ def _told(value: Any) -> str:
 
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple):
+    if isinstance(value, list):
         return ", ".join(value[:MAX_NAMED]) + ", ..." * (len(value) > MAX_NAMED)
     if isinstance(value, dict):
         return ""

@@ -188,21 +188,11 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
     used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
-        "n_rows": len(tree.order),
-        "n_features": _n_features(tree),
+        "n_rows": tree.n_rows,
+        "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "median_features_per_split": float(np.median(used)) if used else None,
         "mean_fidelity": float(known.mean()) if len(known) else None,
         "places_new_rows": deciding_rule(tree) is not None,
     }
-
-
-def _n_features(tree: Hierarchy) -> int | None:
-    """Return the number of columns, None where nothing tells."""
-    if tree.feature_names is not None:
-        return len(tree.feature_names)
-    if tree.means is not None:
-        return int(tree.means.shape[1])
-    rule = deciding_rule(tree)
-    return None if rule is None else len(rule.center)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
