@@ -1,0 +1,281 @@
+"""The paper's method and its flat form: sizes, origins, penalties, units."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from taxarbor import HMMC, MMC, GrowthWarning, make_planted_tree
+
+KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
+PENALTIES = ["group+exclusive", "group", "exclusive", "l1", "l2"]
+NODE = {"balance": 0.3, "center": "node"}
+RAW = {"units": "raw", "alpha": 1e-2, "beta": 1e-2}
+NAMES = ("planted", "animals", "cloud")
+
+
+def fit(X, n_clusters=8, **parameters):
+    return HMMC(n_clusters, **{"random_state": 0, **parameters}).fit(X)
+
+
+def flat(X, n_clusters=4, **parameters):
+    return MMC(n_clusters, **{"random_state": 0, **parameters}).fit(X)
+
+
+# ---- sizes and predictions ----
+
+
+def test_sizes_of_children(data, inner, bounds):
+    for name in NAMES:
+        for branching in (2, 3, 4):
+            for balance in ((0.9, 1.1), (1.0, 1.0), (0.5, 1.2)):
+                tree = fit(data[name], 13, branching=branching, balance=balance, **RAW)
+                tree = tree.hierarchy_
+                assert tree.n_leaves == 13
+                for node in inner(tree):
+                    least, most = bounds(int(tree.n_rows[node]), branching, balance)
+                    sizes = tree.n_rows[list(tree.children(node))]
+                    assert least <= sizes.min() <= sizes.max() <= most
+
+
+def test_one_number_is_a_symmetric_balance(X):
+    one, pair = (fit(X, balance=balance).hierarchy_ for balance in (0.8, (0.8, 1.2)))
+    assert one.to_json() == pair.to_json()
+
+
+def divergences(model, X):
+    """The nodes at which the prediction of a training row leaves the path of its label."""
+    tree, predicted = model.hierarchy_, model.predict(X)
+    found = set()
+    for row in np.flatnonzero(predicted != model.labels_):
+        ours, theirs = (
+            tree.path(tree.leaves[labels[row]]) for labels in (model.labels_, predicted)
+        )
+        found.add(max(set(ours) & set(theirs)))
+    return found
+
+
+def test_predict_differs_only_where_a_size_binds(data, as_kind, bounds):
+    balances = {None: (0.0, 4.0), 0.3: (0.3, 1.7), (0.9, 1.1): (0.9, 1.1), 1.0: (1.0, 1.0)}
+    n_moved = 0
+    for name in NAMES:
+        for kind in ("float64 dense", "float32 csr"):
+            X = as_kind(data[name], kind)
+            for branching in (2, 3):
+                for balance, pair in balances.items():
+                    for center in ("node", "data"):
+                        setting = {"branching": branching, "balance": balance}
+                        model = fit(X, 7, center=center, **setting)
+                        tree, moved = model.hierarchy_, divergences(model, X)
+                        n_moved += len(moved)
+                        for node in moved:
+                            sizes = {int(tree.n_rows[child]) for child in tree.children(node)}
+                            n_rows = int(tree.n_rows[node])
+                            assert sizes & set(bounds(n_rows, branching, pair))
+    assert n_moved > 10
+
+
+def test_rows_at_the_mean_are_predicted_as_labelled():
+    X = np.repeat([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]], 5, axis=0)
+    for center in ("node", "data"):
+        model = fit(X, 2, balance=(0.3, 1.7), center=center)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_a_grid_of_ties(data, as_kind):
+    for kind in KINDS:
+        X = as_kind(data["grid"], kind)
+        for branching in (2, 3):
+            for balance in (None, (0.9, 1.1)):
+                for solver in ("newton", "pqn"):
+                    setting = {"branching": branching, "balance": balance, "solver": solver}
+                    tree = fit(X, 7, **setting).hierarchy_
+                    assert tree.n_leaves == 7
+                    assert tree.n_rows.min() >= 1
+
+
+# ---- one origin, or each node's own ----
+
+
+def test_where_boundaries_pass_through(X, inner):
+    for branching in (2, 3):
+        tree = fit(X, 7, branching=branching).hierarchy_
+        own = fit(X, 7, branching=branching, center="node").hierarchy_
+        for node in inner(tree):
+            np.testing.assert_allclose(tree.rules[node].center, X.mean(axis=0), atol=1e-12)
+        for node in inner(own):
+            mean = X[own.rows(node)].mean(axis=0)
+            np.testing.assert_allclose(own.rules[node].center, mean, atol=1e-12)
+        np.testing.assert_array_equal(own.rules[0].weights, tree.rules[0].weights)
+
+
+def test_with_one_origin_equal_rows_are_still_refused():
+    X = np.repeat(np.array([[0.0, 0.0], [9.0, 9.0]]), 6, axis=0)
+    with pytest.warns(GrowthWarning, match="equal"):
+        assert fit(X, 4).hierarchy_.n_leaves == 2
+
+
+# ---- penalties and solvers ----
+
+
+def test_no_variant_raises_the_objective(data, as_kind):
+    for penalty in PENALTIES:
+        for name in ("animals", "cloud"):
+            for kind in ("float64 dense", "float32 csr"):
+                X = as_kind(data[name], kind)
+                for solver, tol in (("newton", 1e-4), ("pqn", 1e-2)):
+                    for center in ("node", "data"):
+                        setting = {"solver": solver, "tol": tol, "center": center}
+                        tree = fit(X, 5, penalty=penalty, **setting).hierarchy_
+                        assert tree.n_leaves == 5
+                        for info in filter(None, tree.info):
+                            assert np.all(np.diff(info.trace) <= 0.0)
+
+
+def test_stronger_penalties_use_fewer_features(data):
+    used = [fit(data["cloud"], alpha=a, **NODE).hierarchy_.n_features[0] for a in (0, 0.1, 0.3)]
+    assert used == sorted(used, reverse=True)
+    assert used[0] > used[-1]
+    with pytest.warns(GrowthWarning, match="lower alpha or beta"):
+        assert fit(data["cloud"], alpha=1.0).hierarchy_.n_leaves == 1
+
+
+def test_raw_units_see_the_scale(data):
+    X = data["cloud"]
+    setting = {**RAW, **NODE, "alpha": 1.0}
+    small, large = (fit(X * factor, **setting) for factor in (1.0, 1000.0))
+    assert small.hierarchy_.n_features[0] < large.hierarchy_.n_features[0]
+    assert (small.labels_ != large.labels_).any()
+
+
+def test_no_variant_sees_the_scale_in_relative_units(data):
+    for name in ("animals", "cloud"):
+        X = data[name]
+        for penalty in PENALTIES:
+            one, other = (fit(X * f, penalty=penalty, **NODE) for f in (1.0, 2.0**-20))
+            np.testing.assert_array_equal(other.labels_, one.labels_)
+            used = other.hierarchy_.n_features, one.hierarchy_.n_features
+            np.testing.assert_array_equal(*used)
+
+
+def test_weights_go_with_their_columns(data):
+    for name in ("planted", "cloud"):
+        X = data[name]
+        order = np.random.default_rng(0).permutation(X.shape[1])
+        for solver in ("newton", "pqn"):
+            setting = {"solver": solver, "tol": 1e-9, **NODE}
+            one, other = (fit(Z, 6, **setting) for Z in (X, X[:, order]))
+            np.testing.assert_array_equal(one.labels_, other.labels_)
+            for ours, theirs in zip(one.hierarchy_.rules, other.hierarchy_.rules, strict=True):
+                if ours is not None:
+                    close = 1e-3 * np.abs(ours.weights).max()
+                    moved = ours.weights[:, order]
+                    np.testing.assert_allclose(moved, theirs.weights, atol=close)
+
+
+def test_more_starts_are_never_worse(data):
+    for name in ("animals", "cloud", "binary", "wide"):
+        for branching in (2, 3):
+            setting = {"branching": branching, **NODE}
+            fits = [fit(data[name], branching, n_init=n, **setting) for n in (1, 2, 5, 9)]
+            roots = [model.hierarchy_.objective[0] for model in fits]
+            assert roots == sorted(roots, reverse=True)
+
+
+def test_rounds_that_run_out_are_told_of(data, monkeypatch):
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", 1)
+    told = r"\d of 7 splits did not settle in .*; scale the columns, raise tol, or try solver"
+    with pytest.warns(ConvergenceWarning, match=told) as record:
+        fit(data["cloud"], tol=1e-9, **NODE)
+    assert record[0].filename == __file__
+
+
+def test_a_loose_tolerance_does_not_blame_the_penalty(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(X, tol=2.0).hierarchy_.n_leaves == 8
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "told"),
+    [
+        ({"alpha": -1}, ValueError, "alpha must be finite and not negative, got -1"),
+        ({"alpha": float("nan")}, ValueError, "alpha must be finite .* got nan"),
+        ({"alpha": "x"}, TypeError, "alpha must be a number, got 'x'"),
+        ({"beta": float("inf")}, ValueError, "beta must be finite .* got inf"),
+        ({"beta": None}, TypeError, "beta must be a number, got None"),
+        ({"tol": -0.1}, ValueError, "tol must be .* got -0.1"),
+        ({"balance": (1.2, 1.5)}, ValueError, r"low <= 1 <= high.* got \(1.2, 1.5\)"),
+        ({"penalty": "l3"}, ValueError, "penalty must be one of 'group.*'l2'; got 'l3'"),
+        ({"solver": "sgd"}, ValueError, "solver must be one of 'auto', .*; got 'sgd'"),
+        ({"units": "cm"}, ValueError, "units must be one of 'relative', 'raw'; got 'cm'"),
+        (
+            {"center": "origin"},
+            ValueError,
+            "center must be one of 'node', 'data'; got 'origin'",
+        ),
+    ],
+)
+def test_bad_parameters(X, parameters, error, told):
+    with pytest.raises(error, match=told):
+        HMMC(**parameters).fit(X)
+    if not {"beta", "center"} & set(parameters):
+        with pytest.raises(error, match=told.replace("group.*'l2'", "group', 'l1', 'l2'")):
+            MMC(**parameters).fit(X)
+
+
+# ---- the flat form ----
+
+
+def test_a_root_with_one_child_per_cluster(X):
+    for n_clusters in (1, 2, 3, 5, 8):
+        tree = flat(X, n_clusters).hierarchy_
+        assert tree.n_leaves == n_clusters
+        assert tree.height == min(n_clusters - 1, 1)
+
+
+def test_planted_clusters_are_found():
+    planted = make_planted_tree(400, depth=1, branching=4, random_state=2)
+    for penalty in ("group", "l1", "l2"):
+        for solver in ("newton", "pqn"):
+            for dtype in ("float32", "float64"):
+                X = planted.X.astype(dtype)
+                setting = {"penalty": penalty, "solver": solver}
+                dense, csr = (flat(Z, **setting) for Z in (X, sparse.csr_array(X)))
+                assert len(set(zip(dense.labels_, planted.labels, strict=True))) == 4
+                np.testing.assert_array_equal(dense.labels_, csr.labels_)
+                np.testing.assert_array_equal(dense.predict(X), dense.labels_)
+
+
+def test_the_flat_form_is_one_split_of_the_other(X):
+    for penalty in ("group", "l1", "l2"):
+        for K in (2, 3):
+            tree = fit(X, K, branching=K, penalty=penalty, **NODE).hierarchy_
+            assert flat(X, K, penalty=penalty).hierarchy_.to_json() == tree.to_json()
+
+
+def test_sizes_of_clusters(data, bounds):
+    X = data["cloud"]
+    for n_clusters in (2, 4, 7):
+        for balance, pair in ((0.3, (0.3, 1.7)), (1.0, (1.0, 1.0)), ((0.9, 1.1), (0.9, 1.1))):
+            for units in ({}, {"units": "raw", "alpha": 1e-2}):
+                sizes = np.bincount(flat(X, n_clusters, balance=balance, **units).labels_)
+                least, most = bounds(len(X), n_clusters, pair)
+                assert least <= sizes.min() <= sizes.max() <= most
+    with pytest.warns(GrowthWarning, match="1 leaf where 8 .* 10 rows are too few for 8"):
+        assert not flat(X[:10], 8).labels_.any()
+
+
+def test_what_the_flat_form_cannot_have(X):
+    for parameters, error, told in (
+        ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
+        ({"n_clusters": 601}, ValueError, "n_clusters=601 .* n_samples=600 rows; lower"),
+        ({"penalty": "exclusive"}, ValueError, "penalty must be one of .*; got 'exclusive'"),
+        ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
+        ({"tol": None}, TypeError, "tol must be a number, got None"),
+    ):
+        with pytest.raises(error, match=told):
+            MMC(**parameters).fit(X)
