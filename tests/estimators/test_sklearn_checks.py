@@ -33,7 +33,7 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", OTHERS, ids=repr)
+@pytest.mark.parametrize("estimator", OTHERS, ids=lambda one: type(one).__name__)
 def test_all_checks_of_scikit_learn(estimator):
     results = check_estimator(estimator, on_skip=None)
     statuses = {result["status"] for result in results}
