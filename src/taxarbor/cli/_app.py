@@ -7,7 +7,6 @@ import typer
 
 from taxarbor import __version__
 from taxarbor.cli import (
-    _bench,
     _cut,
     _demo,
     _explain,
@@ -43,7 +42,6 @@ app = typer.Typer(
 for command, example in EXAMPLES.items():
     name = command.__name__
     app.command(name, epilog=f"Example: taxarbor {name} {example}")(command)
-app.add_typer(_bench.app, name="bench")
 
 
 def _say_version(wanted: bool) -> None:
