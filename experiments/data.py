@@ -35,12 +35,12 @@ DAMAGED = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Rows, the class of each, and, where known, the tree of the classes and feature names."""
+    """Rows, the class of each, the tree of the classes, and, where known, feature names."""
 
     name: str  # ``file/array`` where a file holds several kinds of rows
     X: NDArray[np.float32]
     y: NDArray[np.str_]
-    truth: ClassTree | None
+    truth: ClassTree
     feature_names: tuple[str, ...] | None
 
     @property
@@ -52,9 +52,8 @@ class Dataset:
         """Return a short digest of all that is in it."""
         digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         digest.update("\0".join(self.y.tolist()).encode())
-        if self.truth is not None:
-            digest.update(self.truth.parents.tobytes())
-            digest.update("\0".join(self.truth.node_names).encode())
+        digest.update(self.truth.parents.tobytes())
+        digest.update("\0".join(self.truth.node_names).encode())
         return digest.hexdigest()[:12]
 
     def thinned(self, max_rows: int) -> "Dataset":
@@ -110,17 +109,15 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
         return _animals()
     stem, _, key = name.partition("/")
     path, tree = folder / f"{stem}.npz", folder / f"{stem}.hierarchy.json"
-    if not path.exists():
-        raise FileFormatError(f"there is no {path.name} in {str(folder)!r}")
-    found = _from_npz(path, name, key or "X")
-    if not tree.exists():
-        return found
-    truth = ClassTree.read(tree)
+    for one in (path, tree):
+        if not one.exists():
+            raise FileFormatError(f"there is no {one.name} in {str(folder)!r}")
+    found = _from_npz(path, name, key or "X", ClassTree.read(tree))
     try:
-        truth.leaves_of(np.unique(found.y).tolist())
+        found.truth.leaves_of(np.unique(found.y).tolist())
     except ValueError as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
-    return replace(found, truth=truth)
+    return found
 
 
 def _names_in(path: Path) -> Iterator[str]:
@@ -149,7 +146,7 @@ def _shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _from_npz(path: Path, name: str, key: str) -> Dataset:
+def _from_npz(path: Path, name: str, key: str, truth: ClassTree) -> Dataset:
     missing = {key, "y"} - set(_shapes_in(path))
     if missing:
         raise FileFormatError(f"{path.name} lacks the arrays {sorted(missing)}")
@@ -171,7 +168,7 @@ def _from_npz(path: Path, name: str, key: str) -> Dataset:
         )
     known = names is not None and names.shape == X.shape[1:]
     features = tuple(names.astype(str).tolist()) if known else None
-    return Dataset(name, np.ascontiguousarray(X), _labels(path, y, classes), None, features)
+    return Dataset(name, np.ascontiguousarray(X), _labels(path, y, classes), truth, features)
 
 
 def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> NDArray[np.str_]:

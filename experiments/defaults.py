@@ -15,20 +15,19 @@ import pandas as pd
 from experiments.data import STAND_INS, list_datasets
 from experiments.methods import Job, Settings, find_method, write_settings
 from experiments.plan import Setup
-from experiments.results import introduce, write_page
+from experiments.results import NO_RESULTS, introduce, write_page
 from experiments.run import Store
 from experiments.tables import (
     CORRECTED,
     NOTHING,
     Mean,
+    done_jobs,
     number,
     percent,
     plain,
     seconds,
-    done_jobs,
     summarise,
     table,
-    without_gaps,
 )
 from experiments.variants import WORTHS, usual
 from taxarbor import Taxarbor
@@ -154,19 +153,12 @@ def _variant(told: str, **settings: object) -> Row:
     return Row(told, "variant", settings)
 
 
-def _of_constant(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row, ...]:
-    """Return the default of a choice without a parameter, and a variant per other value."""
-    own = usual(name)
-    others = (_variant(told.format(value), **{name: value}) for value in values if value != own)
-    return (_default(told.format(own)), *others)
-
-
-def _of_parameter(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row, ...]:
-    """Return the same for one of Taxarbor's parameters."""
-    own = signature(Taxarbor).parameters[name].default
-    others = (
-        Row(told.format(value), "Taxarbor", {name: value}) for value in values if value != own
-    )
+def _others(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row, ...]:
+    """Return the default of a choice, then a row for each other value of it."""
+    known = signature(Taxarbor).parameters
+    method = "Taxarbor" if name in known else "variant"
+    own = known[name].default if name in known else usual(name)
+    others = (Row(told.format(one), method, {name: one}) for one in values if one != own)
     return (_default(told.format(own)), *others)
 
 
@@ -181,7 +173,7 @@ GROUPS = (
         (
             _default(f"rounds: {usual('rounds')}"),
             _variant("no moves", rounds=0),
-            *_of_constant("rounds", (1, 2, 3), "rounds: {}")[1:],
+            *_others("rounds", (1, 2, 3), "rounds: {}")[1:],
             _variant("plain distance", shrinkage=1e6),
             _variant("shrinkage 0.1", shrinkage=0.1),
         ),
@@ -189,7 +181,7 @@ GROUPS = (
     Group(
         "Starts per split",
         (
-            *_of_parameter("n_init", (1, 2, 4, 6, 12)),
+            *_others("n_init", (1, 2, 4, 6, 12)),
             _variant("no more near the root", top=0),
             _variant("as many, principal and far rows", starts=["principal", "far_rows"]),
             _variant("as many, Ward", starts=["ward"]),
@@ -204,22 +196,19 @@ GROUPS = (
     ),
     Group(
         "Which leaf is split next",
-        (
-            _default("by gap"),
-            *(_variant(f"by {worth}", grow_by=worth) for worth in WORTHS[1:]),
-        ),
+        (_default("by gap"), *(_variant(f"by {worth}", grow_by=worth) for worth in WORTHS[1:])),
         (0.5, 1.0, 2.0),
     ),
     Group(
         "Balance, and the intercept",
         (
-            *_of_parameter("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
+            *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
             Row("no balance", "Taxarbor", {"balance": None}),
             _variant("no intercept", intercept=False),
         ),
     ),
-    Group("Ridge", _of_constant("ridge", (0.03, 0.003, 0.0003))),
-    Group("Coordinates", _of_constant("coordinates", (16, 32, 128))),
+    Group("Ridge", _others("ridge", (0.03, 0.003, 0.0003))),
+    Group("Coordinates", _others("coordinates", (16, 32, 128))),
     Group(
         "Sparsity, after the tree is whole or inside the alternation",
         (_default("after"), *(_sparse_inside(alpha) for alpha in (0.003, 0.01, 0.03))),
@@ -270,7 +259,7 @@ def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
     scores = Scores.of(done_jobs(found, setup), setup)
     sections = [introduce(INTRODUCTION, found, setup, plan_defaults(setup)), "## In short"]
     if not len(scores.jobs):
-        sections.append("There are no results.")
+        sections.append(NO_RESULTS)
     else:
         sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores)]
         sections += [EVERYWHERE_TEXT, *describe_everywhere(scores)]
@@ -297,21 +286,10 @@ class Scores(NamedTuple):
         """Return the mean over seeds of a measure on one data set."""
         return summarise(self._of(dataset, row, multiple), measure)
 
-    def known(self, measure: str, multiple: float = 1.0) -> list[str]:
-        """Return the data sets on which any method has a measure: of trees, those with one."""
-        if measure not in self.jobs.columns:
-            return []
-        sizes = {name: n_clusters_of(self.setup, name, multiple) for name in self.datasets}
-        there = self.jobs[self.jobs[measure].notna()]
-        pairs = set(zip(there["dataset"], there["n_clusters"], strict=True))
-        return [name for name, size in sizes.items() if (name, size) in pairs]
-
     def over_all(self, row: Row, measure: str, multiple: float = 1.0) -> float:
         """Return the mean over data sets; NaN if one is missing, as means would not compare."""
-        means = [
-            self.on(name, row, measure, multiple).mean for name in self.known(measure, multiple)
-        ]
-        return float(np.mean(means)) if means else math.nan
+        means = [self.on(name, row, measure, multiple).mean for name in self.datasets]
+        return float(np.mean(means))
 
     def median_seconds(self, dataset: str, row: Row) -> float:
         """Return the median time of one fit."""
@@ -343,14 +321,13 @@ def describe_means(scores: Scores) -> str:
         times = [scores.median_seconds(name, row) for name in scores.datasets]
         cells = [number(100.0 * mean, 1) for mean in means]
         lines.append([row.told, *cells, seconds(float(np.mean(times)))])
-    return without_gaps(["method", *CORRECTED.values(), "s"], lines)
+    return table(["method", *CORRECTED.values(), "s"], lines)
 
 
 def describe_everywhere(scores: Scores) -> Iterator[str]:
     """Yield for each measure a table of all methods on all data sets."""
     for measure, short in CORRECTED.items():
-        if scores.known(measure):
-            yield f"### {short}\n\n{_in_full(scores, (*RIVALS, *OURS), measure, 1.0)}"
+        yield f"### {short}\n\n{_in_full(scores, (*RIVALS, *OURS), measure, 1.0)}"
 
 
 def describe_groups(scores: Scores) -> Iterator[str]:
@@ -362,9 +339,8 @@ def describe_groups(scores: Scores) -> Iterator[str]:
                 yield f"**F = {multiple:g} x the number of classes**"
             yield _differences(scores, group, multiple)
             for measure in IN_FULL:
-                if scores.known(measure, multiple):
-                    full = _in_full(scores, group.rows, measure, multiple)
-                    yield f"{CORRECTED[measure]}:\n\n{full}"
+                full = _in_full(scores, group.rows, measure, multiple)
+                yield f"{CORRECTED[measure]}:\n\n{full}"
 
 
 def describe_readability(scores: Scores) -> str:
@@ -407,13 +383,15 @@ def _differences(scores: Scores, group: Group, multiple: float) -> str:
                 told += f" ({100.0 * (mean - first[measure]):+.1f})"
             cells.append(told)
         lines.append(cells)
-    return without_gaps(["means over data", *CORRECTED.values()], lines)
+    return table(["means over data", *CORRECTED.values()], lines)
 
 
 def _in_full(scores: Scores, rows: Sequence[Row], measure: str, multiple: float) -> str:
     """Return a measure of each row on each data set, with the highest in bold."""
-    shown = scores.known(measure, multiple)
-    found = {name: [scores.on(name, row, measure, multiple) for row in rows] for name in shown}
+    found = {
+        name: [scores.on(name, row, measure, multiple) for row in rows]
+        for name in scores.datasets
+    }
     lines = []
     for n, row in enumerate(rows):
         cells = [row.told]
@@ -422,7 +400,7 @@ def _in_full(scores: Scores, rows: Sequence[Row], measure: str, multiple: float)
             known = [one.mean for one in means if not math.isnan(one.mean)]
             cells.append(f"**{told}**" if known and means[n].mean == max(known) else told)
         lines.append(cells)
-    return without_gaps(["", *map(plain, found)], lines)
+    return table(["", *map(plain, found)], lines)
 
 
 def _margin(scores: Scores, measure: str) -> str:
@@ -449,7 +427,7 @@ def _leads(scores: Scores, measure: str) -> str:
     """Return on how many data sets Taxarbor is first, or as good as the first."""
     counts = {"best": 0, "near": 0, "behind": 0}
     behind = []
-    for name in scores.known(measure):
+    for name in scores.datasets:
         ours = scores.on(name, DEFAULT, measure)
         known = [scores.on(name, row, measure) for row in RIVALS]
         known = [one for one in known if not math.isnan(one.mean)]

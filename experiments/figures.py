@@ -1,4 +1,4 @@
-"""The paper's figures, their numbers first: two sweeps, zero weights, a tree; and what SP rewards.
+"""The paper's figures, and one of what SP rewards: their numbers, then the pictures.
 
 The same results make the same files.
 """
@@ -64,8 +64,6 @@ class Panel(NamedTuple):
 
 def sweep_panels(jobs: pd.DataFrame, setup: Setup, measure: str) -> list[Panel]:
     """Return the panels of Figure 2: over clusters for each data set, then over children."""
-    if measure not in jobs.columns:
-        return []
     jobs = jobs[jobs["seed"] < SWEEP_SEEDS]
     names = setup.stand_ins()
     return [
@@ -132,26 +130,19 @@ class ChosenTree(NamedTuple):
     tree: Hierarchy
     data: Dataset
     told: str
-    measure: str
 
 
 def grow_tree(jobs: pd.DataFrame, setup: Setup) -> ChosenTree | None:
-    """Grow again the tree of seed 0 whose settings were best: by SP, or RI without a truth.
-
-    None if no such tree could be grown in time.
-    """
+    """Grow again the tree of seed 0 whose settings were best by SP; None if there is none."""
     dataset = setup.tree_dataset()
-    data = setup.open(dataset)
-    measure = "rand" if data.truth is None else "shortest_path"
-    here = of_table(jobs, setup, dataset)
-    found = choose(here[here["seed"] == 0], "HMMC", "best", measure)
+    data, here = setup.open(dataset), of_table(jobs, setup, dataset)
+    found = choose(here[here["seed"] == 0], "HMMC", "best", "shortest_path")
     if not len(found):
         return None
     job = Job(*(found.iloc[0][field] for field in Job._fields))
     settings = json.loads(job.settings)
     told = ", ".join(f"{key}={settings[key]:g}" for key in STRENGTHS)
-    chosen = f"HMMC on {dataset}, {told}"
-    return ChosenTree(fit(job, data), data, chosen, "RI" if data.truth is None else "SP")
+    return ChosenTree(fit(job, data), data, f"HMMC on {dataset}, {told}")
 
 
 def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]:

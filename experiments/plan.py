@@ -64,13 +64,8 @@ class Setup:
         return [name for name in found if name in STAND_INS] or found
 
     def tree_dataset(self) -> str:
-        """Return the data set whose tree is drawn: the first with most to show of it."""
-
-        def lacks(name: str) -> int:
-            data = self.open(name)
-            return (data.truth is None) + (data.feature_names is None)
-
-        return min(self.datasets(), key=lacks)
+        """Return the data set whose tree is drawn: the first whose features have names."""
+        return min(self.datasets(), key=lambda name: self.open(name).feature_names is None)
 
     def n_classes(self, dataset: str) -> int:
         """Return the number of classes of a data set."""
@@ -115,7 +110,7 @@ def plan_table(setup: Setup) -> Iterator[Job]:
     for dataset in setup.datasets():
         n_clusters = setup.n_classes(dataset)
         for method in METHODS.values():
-            tried = [{}] if method.has_default else []
+            tried: list[Settings] = [{}] if method.has_default else []
             tried += [settings for settings in setup.grid(method) if settings not in tried]
             for settings in tried:
                 yield from setup.jobs(dataset, method, settings, n_clusters=n_clusters)

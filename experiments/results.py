@@ -40,6 +40,7 @@ from experiments.tables import (
     PROTOCOLS,
     Protocol,
     choose,
+    done_jobs,
     median_seconds,
     number,
     of_setup,
@@ -49,12 +50,12 @@ from experiments.tables import (
     rivals,
     score,
     seconds,
-    done_jobs,
     summarise,
     table,
     without_gaps,
 )
 
+NO_RESULTS = "There are no results."
 FAR = 5.0
 """Points by which a published value and ours must differ to be listed."""
 
@@ -165,7 +166,7 @@ TREE_TEXT = """\
 ## A tree
 
 The paper's Figure 4: the first four layers of a tree ({told}, seed 0; the setting that is
-best by {measure}). In each node its number of rows, the three largest classes with their
+best by SP). In each node its number of rows, the three largest classes with their
 counts, and the three features that decide its split, by the length of their weights. No label
 was seen in growing it, but for the choice of alpha and beta."""
 
@@ -178,15 +179,15 @@ def write_results(store: Store, setup: Setup, page: Path) -> list[Path]:
     found = store.read()
     jobs = done_jobs(found, setup)
     figures = page.with_suffix("")
-    sections = [
-        introduce(INTRODUCTION, found, setup, plan_results(setup)),
-        *_table_section(jobs, setup, figures),
-        SCALINGS_TEXT,
-        describe_scalings(found, setup),
-        *_sweep_section(jobs, setup, figures),
-        *_sparsity_section(jobs, setup, figures),
-        *_tree_section(jobs, setup, figures),
-    ]
+    sections = [introduce(INTRODUCTION, found, setup, plan_results(setup))]
+    if len(jobs):
+        sections += _table_section(jobs, setup, figures)
+        sections += [SCALINGS_TEXT, describe_scalings(found, setup)]
+        sections += _sweep_section(jobs, setup, figures)
+        sections += _sparsity_section(jobs, setup, figures)
+        sections += _tree_section(jobs, setup, figures)
+    else:
+        sections.append(NO_RESULTS)
     write_page(page, sections)
     return [page, *sorted(figures.glob("*.png"))]
 
@@ -224,25 +225,20 @@ def introduce(text: str, found: pd.DataFrame, setup: Setup, planned: Iterable[Jo
 
 
 def _table_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[str]:
-    has_stand_ins = any(name in STAND_INS for name in setup.datasets())
-    if has_stand_ins:
-        yield summarise_claims(jobs, setup)
-        yield CHECKS_TEXT
-        yield describe_checks(jobs, setup)
-        yield CLAIMS_TEXT
-        yield describe_claims(jobs, setup)
+    yield summarise_claims(jobs, setup)
+    yield CHECKS_TEXT
+    yield describe_checks(jobs, setup)
+    yield CLAIMS_TEXT
+    yield describe_claims(jobs, setup)
     yield "## Every method on every data set"
-    if "shortest_path" in jobs.columns:
-        scored = set(jobs.loc[jobs["shortest_path"].notna(), "dataset"])
-        shown = [name for name in setup.stand_ins() if name in scored]
-        draw_heights({name: of_table(jobs, setup, name) for name in shown}, figures / "heights")
-        yield HEIGHTS_TEXT.format(picture=_link(figures, "heights"))
-        yield describe_heights(jobs, setup)
+    trees = {name: here for name, here in _tables(jobs, setup) if name in setup.stand_ins()}
+    draw_heights(trees, figures / "heights")
+    yield HEIGHTS_TEXT.format(picture=_link(figures, "heights"))
+    yield describe_heights(jobs, setup)
     yield RANKS_TEXT
     yield describe_ranks(jobs, setup)
-    if has_stand_ins:
-        yield DIFFERENCES_TEXT
-        yield describe_differences(jobs, setup)
+    yield DIFFERENCES_TEXT
+    yield describe_differences(jobs, setup)
     for dataset, here in _tables(jobs, setup):
         yield f"### {plain(_title(dataset))}\n\n{_shape(dataset, setup)}"
         yield papers_measures(here, dataset)
@@ -251,19 +247,12 @@ def _table_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[
 
 def _sweep_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[str]:
     yield SWEEP_TEXT
-    has_truth = "shortest_path" in jobs.columns
-    shown = (
-        ("shortest_path", "adjusted_shortest_path") if has_truth else ("rand", "adjusted_rand")
-    )
-    for measure in shown:
+    for measure, short in (("shortest_path", "SP"), ("adjusted_shortest_path", "aSP")):
         panels = sweep_panels(jobs, setup, measure)
-        if panels:
-            short = (PAPERS | CORRECTED)[measure]
-            draw_sweep(panels, short, figures / f"sweep-{short}")
-            yield f"### {short}"
-            link = _link(figures, f"sweep-{short}")
-            yield f"![{short} by clusters and children]({link})"
-            yield from describe_sweep(panels)
+        draw_sweep(panels, short, figures / f"sweep-{short}")
+        yield f"### {short}"
+        yield f"![{short} by clusters and children]({_link(figures, f'sweep-{short}')})"
+        yield from describe_sweep(panels)
 
 
 def _sparsity_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[str]:
@@ -280,7 +269,7 @@ def _tree_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[s
         yield "## A tree\n\nThere is no result to draw."
         return
     draw_tree(chosen, figures / "tree")
-    yield TREE_TEXT.format(told=plain(chosen.told), measure=chosen.measure)
+    yield TREE_TEXT.format(told=plain(chosen.told))
     yield f"![the first layers of the tree]({_link(figures, 'tree')})"
     yield describe_tree(chosen)
 

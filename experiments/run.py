@@ -1,7 +1,7 @@
 """Running jobs: what is missing is run, in worker processes, and kept on disk.
 
-Each job is a line of a file, appended as it ends; what a crash cuts off is dropped when the file
-is next opened. Results carry a digest of the code: those of other code are made anew.
+Each job is a line of a file, appended as it ends; what a crash cuts off is dropped when the
+file is next opened. Results carry a digest of the code: those of other code are made anew.
 
 A worker is a fresh process with one thread, so that times compare. The parent hands it one
 job at a time; a worker that takes too long, or dies, is replaced.
@@ -43,6 +43,7 @@ SHOWS = {"cli", "plot", "report", "explain"}
 """Of the package, what they do not depend on."""
 
 RESULTS, CONTENTS = "results.jsonl", "data.json"
+COLUMNS = (*Job._fields, *Outcome._fields[:-1], "code", "commit", "machine")
 TIMED_OUT = "timed out"
 DIED = "failed: the process died"
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
@@ -210,12 +211,11 @@ class Store:
             os.fsync(file.fileno())
 
     def read(self) -> pd.DataFrame:
-        """Return a line per job, with a column per measure; of one that was run again, the last."""
+        """Return a line per job, the last if it was run again, with a column per measure."""
         rows = [json.loads(line) for line in self._path.read_bytes().splitlines()]
-        columns = [*Job._fields, *Outcome._fields[:-1], "code", "commit", "machine"]
         measures = dict.fromkeys(name for row in rows for name in row["measures"])
         found = pd.DataFrame(
-            [row | row["measures"] for row in rows], columns=[*columns, *measures]
+            [row | row["measures"] for row in rows], columns=[*COLUMNS, *measures]
         )
         return found.drop_duplicates([*Job._fields, "code"], keep="last", ignore_index=True)
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.methods import DONE, METHODS, Family, write_settings
 from experiments.plan import Setup
-from experiments.run import code_digest
+from experiments.run import COLUMNS, code_digest
 
 Protocol = Literal["best", "default"]
 PROTOCOLS: tuple[Protocol, ...] = ("best", "default")
@@ -53,7 +53,9 @@ def of_setup(found: pd.DataFrame, setup: Setup) -> pd.DataFrame:
 def done_jobs(found: pd.DataFrame, setup: Setup) -> pd.DataFrame:
     """Return those that are done, with a column per measure that any of them has."""
     kept = of_setup(found, setup)
-    return kept[kept["status"] == DONE].dropna(axis="columns", how="all")
+    kept = kept[kept["status"] == DONE]
+    measured = [name for name in kept if name not in COLUMNS and kept[name].notna().any()]
+    return kept[[*COLUMNS, *measured]]
 
 
 def of_table(jobs: pd.DataFrame, setup: Setup, dataset: str) -> pd.DataFrame:
@@ -70,7 +72,7 @@ def choose(jobs: pd.DataFrame, method: str, protocol: Protocol, measure: str) ->
     mine = jobs[jobs["method"] == method]
     if protocol == "default":
         return mine[mine["settings"] == DEFAULT]
-    if measure not in mine.columns:  # of trees, where no data set has a true one
+    if measure not in mine.columns:  # where nothing is done
         return mine.iloc[:0]
     allowed = {write_settings(settings) for settings in METHODS[method].grid}
     mine = mine[mine["settings"].isin(allowed) & mine[measure].notna()]

@@ -1,7 +1,7 @@
 """Taxarbor with one choice made otherwise, where the estimator has no parameter for it.
 
-The steps are those of :meth:`taxarbor.Taxarbor.fit`, but for the search of rules, which moves no
-row: without settings, rows end in the leaves that Taxarbor gives them.
+The steps are those of :meth:`taxarbor.Taxarbor.fit`, but for the search of rules, which moves
+no row: without settings, rows end in the leaves that Taxarbor gives them.
 """
 
 import math
@@ -54,9 +54,9 @@ def fit_variant(
     """Grow a tree and let its leaves compete for the rows; return it without rules.
 
     Settings are what is otherwise than in Taxarbor: ``rounds`` (0 for no moves) and
-    ``shrinkage`` of the leaves; ``coordinates``, their number; ``top``, ``ridge``, ``starts`` (a
-    list of "principal", "far_rows" and "ward"), ``intercept`` (False for none), ``choose_by``
-    and ``grow_by`` of the splitter. Raises a ValueError if there is no such setting or start.
+    ``shrinkage`` of the leaves; ``coordinates``, their number; ``top``, ``ridge``, ``starts``
+    (a list of "principal", "far_rows" and "ward"), ``intercept`` (False for none),
+    ``choose_by`` and ``grow_by`` of the splitter. A ValueError says which there are.
     """
     given = dict(settings)
     splitter = RankedSplitter(given.pop("choose_by", "gap"), given.pop("grow_by", "gap"))
@@ -125,7 +125,7 @@ class RankedSplitter:
 
 
 def _variance(task: SplitTask) -> float:
-    """Return the variance of the rows that the splitter drew, the first of its random numbers."""
+    """Return the variance of the rows that the splitter draws first."""
     rows = task.rows
     drawn = draw_sample(rows.n_rows, max(_gap.SAMPLE, 200 * task.n_children), task.rng())
     sample = rows if drawn is None else rows.take(drawn, center=rows.center)
