@@ -9,38 +9,24 @@ from unittest import mock
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import settings
 
-from taxarbor.bench import METHODS, Setup, Store, _plan, _sweep
-from taxarbor.bench._jobs import DONE, Job, Outcome
+from experiments import figures, plan
+from experiments.methods import DONE, METHODS, Job, Outcome
+from experiments.plan import Setup
+from experiments.run import Store
+from experiments.tables import done_jobs
 
 mpl.use("Agg")
+settings.register_profile("experiments", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("experiments")
 
 CLASSES = ("ape", "bat", "cod", "eel")
-TREE = {
-    "name": "all",
-    "children": [
-        {"name": "mammals", "children": [{"name": "ape"}, {"name": "bat"}]},
-        {"name": "fish", "children": [{"name": "cod"}, {"name": "eel"}]},
-    ],
-}
-OF_TREES = (
-    "shortest_path",
-    "path_sharing",
-    "adjusted_shortest_path",
-    "adjusted_path_sharing",
-    "chance_shortest_path",
-    "chance_path_sharing",
-)
-OF_LEAVES = (
-    "rand",
-    "adjusted_rand",
-    "adjusted_mutual_info",
-    "dendrogram_purity",
-    "height",
-    "n_leaves",
-    "zero_weights",
-)
-SMALL = ("KM", "AL", "Ward", "HKM", "HKM-D", "HMMC", "HMMC-G", "HMMC-E", "HMMC-1")
+OF_TREES = ("shortest_path", "path_sharing", "adjusted_shortest_path", "adjusted_path_sharing")
+CHANCE = ("chance_shortest_path", "chance_path_sharing")
+OF_LEAVES = ("rand", "adjusted_rand", "adjusted_mutual_info", "dendrogram_purity")
+SHAPE = ("height", "n_leaves", "zero_weights")
+SMALL = ("KM", "AL", "Ward", "HKM", "HKM-D", "HMMC", "HMMC-G", "HMMC-E", "HMMC-1", "Taxarbor")
 
 
 def blobs(n_rows=24, n_features=5):
@@ -51,33 +37,33 @@ def blobs(n_rows=24, n_features=5):
     return (corners[y] + rng.normal(size=(n_rows, n_features))).astype(np.float32), y
 
 
-def write_data(folder, name, *, truth=True, classes=CLASSES, **arrays):
+def write_data(folder, name, *, classes=CLASSES, of_tree=None, **arrays):
     """Write a data set of 24 rows and four classes, with its tree; return the folder."""
     X, y = blobs()
     given = {"X": X, "y": y, "class_names": np.array(classes), **arrays}
     np.savez(
         folder / f"{name}.npz", **{key: one for key, one in given.items() if one is not None}
     )
-    if truth:
-        (folder / f"{name}.hierarchy.json").write_text(json.dumps(TREE), encoding="utf-8")
+    leaves = [{"name": one} for one in of_tree or classes]
+    pairs = [{"name": f"pair {n}", "children": leaves[n : n + 2]} for n in (0, 2)]
+    text = json.dumps({"name": "all", "children": pairs})
+    (folder / f"{name}.hierarchy.json").write_text(text, encoding="utf-8")
     return folder
 
 
 def job(method="HMMC", settings="{}", **changes):
-    given = Job("animals", "none", 0, method, settings, 4, 2, 0)
-    return given._replace(**changes)
+    return Job("animals", "none", 0, method, settings, 4, 2, 0)._replace(**changes)
 
 
-def outcome(seconds=1.0, *, truth=True, status=DONE, **measures):
+def outcome(seconds=1.0, *, status=DONE, **measures):
     """Return what a fit might give: every measure, one half unless told."""
-    names = (OF_TREES if truth else ()) + OF_LEAVES
-    told = dict.fromkeys(names, 0.5) | measures
+    told = dict.fromkeys((*OF_TREES, *CHANCE, *OF_LEAVES, *SHAPE), 0.5) | measures
     return Outcome(status, seconds, 1.0, told if status == DONE else {})
 
 
 def fill(path, jobs, make=lambda _: outcome()):
     """Return a store with a made-up outcome for each job; none where there is None."""
-    store = Store(path / "results.csv")
+    store = Store(path / "results.jsonl")
     with mock.patch.object(os, "fsync"):  # which takes longer than all else
         for one in dict.fromkeys(jobs):
             if (made := make(one)) is not None:
@@ -85,20 +71,22 @@ def fill(path, jobs, make=lambda _: outcome()):
     return store
 
 
+def results(setup, jobs, make=lambda _: outcome()):
+    """Return made-up results of jobs that are done, as the tables take them."""
+    path = setup.folder / "results.jsonl"
+    path.unlink(missing_ok=True)
+    return done_jobs(fill(setup.folder, jobs, make).read(), setup)
+
+
 def cells(line):
     """Return the cells of a line of a Markdown table; a pipe after a backslash is text."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
-def tables(text):
-    """Return each table of a page: its headings and its lines."""
-    found = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
-    return [[cells(line) for line in one.splitlines()] for one in found]
-
-
-def check_tables(text):
-    """Assert that every line of every table has as many cells as its heading."""
-    found = tables(text)
+def read_tables(text):
+    """Return each table of a page; every line has as many cells as its heading."""
+    blocks = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
+    found = [[cells(line) for line in one.splitlines()] for one in blocks]
     for heading, rule, *lines in found:
         assert all(set(cell) <= set("-:") for cell in rule)
         assert {len(line) for line in [rule, *lines]} == {len(heading)}
@@ -112,7 +100,7 @@ def small_registry(monkeypatch):
     """Leave only some methods, as tests have seconds."""
     for name in set(METHODS) - set(SMALL):
         monkeypatch.delitem(METHODS, name)
-    for module in (_plan, _sweep):
+    for module in (plan, figures):
         monkeypatch.setattr(module, "SWEPT", ("KM", "HKM", "HMMC"))
 
 
@@ -126,11 +114,12 @@ def animals():
 def made():
     """Functions that make data and results."""
     return SimpleNamespace(
-        blobs=blobs, data=write_data, job=job, outcome=outcome, fill=fill, classes=CLASSES
+        blobs=blobs,
+        data=write_data,
+        job=job,
+        outcome=outcome,
+        fill=fill,
+        results=results,
+        tables=read_tables,
+        classes=CLASSES,
     )
-
-
-@pytest.fixture(scope="session")
-def markdown():
-    """Functions that read tables."""
-    return SimpleNamespace(cells=cells, tables=tables, check=check_tables)

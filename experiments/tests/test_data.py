@@ -6,17 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taxarbor._errors import FileFormatError
-from taxarbor.bench import Dataset, list_datasets, load_dataset
-from taxarbor.data import load_animals
+from experiments.data import Dataset, list_datasets, load_dataset, open_dataset
+from taxarbor import FileFormatError, load_animals
 from taxarbor.metrics import ClassTree
 
 LABELS = np.array(list("abc"))
-
-
-def csv(folder, text, name="some"):
-    (folder / f"{name}.csv").write_text(text, encoding="utf-8")
-    return folder
+TREE = ClassTree.read({"name": "all", "children": [{"name": "a"}, {"name": "b"}]})
 
 
 def test_npz_numbers_its_class_names(tmp_path, made):
@@ -33,12 +28,11 @@ def test_npz_numbers_its_class_names(tmp_path, made):
 
 def test_npz_without_class_names_has_the_labels_themselves(tmp_path, made):
     X = made.blobs()[0][:3]
-    made.data(tmp_path, "words", X=X, y=LABELS, class_names=None, truth=False)
-    made.data(tmp_path, "numbers", X=X, y=np.array([3, 1, 3]), class_names=None, truth=False)
-    assert load_dataset("words", tmp_path).y.tolist() == ["a", "b", "c"]
-    assert load_dataset("numbers", tmp_path).y.tolist() == ["3", "1", "3"]
-    assert load_dataset("words", tmp_path).truth is None
-    assert load_dataset("words", tmp_path).feature_names is None
+    for name, y in (("words", LABELS), ("numbers", np.array([3, 1, 3]))):
+        told = [str(one) for one in y]
+        made.data(tmp_path, name, X=X, y=y, class_names=None, of_tree=[*sorted(set(told)), "z"])
+        assert load_dataset(name, tmp_path).y.tolist() == told
+        assert load_dataset(name, tmp_path).feature_names is None
 
 
 def test_further_kinds_of_rows_are_data_sets(tmp_path, made):
@@ -46,7 +40,10 @@ def test_further_kinds_of_rows_are_data_sets(tmp_path, made):
     names = np.array(list("vwxyz"))
     kinds = {"X_less": X[:, :2], "X_short": X[:7], "X_flat": X[:, 0], "extra": X}
     made.data(tmp_path, "some", feature_names=names, **kinds)
-    assert list_datasets(tmp_path) == ["some", "some/X_less"]
+    np.savez(tmp_path / "weights.npz", W=np.eye(2))
+    (tmp_path / "README.md").write_text("hello", encoding="utf-8")
+    made.data(tmp_path, "one")
+    assert list_datasets(tmp_path) == ["one", "some", "some/X_less"]
     found = load_dataset("some/X_less", tmp_path)
     assert found.name == "some/X_less"
     assert np.array_equal(found.X, X[:, :2])
@@ -65,52 +62,16 @@ def test_half_precision_and_whole_numbers_become_float32(tmp_path, made):
         assert np.array_equal(found, X)
 
 
-@pytest.mark.parametrize("column", ["class", "label", "y"])
-def test_csv(tmp_path, column):
-    csv(tmp_path, f"length,{column},weight,note\n1,ape,2.5,x\n3,cod,4,y\n")
-    found = load_dataset("some", tmp_path)
-    assert list_datasets(tmp_path) == ["some"]
-    assert np.array_equal(found.X, np.array([[1.0, 2.5], [3.0, 4.0]], np.float32))
-    assert found.y.tolist() == ["ape", "cod"]
-    assert found.feature_names == ("length", "weight")
-
-
-def test_csv_with_numbered_classes_finds_their_tree(tmp_path):
-    csv(tmp_path, "length,y\n1,7\n3,8\n")
-    (tmp_path / "some.nwk").write_text("(7,8);", encoding="utf-8")
-    found = load_dataset("some", tmp_path)
-    assert found.y.tolist() == ["7", "8"]
-    assert found.truth.names == ("7", "8")
-
-
-@pytest.mark.parametrize("suffix", ["nwk", "newick"])
-def test_newick_tree(tmp_path, made, suffix):
-    made.data(tmp_path, "some", truth=False)
-    (tmp_path / f"some.{suffix}").write_text("((ape,bat),(cod,eel));", encoding="utf-8")
-    assert load_dataset("some", tmp_path).truth.names == made.classes
-
-
-def test_npz_and_csv_of_one_name_are_one(tmp_path, made):
-    csv(made.data(tmp_path, "some"), "length,y\n1,7\n")
-    assert list_datasets(tmp_path) == ["some"]
-    assert load_dataset("some", tmp_path).X.shape == (24, 5)
-
-
-def test_a_folder_is_read_in_order_and_other_files_do_not_matter(tmp_path, made):
-    for name in ("b", "a"):
-        made.data(tmp_path, name)
-    np.savez(tmp_path / "weights.npz", W=np.eye(2))
-    csv(tmp_path, "length,weight\n1,2\n", name="results")
-    (tmp_path / "README.md").write_text("hello", encoding="utf-8")
-    assert list_datasets(tmp_path) == ["a", "b"]
-
-
-def test_no_folder(tmp_path):
+def test_what_is_not_there(tmp_path, made):
     with pytest.raises(ValueError, match="is not a folder"):
         list_datasets(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="no data in"):
         list_datasets(tmp_path)
-    with pytest.raises(FileFormatError, match=r"no some\.npz or some\.csv"):
+    with pytest.raises(FileFormatError, match=r"no some\.npz"):
+        load_dataset("some", tmp_path)
+    made.data(tmp_path, "some")
+    (tmp_path / "some.hierarchy.json").unlink()
+    with pytest.raises(FileFormatError, match=r"no some\.hierarchy\.json"):
         load_dataset("some", tmp_path)
 
 
@@ -126,68 +87,42 @@ WRONG = {
     "pickled X": ({"X": np.full((24, 2), None)}, r"some\.npz cannot be read"),
     "missing cells": ({"X": np.full((24, 2), np.nan)}, "missing, infinite or beyond"),
     "too large": ({"X": np.full((24, 2), 1e300)}, "missing, infinite or beyond"),
-    "no columns": ({"X": np.ones((24, 0))}, "has no numbers"),
-    "no rows": ({"X": np.ones((0, 3)), "y": np.arange(0)}, "has no numbers"),
+    "no columns": ({"X": np.ones((24, 0))}, "and some of each"),
+    "no rows": ({"X": np.ones((0, 3)), "y": np.arange(0)}, "and some of each"),
     "classes that the tree lacks": (
-        {"classes": ("ape", "bat", "cod", "dog")},
-        r"some\.hierarchy\.json: 1 of the 4 classes.*'dog'",
+        {"of_tree": ("ape", "bat", "cod", "dog")},
+        r"some\.hierarchy\.json: 1 of the 4 classes.*'eel'",
     ),
-    "classes inside the tree": ({"classes": ("ape", "bat", "cod", "fish")}, "inner nodes"),
+    "classes inside the tree": (
+        {"classes": ("ape", "bat", "cod", "pair 0"), "of_tree": ("ape", "bat", "cod", "eel")},
+        "inner nodes",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_arrays(tmp_path, made, case):
-    arrays, message = WRONG[case]
-    made.data(tmp_path, "some", **arrays)
-    with pytest.raises(FileFormatError, match=message):
-        load_dataset("some", tmp_path)
+def test_wrong_arrays(tmp_path, made):
+    for arrays, message in WRONG.values():
+        made.data(tmp_path, "some", **arrays)
+        with pytest.raises(FileFormatError, match=message):
+            load_dataset("some", tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["text", "npy", "cut", "empty", "flipped"])
-def test_damaged_npz(tmp_path, made, damage):
+def test_damaged_files(tmp_path, made):
     path = made.data(tmp_path, "some") / "some.npz"
     whole = path.read_bytes()
-    if damage == "npy":
-        with path.open("wb") as file:
-            np.save(file, np.eye(2))
-    else:
-        flipped = whole[:300] + bytes(100) + whole[400:]
-        kinds = {"text": b"hello", "cut": whole[:400], "empty": b"", "flipped": flipped}
-        path.write_bytes(kinds[damage])
-    with pytest.raises(FileFormatError, match=r"some\.npz"):
-        load_dataset("some", tmp_path)
-    if damage != "flipped":  # which only those notice who read it all
-        with pytest.raises(FileFormatError, match=r"some\.npz"):
-            list_datasets(tmp_path)
-
-
-def test_a_zip_file_of_something_else(tmp_path):
-    with zipfile.ZipFile(tmp_path / "some.npz", "w") as file:
+    np.save(tmp_path / "array.npy", np.eye(2))
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as file:
         file.writestr("X.npy", b"hello")
-    with pytest.raises(FileFormatError, match=r"some\.npz"):
-        list_datasets(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("length,weight\n1,2\n", "no column called class or label or y"),
-        ("", r"some\.csv cannot be read"),
-        ('a,class\n1,"x\n', r"some\.csv cannot be read"),
-        ("class\nape\n", "has no column of numbers"),
-        ("length,class\n", "has no rows"),
-        ("length,class\n1,ape\n,cod\n", "missing or infinite, in column 'length'"),
-    ],
-)
-def test_wrong_csv(tmp_path, text, message):
-    csv(tmp_path, text)
-    with pytest.raises(FileFormatError, match=message):
-        load_dataset("some", tmp_path)
-
-
-def test_wrong_tree(tmp_path, made):
-    made.data(tmp_path, "some")
+    flipped = whole[:300] + bytes(100) + whole[400:]
+    others = [(tmp_path / name).read_bytes() for name in ("array.npy", "other.zip")]
+    for content in (b"hello", whole[:400], b"", flipped, *others):
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"some\.npz"):
+            load_dataset("some", tmp_path)
+        if content != flipped:  # which only those notice who read it all
+            with pytest.raises(FileFormatError, match=r"some\.npz"):
+                list_datasets(tmp_path)
+    path.write_bytes(whole)
     (tmp_path / "some.hierarchy.json").write_text('{"name": "all', encoding="utf-8")
     with pytest.raises(ValueError, match=r"some\.hierarchy\.json"):
         load_dataset("some", tmp_path)
@@ -203,14 +138,14 @@ def paths_to(node, above=()):
         yield from paths_to(child, here)
 
 
-def test_bundled_animals_are_in_groups():
+def test_bundled_animals_have_classes():
     assert list_datasets(None) == ["animals"]
     animals, found = load_animals(), load_dataset("animals", None)
     path_to = {path[-1]: path for path in paths_to(animals.tree)}
-    groups = {path[:3][-1] for path in path_to.values()}
-    assert set(found.truth.names) == groups == set(found.y)
-    for name, group in zip(animals.names, found.y, strict=True):
-        assert group in path_to[name]
+    classes = {path[:3][-1] for path in path_to.values()}
+    assert set(found.truth.names) == classes == set(found.y)
+    for name, own in zip(animals.names, found.y, strict=True):
+        assert own in path_to[name]
     cut = {path[:3] for path in path_to.values()}
     again = ClassTree.read([list(path) for path in cut])
     assert {*again.node_names} == {*found.truth.node_names}
@@ -223,7 +158,7 @@ def test_bundled_animals_are_in_groups():
 @given(n_rows=st.integers(1, 60), max_rows=st.integers(0, 80))
 def test_thinning_keeps_evenly_spaced_rows(n_rows, max_rows):
     X = np.arange(n_rows, dtype=np.float32)[:, None]
-    data = Dataset("some", X, X[:, 0].astype(str), None, None)
+    data = Dataset("some", X, X[:, 0].astype(str), TREE, None)
     thin = data.thinned(max_rows)
     kept = thin.X[:, 0].astype(int)
     assert len(kept) == (min(max_rows, n_rows) if max_rows else n_rows)
@@ -234,46 +169,42 @@ def test_thinning_keeps_evenly_spaced_rows(n_rows, max_rows):
     assert not len(steps) or steps.max() - steps.min() <= 1
 
 
-def test_scaling_to_unit_length_leaves_zero_rows(made):
+def test_scaling(made):
+    """Rows of zeros and constant columns are left at zero, and the data as it was."""
     X = made.blobs()[0]
-    X[3] = 0.0
-    data = Dataset("some", X, np.array(["a"] * len(X)), None, None)
-    scaled = data.scaled("unit").X
-    lengths = np.linalg.norm(scaled, axis=1)
+    X[3], X[:, 2] = 0.0, 0.0
+    before = X.copy()
+    data = Dataset("some", X, np.array(["a"] * len(X)), TREE, None)
+    unit, standard = (data.scaled(how).X for how in ("unit", "standard"))
+    lengths = np.linalg.norm(unit, axis=1)
     assert lengths[3] == 0.0
     assert np.allclose(np.delete(lengths, 3), 1.0, atol=1e-6)
-    assert np.allclose(scaled * np.linalg.norm(X, axis=1)[:, None], X, atol=1e-5)
-    assert scaled.dtype == np.float32
-
-
-def test_scaling_to_unit_variance_leaves_constant_columns_zero(made):
-    X = made.blobs()[0]
-    X[:, 2] = 0.1
-    before = X.copy()
-    data = Dataset("some", X, np.array(["a"] * len(X)), None, None)
-    scaled = data.scaled("standard").X
-    assert np.allclose(scaled.mean(axis=0), 0.0, atol=1e-6)
-    assert np.allclose(scaled.std(axis=0), [1, 1, 0, 1, 1], atol=1e-6)
-    assert not scaled[:, 2].any()
-    assert scaled.dtype == np.float32
+    assert np.allclose(unit * np.linalg.norm(X, axis=1)[:, None], X, atol=1e-5)
+    assert np.allclose(standard.mean(axis=0), 0.0, atol=1e-6)
+    assert np.allclose(standard.std(axis=0), [1, 1, 0, 1, 1], atol=1e-6)
+    assert unit.dtype == standard.dtype == np.float32
     assert np.array_equal(X, before)
     assert data.scaled("none") is data
 
 
-def test_tree_files_are_tried_in_order(tmp_path, made):
+def test_data_is_thinned_then_scaled(tmp_path, made):
     made.data(tmp_path, "some")
-    (tmp_path / "some.nwk").write_text("(ape,bat,cod,eel);", encoding="utf-8")
-    assert load_dataset("some", tmp_path).truth.n_nodes == 7
-    plain = {"children": [{"name": name} for name in made.classes]}
-    (tmp_path / "some.hierarchy.json").rename(tmp_path / "other.hierarchy.json")
-    (tmp_path / "some.tree.json").write_text(json.dumps(plain), encoding="utf-8")
-    assert load_dataset("some", tmp_path).truth.n_nodes == 5
+    data = open_dataset("some", "standard", 10, tmp_path)
+    expected = load_dataset("some", tmp_path).thinned(10).scaled("standard")
+    assert np.array_equal(data.X, expected.X)
+    assert data.X.shape == (10, 5)
+    assert open_dataset("some", "standard", 10, tmp_path) is data
 
 
-def test_a_text_among_numbers_is_named(tmp_path):
-    text = "f0,f1,name,class\n1,2,x,a\n3,red,y,b\n5,6,z,a\n"
-    (tmp_path / "some.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"column 'f1' but for 'red' in line 3"):
-        load_dataset("some", tmp_path)
-    (tmp_path / "some.csv").write_text(text.replace("red", "4"), encoding="utf-8")
-    assert load_dataset("some", tmp_path).feature_names == ("f0", "f1")
+def test_the_digest_is_of_all_that_matters(tmp_path, made):
+    X, y = made.blobs()
+    found = set()
+    for n, (rows, labels, of_tree) in enumerate(
+        ((X, y, None), (X + 1, y, None), (X, y[::-1], None), (X, y, made.classes[::-1]))
+    ):
+        made.data(tmp_path, f"s{n}", X=rows, y=labels, of_tree=of_tree)
+        found.add(load_dataset(f"s{n}", tmp_path).digest())
+    assert len(found) == 4
+    made.data(tmp_path, "again")
+    assert load_dataset("again", tmp_path).digest() in found
+    assert json.loads((tmp_path / "again.hierarchy.json").read_text())["name"] == "all"
