@@ -15,7 +15,7 @@ import pandas as pd
 from experiments.data import STAND_INS, list_datasets
 from experiments.methods import Job, Settings, find_method, write_settings
 from experiments.plan import Setup
-from experiments.results import NO_RESULTS, introduce, write_page
+from experiments.results import NO_RESULTS, introduce, of_jobs, write_page
 from experiments.run import Store
 from experiments.tables import (
     CORRECTED,
@@ -255,9 +255,9 @@ def plan_defaults(setup: Setup) -> Iterator[Job]:
 
 def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
     """Write the page; return that it was written."""
-    found = store.read()
+    found = of_jobs(store.read(), plan_defaults(setup))
     scores = Scores.of(done_jobs(found, setup), setup)
-    sections = [introduce(INTRODUCTION, found, setup, plan_defaults(setup)), "## In short"]
+    sections = [introduce(INTRODUCTION, found, setup), "## In short"]
     if not len(scores.jobs):
         sections.append(NO_RESULTS)
     else:

@@ -176,10 +176,10 @@ def write_results(store: Store, setup: Setup, page: Path) -> list[Path]:
 
     Figures go into the folder of the page's name, without the ending.
     """
-    found = store.read()
+    found = of_jobs(store.read(), plan_results(setup))
     jobs = done_jobs(found, setup)
     figures = page.with_suffix("")
-    sections = [introduce(INTRODUCTION, found, setup, plan_results(setup))]
+    sections = [introduce(INTRODUCTION, found, setup)]
     if len(jobs):
         sections += _table_section(jobs, setup, figures)
         sections += [SCALINGS_TEXT, describe_scalings(found, setup)]
@@ -198,15 +198,19 @@ def write_page(page: Path, sections: Iterable[str]) -> None:
     page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
 
 
-def introduce(text: str, found: pd.DataFrame, setup: Setup, planned: Iterable[Job]) -> str:
-    """Return how results were made: on what, how many of those that were planned, and where.
+def of_jobs(found: pd.DataFrame, jobs: Iterable[Job]) -> pd.DataFrame:
+    """Return the results of these jobs: those of the other page may be in the same file."""
+    wanted: set[tuple[object, ...]] = set(jobs)
+    fields = found[[*Job._fields]].itertuples(index=False, name=None)
+    return found.loc[np.array([one in wanted for one in fields], dtype=np.bool_)]
+
+
+def introduce(text: str, found: pd.DataFrame, setup: Setup) -> str:
+    """Return how results were made: on what, how many of them, and where.
 
     Those on rows scaled in other ways are not counted; they have a section of their own.
     """
-    wanted, here = set(planned), of_setup(found, setup)
-    fields = here[[*Job._fields]].itertuples(index=False, name=None)
-    here = here.loc[np.array([Job(*one) in wanted for one in fields], dtype=np.bool_)]
-    jobs = here.drop_duplicates([*Job._fields])
+    jobs = of_setup(found, setup)
     lost = "".join(
         f"\n- {one.method} on {plain(one.dataset)}, {one.n_clusters} clusters, "
         f"seed {one.seed}: {plain(one.status)}"
@@ -218,8 +222,8 @@ def introduce(text: str, found: pd.DataFrame, setup: Setup, planned: Iterable[Jo
         strengths=", ".join(f"{strength:g}" for strength in setup.strengths),
         n_jobs=f"{len(jobs):,}",
         hours=f"{jobs['seconds'].sum() / 3600:.1f}",
-        commits=", ".join(sorted(set(here["commit"]))) or commit(),
-        machine="; ".join(sorted(set(here["machine"]))) or machine(),
+        commits=", ".join(sorted(set(jobs["commit"]))) or commit(),
+        machine="; ".join(sorted(set(jobs["machine"]))) or machine(),
         lost=f"\nWithout a result:\n{lost}" if lost else "",
     )
 

@@ -305,6 +305,7 @@ def test_the_introduction_counts_what_it_speaks_of(tmp_path, animals, made, monk
     store.add(lost, made.outcome(90.0, status="failed: ours"))
     (page, *_) = write_results(store, animals, tmp_path / "results.md")
     text = page.read_text(encoding="utf-8")
+    assert "KM+Ward" not in text
     assert f"{len(own)} fits, {len(own) * 90 / 3600:.1f} hours of one core" in text
     assert "; an old machine;" in text
     assert text.count("failed: ours") == 1
