@@ -77,10 +77,10 @@ bench: $(VENV)/.tested
 # Where the data sets are; what is done already, in results/, is not done again.
 DATA ?= ../shared/data
 results: $(BUILT)
-	$(BIN)/taxarbor bench all --data $(DATA) --out results --report docs/results.md
+	$(BIN)/python -m experiments results --data $(DATA) --out results --report docs/results.md
 
 defaults: $(BUILT)
-	$(BIN)/taxarbor bench defaults --data $(DATA) --out results --report docs/defaults.md
+	$(BIN)/python -m experiments defaults --data $(DATA) --out results --report docs/defaults.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \
