@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import fit_variant
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
+from taxarbor.exchange import from_linkage, from_sklearn
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
 
@@ -100,7 +101,7 @@ def _from_sklearn(name: str) -> Fit:
         from sklearn import cluster
 
         model = getattr(cluster, name)(job.n_clusters, random_state=job.seed, **settings)
-        return Hierarchy.from_sklearn(model.fit(X))
+        return from_sklearn(model.fit(X))
 
     return fit
 
@@ -124,7 +125,7 @@ def _bottom_up(name: str, how: Literal["single", "average", "complete", "ward"])
     def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
         from scipy.cluster.hierarchy import linkage
 
-        return Hierarchy.from_linkage(linkage(X, how), job.n_clusters)
+        return from_linkage(linkage(X, how), job.n_clusters)
 
     return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
 
@@ -149,7 +150,7 @@ def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
     # A centre without rows, where rows are equal, would be a leaf without rows.
     used, centre_of = np.unique(model.labels_, return_inverse=True)
     merges = linkage(model.cluster_centers_[used], "ward")
-    return _expand(Hierarchy.from_linkage(merges, job.n_clusters), centre_of)
+    return _expand(from_linkage(merges, job.n_clusters), centre_of)
 
 
 def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:

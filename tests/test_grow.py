@@ -141,7 +141,7 @@ def test_never_more_leaves_than_asked_for(rows):
 def test_leaves_of_at_most_a_size(rows):
     splitter = Halver()
     tree = grow_with(rows, splitter, max_leaf_size=30)
-    assert tree.n_rows[tree.leaves].tolist() == [30] * 8
+    assert tree.sizes[tree.leaves].tolist() == [30] * 8
     assert all(task.rows.n_rows > 30 for task in splitter.tasks)
 
 
@@ -182,7 +182,7 @@ def test_tasks_carry_where_they_are(rows):
     for path, task in by_path.items():
         assert (task.n_children, task.seed) == (3, 5)
         np.testing.assert_array_equal(task.origin, rows.center)
-        assert task.rows.n_rows == tree.n_rows[ids[path]]
+        assert task.rows.n_rows == tree.sizes[ids[path]]
         lineage = [tree.rules[ids[path[:depth]]] for depth in range(len(path))]
         assert [id(rule) for rule in task.lineage] == [id(rule) for rule in lineage]
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from taxarbor import HMMC, MMC, Taxarbor
+from taxarbor.exchange import to_json
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[2] / "shared" / "data"))
@@ -36,11 +37,11 @@ def assert_sizes(tree, balance):
     for node in range(tree.n_nodes):
         children = list(tree.children(node))
         if children:
-            share = tree.n_rows[node] / len(children)
+            share = tree.sizes[node] / len(children)
             least = min(math.ceil(balance[0] * share - 1e-6), math.floor(share))
             most = max(math.floor(balance[1] * share + 1e-6), math.ceil(share))
-            assert least <= tree.n_rows[children].min()
-            assert tree.n_rows[children].max() <= most
+            assert least <= tree.sizes[children].min()
+            assert tree.sizes[children].max() <= most
 
 
 def assert_never_rises(tree):
@@ -63,7 +64,7 @@ def test_fifty_leaves(animals):
             assert tree.n_leaves == 50
             if balance is not None:
                 assert_sizes(tree, balance)
-            assert tree.n_rows.min() >= 1
+            assert tree.sizes.min() >= 1
             assert_never_rises(tree)
             assert {rule.dtype for rule in tree.rules if rule} == {np.dtype(np.float32)}
 
@@ -72,8 +73,8 @@ def test_sizes_of_leaves_hold(animals):
     for n_clusters, least, most in ((50, 150, None), (None, 100, 900)):
         sizes = {"min_leaf_size": least, "max_leaf_size": most}
         tree = fit(Taxarbor(), animals, n_clusters, **sizes).hierarchy_
-        assert tree.n_rows[tree.leaves].min() >= least
-        assert tree.n_rows[tree.leaves].max() <= (most or len(animals))
+        assert tree.sizes[tree.leaves].min() >= least
+        assert tree.sizes[tree.leaves].max() <= (most or len(animals))
 
 
 def test_paper_setting(animals):
@@ -100,7 +101,7 @@ def test_number_of_jobs_does_not_matter():
     for name in ("awa_attr", "pbmc68k_reduced"):
         X = read(name)
         for model in EACH:
-            one, two = (fit(model, X, 20, n_jobs=n).hierarchy_.to_json() for n in (1, 2))
+            one, two = (to_json(fit(model, X, 20, n_jobs=n).hierarchy_) for n in (1, 2))
             assert one == two
 
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor import load_animals, make_planted_tree
+from taxarbor.exchange import to_json
 
 
 def _frozen(X):
@@ -97,7 +98,7 @@ def structure():
     """All of a tree but what depends on the last bits: who is where, and which features."""
 
     def extract(tree):
-        document = json.loads(tree.to_json())
+        document = json.loads(to_json(tree))
         for node in document["nodes"]:
             for name in ("score", "objective", "info", "mean"):
                 del node[name]

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_info
 
 from taxarbor import HierarchicalKMeans, HierarchicalSpectral, make_planted_tree
+from taxarbor.exchange import to_json
 
 BOTH = [HierarchicalKMeans, HierarchicalSpectral]
 CRITERIA = ("scatter", "compact")
@@ -75,13 +76,13 @@ def test_a_smaller_tree_is_the_larger_one_pruned(data, inner, kind):
 def test_many_nodes_side_by_side(kind):
     """Sums are made in one thread, whatever other nodes are at; limits go back."""
     X = make_planted_tree(1500, random_state=1).X
-    one = fit(kind, X, 12, n_jobs=1).hierarchy_.to_json()
+    one = to_json(fit(kind, X, 12, n_jobs=1).hierarchy_)
     before = threadpool_info()
     for n_jobs in (2, 4):
-        assert fit(kind, X, 12, n_jobs=n_jobs).hierarchy_.to_json() == one
+        assert to_json(fit(kind, X, 12, n_jobs=n_jobs).hierarchy_) == one
         assert threadpool_info() == before
     grid = np.argwhere(np.ones((38, 38))).astype(float)  # of ties
-    one, two = (fit(kind, grid, 6, n_jobs=n).hierarchy_.to_json() for n in (1, 2))
+    one, two = (to_json(fit(kind, grid, 6, n_jobs=n).hierarchy_) for n in (1, 2))
     assert one == two
 
 

@@ -19,6 +19,7 @@ from taxarbor import (
     Taxarbor,
 )
 from taxarbor._types import Status
+from taxarbor.exchange import to_json
 
 KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
 NODE = {"balance": 0.3, "center": "node"}
@@ -86,7 +87,7 @@ def test_limits(data, inner, grown):
         limits = {"max_leaf_size": max_leaf_size, "max_depth": max_depth}
         tree = grown(X, n_clusters, **limits).hierarchy_
         size, depth, most = max_leaf_size or 0, max_depth or 99, n_clusters or 999
-        spared = (tree.n_rows <= size) | (tree.depth >= depth)
+        spared = (tree.sizes <= size) | (tree.depth >= depth)
         assert 1 < tree.n_leaves <= most
         assert not spared[inner(tree)].any()
         assert tree.n_leaves == most or spared[tree.leaves].all()
@@ -230,7 +231,7 @@ def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
     again = fitted.fit(few)
     assert len(again.labels_) == 200
     assert again.n_features_in_ == 7
-    assert again.hierarchy_.to_json() == clone(fitted).fit(few).hierarchy_.to_json()
+    assert to_json(again.hierarchy_) == to_json(clone(fitted).fit(few).hierarchy_)
     before, tree = again.predict(few), again.hierarchy_
     plain = np.arange(27.0).reshape(9, 3)
     for change, bad in (
@@ -298,11 +299,11 @@ def test_same_seed_same_tree(data, model):
     for given in NAMES:
         for dtype in ("float64", "float32"):
             X = data[given].astype(dtype)
-            first = refit(model, X).hierarchy_.to_json()
-            assert refit(model, X, n_jobs=2).hierarchy_.to_json() == first
+            first = to_json(refit(model, X).hierarchy_)
+            assert to_json(refit(model, X, n_jobs=2).hierarchy_) == first
             for same in (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
-                assert refit(model, same).hierarchy_.to_json() == first
-        assert refit(model, pd.DataFrame(X)).hierarchy_.to_json() == first
+                assert to_json(refit(model, same).hierarchy_) == first
+        assert to_json(refit(model, pd.DataFrame(X)).hierarchy_) == first
 
 
 def test_dense_and_csr(data, structure, name, model):
@@ -315,7 +316,7 @@ def test_dense_and_csr(data, structure, name, model):
             np.testing.assert_array_equal(dense.labels_, csr.labels_)
             np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
             two_jobs = refit(model, sparse.csr_array(X), n_jobs=2)
-            assert two_jobs.hierarchy_.to_json() == csr.hierarchy_.to_json()
+            assert to_json(two_jobs.hierarchy_) == to_json(csr.hierarchy_)
             if name == "hmmc, quasi-newton":
                 continue  # its inexact steps carry the last bit into the weights
             one, other = dense.hierarchy_, csr.hierarchy_
@@ -352,7 +353,7 @@ def test_the_scale_is_not_seen(data, name, model):
         for factor in (1000.0, 2.0**-20):
             other = refit(model, X * factor)
             np.testing.assert_array_equal(other.labels_, one.labels_)
-            used = one.hierarchy_.n_features, other.hierarchy_.n_features
+            used = one.hierarchy_.n_features_used, other.hierarchy_.n_features_used
             assert name == "hmmc, quasi-newton" or np.array_equal(*used)
 
 
@@ -360,14 +361,14 @@ def test_random_state(data, grown):
     X = data["cloud"]
     np.random.seed(5)  # noqa: NPY002
     before = np.random.get_state(legacy=False)  # noqa: NPY002
-    by_int = grown(X, random_state=3).hierarchy_.to_json()
-    by_state = grown(X, random_state=np.random.RandomState(3)).hierarchy_.to_json()
+    by_int = to_json(grown(X, random_state=3).hierarchy_)
+    by_state = to_json(grown(X, random_state=np.random.RandomState(3)).hierarchy_)
     np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
     assert by_int == by_state
     trees = []
     for _ in range(2):  # without one, the global one is followed
         np.random.seed(5)  # noqa: NPY002
-        trees.append(grown(X, random_state=None).hierarchy_.to_json())
+        trees.append(to_json(grown(X, random_state=None).hierarchy_))
     assert trees[0] == trees[1]
 
 

@@ -15,6 +15,7 @@ from taxarbor import (
     Taxarbor,
     load_animals,
 )
+from taxarbor.exchange import to_json
 
 NAMES = [f"f{j}" for j in range(20)]
 EVERY = [Taxarbor, HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral]
@@ -49,7 +50,7 @@ def test_frames_are_arrays_with_names(X, make_frame, fit):
         frame, same = make_frame(array), make_frame(array)
         plain, named = fit(array), fit(frame)
         assert named.feature_names_in_.tolist() == NAMES
-        assert named.hierarchy_.feature_names == tuple(NAMES)
+        assert named.hierarchy_.feature_names == list(NAMES)
         assert all(type(name) is str for name in named.hierarchy_.feature_names)
         np.testing.assert_array_equal(named.labels_, plain.labels_)
         np.testing.assert_array_equal(named.predict(frame), plain.predict(array))
@@ -104,17 +105,17 @@ def test_mixed_types(fit):
         model = fit(frame(columns))
         np.testing.assert_array_equal(model.labels_, plain.labels_)
         assert model.hierarchy_.rules[0].dtype == np.float64
-        assert model.hierarchy_.feature_names == tuple(columns)
+        assert model.hierarchy_.feature_names == list(columns)
         with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
             fit(frame({"size": [1.0, 2.0, 3.0], "colour": ["red", "green", "blue"]}))
 
 
 def test_nullable_types(data, fit):
     frame = pd.DataFrame(data["binary"].astype(int)).add_prefix("f")
-    plain = fit(frame).hierarchy_.to_json()
+    plain = to_json(fit(frame).hierarchy_)
     for dtype in ("Int64", "Float64", "boolean"):
         nullable = frame.astype(dtype)
-        assert fit(nullable).hierarchy_.to_json() == plain
+        assert to_json(fit(nullable).hierarchy_) == plain
         nullable.iloc[3, 4] = pd.NA
         with pytest.raises(ValueError, match=r"NaN|NA"):
             fit(nullable)
@@ -135,4 +136,4 @@ def test_names_in_a_printed_tree_and_through_a_pipeline(X, fit, kind):
     assert any(name in model.hierarchy_.to_text() for name in used)
     scaler = StandardScaler().set_output(transform="pandas")
     pipeline = make_pipeline(scaler, kind(4)).fit(as_pandas(X))
-    assert pipeline[-1].hierarchy_.feature_names == tuple(NAMES)
+    assert pipeline[-1].hierarchy_.feature_names == list(NAMES)

@@ -18,6 +18,7 @@ from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning, Taxar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
 from taxarbor.estimators._progress import ProgressBar, observe_all
+from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import GapSplitter, MaxMarginSplitter
 
@@ -174,7 +175,7 @@ def test_callbacks_hear_of_every_leaf(X):
         recorder = Recorder()
         plain = clone(model).fit(X)
         model.set_callbacks(recorder).fit(X)
-        assert model.hierarchy_.to_json() == plain.hierarchy_.to_json()
+        assert to_json(model.hierarchy_) == to_json(plain.hierarchy_)
         numbers = range(model.hierarchy_.n_leaves - 1)
         tasks = [(what, "leaf", number) for number in numbers for what in ("begin", "end")]
         assert recorder.heard == [
@@ -370,4 +371,4 @@ def test_fit_in_another_thread(X, kind):
     thread.start()
     thread.join()
     here = kind(4, random_state=0).fit(X)
-    assert model.hierarchy_.to_json() == here.hierarchy_.to_json()
+    assert to_json(model.hierarchy_) == to_json(here.hierarchy_)

@@ -39,7 +39,7 @@ def test_the_tree_is_whole(data, as_kind, inner):
                 assert dtypes == {tree.placement.rule.dtype} == {np.dtype(kind.split()[0])}
                 has_rule = [node for node in range(tree.n_nodes) if tree.rules[node]]
                 assert has_rule == inner(tree)
-                assert (tree.n_features[inner(tree)] >= 1).all()
+                assert (tree.n_features_used[inner(tree)] >= 1).all()
                 assert tree.placement.leaves.tolist() == tree.leaves.tolist()
 
 
@@ -55,7 +55,7 @@ def test_the_rules_describe_and_decide_nothing(data, inner):
             for position, child in enumerate(tree.children(node)):
                 scores = (X[tree.rows(child)] - rule.center) @ rule.weights.T + rule.offsets
                 right += int(np.sum(scores.argmax(axis=1) == position))
-            expected = right / tree.n_rows[node]
+            expected = right / tree.sizes[node]
             assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
 
 
@@ -67,8 +67,10 @@ def test_the_budget_is_kept(data, inner):
                 setting = {"branching": branching, "max_features": most, "n_init": 1}
                 tree = fit(data[name], **setting).hierarchy_
                 nodes = inner(tree)
-                assert 1 <= tree.n_features[nodes].min() <= tree.n_features.max() <= most
-                shares.append(np.average(tree.fidelity[nodes], weights=tree.n_rows[nodes]))
+                assert (
+                    1 <= tree.n_features_used[nodes].min() <= tree.n_features_used.max() <= most
+                )
+                shares.append(np.average(tree.fidelity[nodes], weights=tree.sizes[nodes]))
             assert min(np.diff(shares)) >= -0.02
             assert shares[-1] >= shares[0]
 
@@ -99,7 +101,7 @@ def test_labels_are_predicted_whatever_the_balance(data, as_kind):
                 X = as_kind(data[name], kind)
                 model = fit(X, branching=3, balance=balance, n_init=2)
                 np.testing.assert_array_equal(model.predict(X), model.labels_)
-                assert model.hierarchy_.n_rows.min() >= 1
+                assert model.hierarchy_.sizes.min() >= 1
 
 
 def test_leaves_of_equal_rows(data):
@@ -130,7 +132,7 @@ def test_least_sizes_hold(cancer, planted):
                 model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
                 tree = model.hierarchy_
                 assert tree.n_leaves == n_clusters or (n_clusters, least) == (40, 12)
-                assert tree.n_rows[tree.leaves].min() >= least
+                assert tree.sizes[tree.leaves].min() >= least
                 smaller += int(np.bincount(free.labels_).min() < least)
     assert smaller > 5
     one, other = (fit(planted.X, 8, min_leaf_size=n).labels_ for n in (1, 20))
@@ -143,7 +145,7 @@ def test_greatest_sizes_hold(cancer, planted):
             for seed in range(3):
                 setting = {"max_leaf_size": most, "random_state": seed}
                 tree = fit(X, None, **setting).hierarchy_
-                assert tree.n_rows[tree.leaves].max() <= most
+                assert tree.sizes[tree.leaves].max() <= most
 
 
 def test_both_sizes_hold(cancer, planted, as_kind):
@@ -152,7 +154,7 @@ def test_both_sizes_hold(cancer, planted, as_kind):
             for kind in ("float64 dense", "float32 csr"):
                 setting = {"min_leaf_size": least, "max_leaf_size": most}
                 tree = fit(as_kind(X, kind), None, branching=branching, **setting).hierarchy_
-                sizes = tree.n_rows[tree.leaves]
+                sizes = tree.sizes[tree.leaves]
                 assert least <= sizes.min() <= sizes.max() <= most
 
 
@@ -181,10 +183,10 @@ def test_a_least_size_that_leaves_no_room(planted):
             assert not fit(X, 2, min_leaf_size=least).labels_.any()
     with pytest.warns(GrowthWarning, match=r"\d leaves where 8 were .*of at least 90 rows"):
         tree = fit(X, 8, min_leaf_size=90).hierarchy_
-    assert tree.n_rows[tree.leaves].min() >= 90
+    assert tree.sizes[tree.leaves].min() >= 90
     with pytest.warns(GrowthWarning, match=r"more than max_leaf_size=60 rows: .*too few"):
         tree = fit(X, None, min_leaf_size=50, max_leaf_size=60).hierarchy_
-    assert tree.n_rows[tree.leaves].min() >= 50
+    assert tree.sizes[tree.leaves].min() >= 50
 
 
 @pytest.mark.parametrize(

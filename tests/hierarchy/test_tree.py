@@ -325,9 +325,7 @@ def test_the_tree_of_a_model():
     X = np.random.default_rng(0).normal(size=(20, 2))
     model = Taxarbor(3, random_state=0)
     for one in (model, make_pipeline(StandardScaler(), model)):
-        with pytest.raises(
-            NotFittedError, match="this Taxarbor is not fitted yet: call fit"
-        ):
+        with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit"):
             hierarchy_of(one)
     pipeline = make_pipeline(StandardScaler(), model).fit(X)
     assert hierarchy_of(model) is hierarchy_of(model.hierarchy_) is model.hierarchy_
@@ -336,9 +334,7 @@ def test_the_tree_of_a_model():
     for other in (KMeans(), KMeans(2, n_init=1).fit(X), None, X):
         with pytest.raises(TypeError, match=r"expected a fitted model .*taxarbor\.exchange"):
             hierarchy_of(other)
-    with pytest.raises(
-        TypeError, match=r"a Hierarchy, got Taxarbor; pass model\.hier"
-    ):
+    with pytest.raises(TypeError, match=r"a Hierarchy, got Taxarbor; pass model\.hier"):
         expect_hierarchy(model)
     assert expect_hierarchy(model.hierarchy_) is None
 

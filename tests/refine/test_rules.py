@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from taxarbor.exchange import to_json
 from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.refine import Coordinates, Sparsity, find_rules
 from taxarbor.refine._rules import LEAST, SAMPLE, _sample, agreement, find_rule
@@ -197,7 +198,7 @@ def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
                         own = X[tree.rows(child)]
                         scores = (own - rule.center) @ rule.weights.T + rule.offsets
                         right += int(np.sum(scores.argmax(axis=1) == position))
-                    expected = right / tree.n_rows[node]
+                    expected = right / tree.sizes[node]
                     assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
                 assert np.isnan(np.delete(tree.fidelity, inner)).all()
 
@@ -221,8 +222,8 @@ def test_novelty_avoids_the_features_above(rows_of, data):
 
 def test_rules_do_not_depend_on_how_they_are_sought(rows_of, data):
     for name in ("animals", "wide"):
-        plain = explained(rows_of(data[name]), Sparsity(), Run()).to_json()
+        plain = to_json(explained(rows_of(data[name]), Sparsity(), Run()))
         with ThreadPoolExecutor(3) as pool:
             for n_threads in (1, 2):
                 rows = rows_of(data[name], n_threads=n_threads)
-                assert explained(rows, Sparsity(), Run(pool=pool)).to_json() == plain
+                assert to_json(explained(rows, Sparsity(), Run(pool=pool))) == plain
