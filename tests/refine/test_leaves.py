@@ -9,7 +9,8 @@ from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine import Coordinates, _leaves, compete
 from taxarbor.refine._leaves import fit_leaves
-from taxarbor.rows import _choice, as_rows, best_scores
+from taxarbor.rows import _base, as_rows
+from taxarbor.rows._base import best_scores
 from taxarbor.split import GapSplitter
 
 
@@ -215,6 +216,6 @@ def test_scores_come_in_blocks(rows_of, data, monkeypatch):
     W, offsets = rng.normal(size=(3, 8)), rng.normal(size=3)
     expected = ((data["cloud"] - rows.center) @ W.T + offsets).argmax(axis=1)
     for block in (1, 7, 10_000):
-        monkeypatch.setattr(_choice, "MAX_SCORES", block)
+        monkeypatch.setattr(_base, "MAX_SCORES", block)
         np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
         assert not best_scores(rows, np.zeros((3, 8)), None).any()
