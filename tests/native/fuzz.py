@@ -134,10 +134,9 @@ def rule(rng):
         "labels": rng.integers(0, K, n).astype("i4"),
         "n_children": K,
         "l1": np.full(p, 0.3),
-        "ridge": 0.0,
         "second_ridge": 1e-3,
         "barred": 1e6,
-        "strengths": [0.5, 0.25, 0.1] if rng.random() < 0.7 else [],
+        "strengths": [0.5, 0.25, 0.1],
         "max_features": int(rng.integers(0, 4)),
         "reproduced": 0.95,
         "nearly": 0.01,
@@ -147,11 +146,6 @@ def rule(rng):
         "steepest": rng.normal(size=(K if K > 2 else 1, p)) * (np.arange(p) == 0),
     }
     return native.rule, {"data": data, **fields}
-
-
-def hinge_pair(rng):
-    f = rng.normal(size=rng.integers(1, 60)).astype(rng.choice(["f4", "f8"]))
-    return native.hinge_pair, {"f": f, "labels": rng.integers(0, 2, len(f)).astype("i1")}
 
 
 def hinge_multi(rng):
@@ -205,7 +199,7 @@ def ward(rng):
 
 
 CASES = [make_dense, make_csr, take, scores, adjoint, gram, moment, norms, lloyd, principal]
-CASES += [pair, rule, hinge_pair, hinge_multi, hinge_costs, mask_changes, descend_blocks]
+CASES += [pair, rule, hinge_multi, hinge_costs, mask_changes, descend_blocks]
 CASES += [assign_flow, assign_pair, ward]
 
 

@@ -179,10 +179,6 @@ ON_ROWS = [
 
 COSTS, HALF = np.zeros((10, 3)), np.zeros((2, 3))
 ON_ARRAYS = [
-    (lambda: native.hinge_pair(X[:, 0], np.zeros(N, "i1")), "f must be C-contiguous"),
-    (lambda: native.hinge_pair(np.zeros(4), np.zeros(3, "i1")), "labels must"),
-    (lambda: native.hinge_pair(np.zeros(4), np.full(4, -1, "i1")), "labels must lie"),
-    (lambda: native.hinge_pair(np.zeros(4), np.zeros(4, "i4")), "labels must .*int8.*int32"),
     (lambda: native.hinge_multi(COSTS, np.zeros(9, "i4")), "labels must"),
     (
         lambda: native.hinge_multi(COSTS, np.full(10, 3, "i4")),

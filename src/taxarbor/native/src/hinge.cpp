@@ -32,22 +32,6 @@ template double pair_rows(const double*, const int8_t*, int64_t, double*, uint8_
 
 namespace {
 
-// Two children, f = score of child 0 less that of child 1: sum of [1 - s f]_+^2, s = +1 for
-// child 0; residual s [1 - s f]_+.
-nb::object hinge_pair(const Given& given, const Given& labels) {
-  return of_type("f", given, [&](auto number) -> nb::object {
-    using T = decltype(number);
-    const T* f = checked<T>("f", given, {-1});
-    const int64_t n = given.shape(0);
-    const int8_t* child = checked_range<int8_t>("labels", labels, {n}, 0, 2);
-    const Owned<T> residual(n);
-    const Owned<uint8_t> active(n);
-    const double sum = unlocked([&] { return pair_rows(f, child, n, residual.data, active.data); });
-    const size_t size = n;
-    return nb::make_tuple(sum, residual.shaped({size, 1}), active.shaped({size}));
-  });
-}
-
 // Any number of children: sum over k != y of [1 - s_y + s_k]_+^2; residual[i, k] is minus half
 // the derivative in s_k; active[i, k] says that k violates the margin of row i.
 nb::object hinge_multi(const Given& given, const Given& labels) {
@@ -120,8 +104,6 @@ nb::object mask_changes(const Given& before, const Given& after) {
 
 void bind_hinge(nb::module_& m) {
   using namespace nb::literals;
-  m.def("hinge_pair", &hinge_pair, "f"_a, "labels"_a,
-      nb::sig("def hinge_pair(f: Array, labels: Labels) -> tuple[float, Array, Mask]"));
   m.def("hinge_multi", &hinge_multi, "S"_a, "labels"_a,
       nb::sig("def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array, Mask]"));
   m.def("hinge_costs", &hinge_costs, "S"_a, nb::sig("def hinge_costs(S: Array) -> Array"));

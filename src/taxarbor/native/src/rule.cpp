@@ -13,9 +13,9 @@ struct RuleProblem {
   const int32_t* labels;
   int64_t n_children;
   const double* l1;               // the penalty at strength one, (n_features)
-  double ridge, second_ridge;     // beside it, and in its place for the features in use
+  double second_ridge;            // in its place, for the features in use
   double barred;                  // what keeps a feature out
-  std::vector<double> strengths;  // of the path; none for strength one alone
+  std::vector<double> strengths;  // of the path
   int64_t max_features;           // 0 for any number
   double reproduced, nearly;      // agreement to reach, and what is no loss of it
   double tol, violation;
@@ -40,12 +40,6 @@ template <class T> class RuleSearch {
         scores_(n_ * models_) {
     for (int64_t k = 0; k < models_; ++k)
       for (int64_t i = 0; i < n_; ++i) sides_[k * n_ + i] = a_.labels[i] != k;
-  }
-
-  // At the penalty as it is; a rule has one feature at least.
-  Rule at_given(const Weights& steepest) {
-    Weights W = solve(1.0, Weights(models_ * p_));
-    return count(W) ? score(std::move(W)) : refit(steepest);
   }
 
   Rule along_path(const Weights& steepest) {
@@ -95,7 +89,7 @@ template <class T> class RuleSearch {
 
   Weights solve(double strength, const Weights& start) {
     for (int64_t j = 0; j < p_; ++j) l1_[j] = strength * a_.l1[j];
-    return minimise(a_.ridge, start);
+    return minimise(0.0, start);
   }
 
   // Fit the features in use without the sparse penalty.
@@ -187,15 +181,15 @@ nb::object rule(const Data& data, nb::handle problem) {
     const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
     const double* start = checked_finite("steepest", steepest, {models, p});
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
-        checked_weights("l1", l1, p), from.weight("ridge"), from.weight("second_ridge"),
-        from.weight("barred"), from.get<std::vector<double>>("strengths"),
-        from.count("max_features", 0), from.weight("reproduced"), from.weight("nearly"),
-        from.weight("tol"), from.weight("violation"), from.count("max_working", 1)};
+        checked_weights("l1", l1, p), from.weight("second_ridge"), from.weight("barred"),
+        from.get<std::vector<double>>("strengths"), from.count("max_features", 0),
+        from.weight("reproduced"), from.weight("nearly"), from.weight("tol"),
+        from.weight("violation"), from.count("max_working", 1)};
     for (const double strength : checked.strengths) checked_weight("strengths", strength);
     const auto found = unlocked([&] {
       RuleSearch<Number<decltype(rows)>> search(rows, checked);
       const std::vector<double> first(start, start + models * p);
-      return checked.strengths.empty() ? search.at_given(first) : search.along_path(first);
+      return search.along_path(first);
     });
     const nb::object W = copied(found.W).attr("reshape")(models, p);
     return nb::object(nb::make_tuple(W, copied(found.offsets)));
