@@ -1,16 +1,13 @@
 """Rows with known classes, and a tree of the classes: what methods are compared on."""
 
 import hashlib
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from taxarbor import FileFormatError, load_animals
@@ -28,8 +25,6 @@ STAND_INS = {
 """Which of the paper's data sets ours stand in for, by the names of ours."""
 
 BUNDLED = "animals"
-DAMAGED = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What reading an npz file raises when it is none."""
 
 
 @final
@@ -85,6 +80,7 @@ def open_dataset(name: str, scaling: Scaling, max_rows: int, folder: Path | None
     return load_dataset(name, folder).thinned(max_rows).scaled(scaling)
 
 
+@cache
 def list_datasets(folder: Path | None) -> list[str]:
     """Return the names of the data sets in a folder, or of what is bundled.
 
@@ -97,7 +93,13 @@ def list_datasets(folder: Path | None) -> list[str]:
         return [BUNDLED]
     if not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is not a folder; --data wants one with npz files")
-    names = [name for path in sorted(folder.glob("*.npz")) for name in _names_in(path)]
+    names = []
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path, allow_pickle=False) as arrays:
+            if {"X", "y"} <= set(arrays):
+                kinds = [key for key in arrays if key.startswith("X_")]
+                fits = [key for key in kinds if arrays[key].shape[:-1] == arrays["y"].shape]
+                names += [path.stem, *(f"{path.stem}/{key}" for key in fits)]
     if not names:
         raise ValueError(f"no data in {str(folder)!r}: expected NAME.npz with X and y")
     return names
@@ -112,74 +114,19 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
     for one in (path, tree):
         if not one.exists():
             raise FileFormatError(f"there is no {one.name} in {str(folder)!r}")
-    found = _from_npz(path, name, key or "X", ClassTree.read(tree))
+    with np.load(path, allow_pickle=False) as arrays:
+        X, y = arrays[key or "X"].astype(np.float32), arrays["y"]
+        classes, features = arrays.get("class_names"), arrays.get("feature_names")
+    if not np.isfinite(X).all():
+        raise FileFormatError(f"{name} has cells that are missing or infinite")
+    labels = y.astype(str) if classes is None else classes.astype(str)[y]
+    has_names = features is not None and features.shape == X.shape[1:]
+    names = tuple(features.astype(str).tolist()) if has_names else None
+    found = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
     try:
         found.truth.leaves_of(np.unique(found.y).tolist())
     except ValueError as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
-    return found
-
-
-def _names_in(path: Path) -> Iterator[str]:
-    shapes = _shapes_in(path)
-    if {"X", "y"} <= set(shapes):
-        yield path.stem
-        for key, shape in shapes.items():
-            if key.startswith("X_") and len(shape) == 2 and shape[:1] == shapes["y"]:
-                yield f"{path.stem}/{key}"
-
-
-def _shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of an npz file's arrays, without reading these."""
-    shapes = {}
-    try:
-        with zipfile.ZipFile(path) as file:
-            for name in file.namelist():
-                with file.open(name) as array:
-                    is_old = npy.read_magic(array) == (1, 0)
-                    read = npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0
-                    shapes[name.removesuffix(".npy")] = read(array)[0]
-    except DAMAGED as error:
-        raise FileFormatError(
-            f"{path.name} is not an npz file, or a damaged one: {error}"
-        ) from error
-    return shapes
-
-
-def _from_npz(path: Path, name: str, key: str, truth: ClassTree) -> Dataset:
-    missing = {key, "y"} - set(_shapes_in(path))
-    if missing:
-        raise FileFormatError(f"{path.name} lacks the arrays {sorted(missing)}")
-    try:
-        with np.load(path, allow_pickle=False) as arrays, np.errstate(over="ignore"):
-            X, y = arrays[key].astype(np.float32), arrays["y"]
-            classes, names = arrays.get("class_names"), arrays.get("feature_names")
-    except DAMAGED as error:
-        raise FileFormatError(f"{path.name} cannot be read: {error}") from error
-    if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
-        raise FileFormatError(
-            f"{path.name}: {key} has shape {X.shape} and y has {y.shape}; expected (n_rows, "
-            "n_features) and (n_rows,), and some of each"
-        )
-    if not np.isfinite(X).all():
-        raise FileFormatError(
-            f"{name} has cells that are missing, infinite or beyond float32; fill or drop them "
-            "first"
-        )
-    known = names is not None and names.shape == X.shape[1:]
-    features = tuple(names.astype(str).tolist()) if known else None
-    return Dataset(name, np.ascontiguousarray(X), _labels(path, y, classes), truth, features)
-
-
-def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> NDArray[np.str_]:
-    """Return the name of each row's class."""
-    if names is None:
-        return y.astype(str)
-    if y.dtype.kind not in "iu" or not ((y >= 0) & (y < len(names))).all():
-        raise FileFormatError(
-            f"{path.name}: with class_names, y must number them from 0 to {len(names) - 1}"
-        )
-    found: NDArray[np.str_] = names.astype(str)[y]
     return found
 
 

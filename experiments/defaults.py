@@ -24,7 +24,6 @@ from experiments.tables import (
     done_jobs,
     number,
     percent,
-    plain,
     seconds,
     summarise,
     table,
@@ -345,7 +344,7 @@ def describe_groups(scores: Scores) -> Iterator[str]:
 
 def describe_readability(scores: Scores) -> str:
     """Return how many features rules use, and how true they are, on every data set."""
-    lines = [[plain(name), *_reading(scores, name, DEFAULT)] for name in scores.datasets]
+    lines = [[name, *_reading(scores, name, DEFAULT)] for name in scores.datasets]
     return table(["default", *READING], lines)
 
 
@@ -353,7 +352,7 @@ def describe_sparser(scores: Scores) -> str:
     """Return the same on one data set, for other settings of the rules."""
     name = scores.setup.tree_dataset()
     lines = [[row.told, *_reading(scores, name, row)] for row in READABLE]
-    return table([plain(name), *READING], lines)
+    return table([name, *READING], lines)
 
 
 def _reading(scores: Scores, dataset: str, row: Row) -> list[str]:
@@ -400,7 +399,7 @@ def _in_full(scores: Scores, rows: Sequence[Row], measure: str, multiple: float)
             known = [one.mean for one in means if not math.isnan(one.mean)]
             cells.append(f"**{told}**" if known and means[n].mean == max(known) else told)
         lines.append(cells)
-    return table(["", *map(plain, found)], lines)
+    return table(["", *found], lines)
 
 
 def _margin(scores: Scores, measure: str) -> str:
@@ -438,7 +437,7 @@ def _leads(scores: Scores, measure: str) -> str:
         place = "best" if ours.mean >= best.mean else "near"
         place = "behind" if ours.mean + error < best.mean else place
         counts[place] += 1
-        behind += [plain(name)] if place == "behind" else []
+        behind += [name] if place == "behind" else []
     total = sum(counts.values())
     if not total:
         return ""
@@ -490,4 +489,4 @@ def _times(scores: Scores) -> str:
         for name, time in times.items()
         if not math.isnan(time)
     ]
-    return f"Seconds of one fit on {plain(where)}, median over seeds: {'; '.join(told)}."
+    return f"Seconds of one fit on {where}, median over seeds: {'; '.join(told)}."

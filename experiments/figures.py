@@ -24,7 +24,7 @@ from experiments.plan import (
     full_strength,
     sweep_shapes,
 )
-from experiments.tables import Mean, choose, of_table, percent, plain, summarise, table
+from experiments.tables import Mean, choose, of_table, percent, summarise, table
 from taxarbor import Hierarchy
 from taxarbor.plot import plot_tree
 
@@ -78,7 +78,7 @@ def describe_sweep(panels: Sequence[Panel]) -> Iterator[str]:
     for panel in panels:
         headings = ["method", *(f"{panel.axis} = {tick}" for tick in panel.ticks)]
         lines = [[name, *map(percent, means)] for name, means in panel.lines.items()]
-        yield f"**{plain(panel.dataset)}**\n\n{table(headings, lines)}"
+        yield f"**{panel.dataset}**\n\n{table(headings, lines)}"
 
 
 def _panel(
@@ -121,7 +121,7 @@ def zero_shares(jobs: pd.DataFrame, setup: Setup) -> dict[str, dict[str, Mean]]:
 def describe_sparsity(shares: Mapping[str, Mapping[str, Mean]]) -> str:
     """Return the same as a Markdown table."""
     lines = [[name, *(percent(one[name]) for one in shares.values())] for name in SPARSE]
-    return table(["zero weights, %", *map(plain, shares)], lines)
+    return table(["zero weights, %", *shares], lines)
 
 
 class ChosenTree(NamedTuple):
@@ -179,8 +179,10 @@ def describe_tree(chosen: ChosenTree) -> str:
         node = waiting.pop()
         depth = int(chosen.tree.depth[node])
         size, *rest = describe(node)
-        classes = ", ".join(plain(text) for text, style in rest if style == "plain")
-        features = ", ".join(plain(text) for text, style in rest if style == "plus")
+        classes, features = (
+            ", ".join(" ".join(text.split()) for text, style in rest if style == wanted)
+            for wanted in ("plain", "plus")
+        )
         turning = f"; turns on {features}" if features else ""
         lines.append(f"{'  ' * depth}- {size[0]}: {classes}{turning}")
         if depth < LAYERS - 1:

@@ -46,7 +46,6 @@ from experiments.tables import (
     of_setup,
     of_table,
     percent,
-    plain,
     rivals,
     score,
     seconds,
@@ -212,8 +211,8 @@ def introduce(text: str, found: pd.DataFrame, setup: Setup) -> str:
     """
     jobs = of_setup(found, setup)
     lost = "".join(
-        f"\n- {one.method} on {plain(one.dataset)}, {one.n_clusters} clusters, "
-        f"seed {one.seed}: {plain(one.status)}"
+        f"\n- {one.method} on {one.dataset}, {one.n_clusters} clusters, "
+        f"seed {one.seed}: {one.status}"
         for one in jobs[jobs["status"] != DONE].itertuples()
     )
     return text.format(
@@ -244,7 +243,7 @@ def _table_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[
     yield DIFFERENCES_TEXT
     yield describe_differences(jobs, setup)
     for dataset, here in _tables(jobs, setup):
-        yield f"### {plain(_title(dataset))}\n\n{_shape(dataset, setup)}"
+        yield f"### {_title(dataset)}\n\n{_shape(dataset, setup)}"
         yield papers_measures(here, dataset)
         yield corrected_measures(here)
 
@@ -273,7 +272,7 @@ def _tree_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[s
         yield "## A tree\n\nThere is no result to draw."
         return
     draw_tree(chosen, figures / "tree")
-    yield TREE_TEXT.format(told=plain(chosen.told))
+    yield TREE_TEXT.format(told=chosen.told)
     yield f"![the first layers of the tree]({_link(figures, 'tree')})"
     yield describe_tree(chosen)
 
@@ -355,7 +354,7 @@ def describe_heights(jobs: pd.DataFrame, setup: Setup) -> str:
         told = ", ".join(f"{height:.0f}: {100 * sp:.1f}" for height, sp in by_height.items())
         lines.append(
             [
-                plain(STAND_INS.get(dataset, dataset)),
+                STAND_INS.get(dataset, dataset),
                 number(len(spread), 0),
                 number(related[0, 1], 3),
                 number(related[0, 2], 3),
@@ -387,7 +386,7 @@ def describe_ranks(jobs: pd.DataFrame, setup: Setup) -> str:
     lines = []
     for dataset, here in _tables(jobs, setup):
         for protocol in PROTOCOLS:
-            cells = [f"{plain(STAND_INS.get(dataset, dataset))}, {protocol}"]
+            cells = [f"{STAND_INS.get(dataset, dataset)}, {protocol}"]
             cells += [_rank(here, protocol, measure) for measure in CORRECTED]
             lines.append(cells)
     return table(["data, protocol", *CORRECTED.values()], lines)
@@ -431,7 +430,7 @@ def describe_scalings(found: pd.DataFrame, setup: Setup) -> str:
         for dataset in setup.stand_ins():
             here = of_table(jobs, setup, dataset)
             printed = PUBLISHED.get(("HMMC", dataset), Published())
-            cells = [f"{plain(STAND_INS.get(dataset, dataset))}, {scaling}"]
+            cells = [f"{STAND_INS.get(dataset, dataset)}, {scaling}"]
             for measure in PAPERS:
                 paper, ours = getattr(printed, measure), score(here, "HMMC", "best", measure)
                 reached = 100.0 * ours.mean >= paper

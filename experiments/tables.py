@@ -121,9 +121,9 @@ def median_seconds(here: pd.DataFrame, method: str, protocol: Protocol) -> float
 
 
 def table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; what is in a cell stays in it."""
+    """Return a Markdown table."""
     rows = [headings, ["---", *["--:"] * (len(headings) - 1)], *lines]
-    return "\n".join("| " + " | ".join(_cell(text) for text in row) + " |" for row in rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def without_gaps(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -148,13 +148,3 @@ def number(value: float, digits: int = 2) -> str:
 def seconds(value: float) -> str:
     """Return seconds with as many digits as matter."""
     return number(value, 3 if value < 1 else 1)
-
-
-def plain(text: str) -> str:
-    """Return a name so that Markdown shows it as it is, in one line."""
-    told = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{sign}" if sign in "\\`*[]" else sign for sign in told)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from experiments import figures, plan
+from experiments.data import list_datasets, open_dataset
 from experiments.methods import DONE, METHODS, Job, Outcome
 from experiments.plan import Setup
 from experiments.run import Store
@@ -93,6 +94,13 @@ def read_tables(text):
     stray = [line for line in text.splitlines() if line.startswith("|") and line[-1] != "|"]
     assert not stray
     return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered():
+    """Tests change their data."""
+    list_datasets.cache_clear()
+    open_dataset.cache_clear()
 
 
 @pytest.fixture

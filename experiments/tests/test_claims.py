@@ -9,7 +9,7 @@ from experiments.claims import (
     find_checks,
     summarise_claims,
 )
-from experiments.data import STAND_INS
+from experiments.data import STAND_INS, list_datasets
 from experiments.methods import METHODS
 from experiments.plan import Setup, plan_sparsity, plan_sweep, plan_table
 
@@ -136,6 +136,7 @@ def test_what_has_no_result_is_not_checked(tmp_path, setup, made):
     jobs = results(setup, made, GOOD)
     for path in tmp_path.glob("awa_attr*"):  # data that is gone
         path.unlink()
+    list_datasets.cache_clear()
     assert {name for _, name in told(jobs, Setup(tmp_path, n_seeds=2))} == {"VEHICLE"}
 
 

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from experiments.data import SCALINGS, STAND_INS
+from experiments.data import SCALINGS, STAND_INS, list_datasets
 from experiments.methods import METHODS
 from experiments.plan import (
     SCALED,
@@ -114,6 +114,7 @@ def test_stand_ins_come_first_and_others_stay_out(tmp_path, folder, made):
     assert Setup(folder, n_seeds=1, max_rows=20).tree_dataset() == "two"  # features have names
     for name in ("awa_pca", "awa_attr", "tiny_vehicle15"):
         made.data(tmp_path, name, X_sift=made.blobs()[0])
+    list_datasets.cache_clear()
     found = Setup(tmp_path).datasets()
     assert found[:3] == ["awa_attr", "awa_pca", "tiny_vehicle15/X_sift"]
     assert set(found[3:]) == {"awa_attr/X_sift", "awa_pca/X_sift", "tiny_vehicle15"}

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import run
 from experiments.claims import PUBLISHED
-from experiments.data import SCALINGS
+from experiments.data import SCALINGS, list_datasets
 from experiments.methods import METHODS
 from experiments.plan import Setup, plan_results, plan_scalings, plan_sweep, plan_table
 from experiments.results import (
@@ -211,6 +211,7 @@ def test_each_scaling_has_its_own_line(tmp_path, made):
         assert told[scaling][3] == f"{100 * mean + 10.5:.2f} ± 0.50"
         assert told[scaling][-2:] == ["8.0", "25.00 ± 0.00"]
     made.data(tmp_path, "awa_attr")
+    list_datasets.cache_clear()
     high = made.results(setup, plan_table(setup), lambda _: made.outcome(shortest_path=0.95))
     ((_, _, line, *_),) = made.tables(describe_scalings(high, setup))
     assert line[2] == "**95.00 ± 0.00**"  # at least the paper's
@@ -255,31 +256,6 @@ def test_the_page(tmp_path, four, made):
 
 
 @pytest.mark.usefixtures("small_registry")
-def test_hostile_names_do_not_break_the_page(tmp_path, made):
-    names = ("<img src=x onerror=alert(1)>", "two\nlines | x", "![x](http://x)", "$\\frac$")
-    folder = tmp_path / "data"
-    folder.mkdir()
-    made.data(folder, "a|b<img src=x>$\\frac$ `x` [y](z)", classes=names)
-    made.data(folder, "two\n## lines", classes=names)
-    setup = Setup(folder, n_seeds=1, strengths=(1.0,))
-
-    def make(job):
-        if job.method == "AL":
-            return made.outcome(status="failed: <img>\n## oh | [x](y)")
-        return made.outcome()
-
-    store = made.fill(tmp_path, plan_results(setup), make)
-    text = write_results(store, setup, tmp_path / "results.md")[0].read_text("utf-8")
-    made.tables(text)
-    assert "<" not in text
-    assert len(re.findall(r"^## ", text, flags=re.MULTILINE)) == 7
-    assert len(pictures(text)) == 5
-    assert not re.search(r"(?<!\\)\]\((?!results/)", text)  # no link but to figures
-    assert r"a\|b&lt;img src=x>$\\frac$ \`x\` \[y\](z)" in text
-    assert "two ## lines" in text
-
-
-@pytest.mark.usefixtures("small_registry")
 def test_nothing_done(tmp_path, four, made):
     failed = made.outcome(status="timed out")
     store = made.fill(tmp_path, plan_results(four), lambda _: failed)
@@ -301,11 +277,12 @@ def test_the_introduction_counts_what_it_speaks_of(tmp_path, animals, made, monk
     for other in ({"scaling": "unit"}, {"max_rows": 9}, {"seed": 1}):
         store.add(lost._replace(**other), made.outcome(status="failed: other"))
     store.add(own[0], made.outcome(90.0))  # again
-    store.add(made.job("KM+Ward"), made.outcome(90.0))  # of the other page
+    for other in ("KM+Ward", "Taxarbor"):  # of the other page
+        store.add(made.job(other, '{"n_init": 1}', n_clusters=10), made.outcome(90.0))
     store.add(lost, made.outcome(90.0, status="failed: ours"))
     (page, *_) = write_results(store, animals, tmp_path / "results.md")
     text = page.read_text(encoding="utf-8")
-    assert "KM+Ward" not in text
+    assert f"| animals | {len(list(plan_table(animals))) - 1} | - | - |" in text  # AL is lost
     assert f"{len(own)} fits, {len(own) * 90 / 3600:.1f} hours of one core" in text
     assert "; an old machine;" in text
     assert text.count("failed: ours") == 1

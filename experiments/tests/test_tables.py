@@ -1,14 +1,10 @@
 """The choices against the same ones made by loops over the jobs; then Markdown."""
 
-import html
 import math
-import re
 import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from experiments.methods import METHODS, write_settings
 from experiments.plan import Setup, plan_sweep, plan_table
@@ -19,7 +15,6 @@ from experiments.tables import (
     median_seconds,
     number,
     percent,
-    plain,
     rivals,
     score,
     seconds,
@@ -29,7 +24,6 @@ from experiments.tables import (
 )
 
 SETUP = Setup(None, n_seeds=3)
-SIGNS = "ab |\\\n\r\t<>&`*[]()!#-"
 
 
 def at(**strengths):
@@ -146,26 +140,6 @@ def test_without_results(tmp_path, made):
         assert not len(found)
         assert math.isnan(summarise(found, "rand").mean)
         assert summarise(found, "rand").n_values == 0
-
-
-def read(text):
-    """Return what Markdown shows for a text without emphasis, links or code."""
-    assert not re.search(r"(?<!\\)(?:\\\\)*[`*\[\]]", text)
-    return html.unescape(re.sub(r"\\([\\`*\[\]])", r"\1", text))
-
-
-@given(st.lists(st.lists(st.text(SIGNS), min_size=3, max_size=3), max_size=4))
-def test_what_is_in_a_cell_stays_in_it(made, lines):
-    text = table(["a", "b", "c"], lines)
-    assert len(text.splitlines()) == len(lines) + 2
-    made.tables(text)
-    assert "<" not in text
-
-
-@given(st.text(SIGNS))
-def test_names_are_shown_as_they_are(text):
-    assert read(plain(text)) == " ".join(text.split())
-    assert len(plain(text).splitlines()) <= 1
 
 
 def test_tables_and_numbers():
