@@ -40,15 +40,6 @@ class SplitTask:
     >>> task = SplitTask(as_rows(np.eye(3)), path=(), lineage=(), n_children=2, seed=0)
     >>> bool(task.rng().random() == task.rng().random())  # the same numbers every time
     True
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.split import SolveInfo, Split, Status
-    >>> info = SolveInfo(Status.CONVERGED, n_iter=1, n_passes=1.0, trace=(0.0,))
-    >>> split = Split(np.array([0, 1]), rule=None, score=1.0, objective=0.0, info=info)
-    >>> split.info.status.value
-    'converged'
     """
 
     rows: Rows
@@ -80,6 +71,15 @@ class Split:
         What the splitter minimised.
     info : SolveInfo
         How it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.split import SolveInfo, Split, Status
+    >>> info = SolveInfo(Status.CONVERGED, n_iter=1, n_passes=1.0, trace=(0.0,))
+    >>> split = Split(np.array([0, 1]), rule=None, score=1.0, objective=0.0, info=info)
+    >>> split.info.status.value
+    'converged'
     """
 
     labels: Labels
