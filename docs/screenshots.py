@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
-        take("report-groups", animals, [("click", "#tab-clusters")])
+        take("report-clusters", animals, [("click", "#tab-clusters")])
         take("report-digits", digits, [("click", "#node-2 .size")])
         browser.close()
 
@@ -52,9 +52,9 @@ def main(folder: Path) -> None:
 def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-    groups = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
+    classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
     model = Taxarbor(12, random_state=0).fit(X)
-    report(model, X, path, classes=groups, title="Animals, divided by their attributes")
+    report(model, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
 def write_digits(path: Path) -> None:

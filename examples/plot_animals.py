@@ -34,15 +34,15 @@ X.iloc[:5, :6]
 # %%
 # Fit, and read
 # -------------
-# Twelve groups. ``+`` and ``-`` say which features lead into a branch.
+# Twelve clusters. ``+`` and ``-`` say which features lead into a branch.
 
 model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
-print(tree.to_text())
+print(tree)
 
 # %%
 # Most splits need one feature. ``fidelity`` is the share of a node's animals that its rule
-# alone sends the right way.
+# alone sends to their own child.
 
 frame = to_frame(tree).set_index("node")
 frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "fidelity"]].round(3)
@@ -88,7 +88,7 @@ pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 # that they can be compared.
 
 rivals = {
-    "HMMC": tree,
+    "Taxarbor": tree,
     "bisecting k-means": from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
     "Ward": from_linkage(linkage(X, "ward"), 12),
 }
@@ -126,8 +126,8 @@ for label, leaf in enumerate(tree.leaves):
 #   its tongue, as frogs do; the sea turtle ended among the animals of the sea.
 # - The *shape* differs from biology's. Biologists divide vertebrates from invertebrates first;
 #   by these attributes, what most animals differ in is milk. So on this table bisecting k-means
-#   and Ward come closer to the true tree than HMMC, while their leaves are about as pure.
+#   and Ward come closer to the true tree than Taxarbor, while their leaves are about as pure.
 # - One data set of 206 rows says little about methods. The pages :doc:`/defaults` and
 #   :doc:`/results` compare them on larger ones.
-# - What only this tree has are reasons: one to four features per split, most of them words that
-#   a zoologist would use.
+# - Only this tree gives reasons: one to four features per split, most of them words that a
+#   zoologist would use.

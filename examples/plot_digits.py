@@ -2,8 +2,9 @@
 Digits: what images have in common
 ==================================
 
-1,797 small images of handwritten digits. The tree groups them by their pixels, and pictures say
-what it found: which images are in a node, which ones are typical, and where the ink decides.
+1,797 small images of handwritten digits. The tree divides them by their pixels, and pictures
+say what it found: which images are in a node, which ones are typical, and where the ink
+decides.
 """
 
 # %%
@@ -102,8 +103,8 @@ pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 # %%
 # What to conclude
 # ----------------
-# - Most leaves are one digit. Ones and fives came in two groups each, which are two ways to
-#   write them: the strips of exemplars show it.
+# - Most leaves are one digit. Ones and fives have two leaves each, for two ways to write them:
+#   the strips of exemplars show it.
 # - Where digits share a leaf, such as eights and nines, more leaves would tell them apart.
 # - A rule on single pixels is honest and still not how we would say it. For images, a picture
 #   of the rule says more than a list of names.

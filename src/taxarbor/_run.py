@@ -59,6 +59,12 @@ class Run:
     pool : concurrent.futures.Executor or None
         Runs independent tasks side by side; None runs them one after the other. The tree is
         the same.
+
+    Examples
+    --------
+    >>> from taxarbor.grow import Run
+    >>> list(Run(seed=0).each(abs, [-1, 2]))
+    [1, 2]
     """
 
     seed: int = 0

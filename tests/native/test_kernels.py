@@ -15,7 +15,8 @@ from scipy import sparse
 
 from taxarbor import native
 from taxarbor.native import _kernels
-from taxarbor.rows import PairProblem, RuleProblem, as_rows
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import PairProblem, RuleProblem
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5

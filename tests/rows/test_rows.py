@@ -14,8 +14,8 @@ from taxarbor.optim._loss import HingeLoss
 from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
-from taxarbor.rows import PairProblem, as_rows
-from taxarbor.rows._base import best_scores
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import PairProblem, best_scores
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")

@@ -8,7 +8,7 @@ from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs
 from taxarbor.optim import HingeLoss, ProximalNewton, ProximalQuasiNewton
 from taxarbor.optim._minimise import first_point
-from taxarbor.rows import PairProblem
+from taxarbor.rows._base import PairProblem
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import Problem
 from taxarbor.split._margins import KINDS

@@ -66,6 +66,13 @@ class Bundle:
         The names of the leaves are those of the rows, in another order.
     description : str
         Where the rows come from and how to read the columns.
+
+    Examples
+    --------
+    >>> from taxarbor import load_animals
+    >>> animals = load_animals()
+    >>> animals.X.shape, len(animals.names), len(animals.feature_names)
+    ((206, 85), 206, 85)
     """
 
     X: Array = field(repr=False)
@@ -120,6 +127,13 @@ class PlantedTree:
         The planted leaf of each row, numbered from left to right.
     features : tuple of arrays
         Per level, from the root down, the features that tell siblings apart there.
+
+    Examples
+    --------
+    >>> from taxarbor import make_planted_tree
+    >>> planted = make_planted_tree(100, depth=2)
+    >>> [level.tolist() for level in planted.features]
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
 
     X: Array

@@ -49,7 +49,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         X : array-like or CSR matrix of shape (n_rows, n_features)
             Finite numbers. float32 stays float32; CSR is not made dense.
         y : ignored
-            There by convention.
+            Present by convention.
 
         Returns
         -------
@@ -67,12 +67,11 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         """
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Send rows down the tree and return their leaves, numbered as in ``labels_``.
+        """Send rows down the tree and return their clusters, numbered as in ``labels_``.
 
-        On the training rows this agrees with ``labels_`` except where the balance of a
-        split, or that no child may be empty, moved a row to the other side of its boundary,
-        and where labels come from a graph, as in
-        :class:`~taxarbor.HierarchicalSpectral`.
+        On the training rows this agrees with ``labels_``, except for rows that a bound on
+        sizes moved across a boundary or kept in their leaf, and where labels come from a
+        graph, as in :class:`~taxarbor.HierarchicalSpectral`.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ class HierarchicalKMeans(HierarchyEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        The leaf of each row, numbered from left to right.
+        The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
     n_features_in_ : int
@@ -123,7 +123,7 @@ class HierarchicalSpectral(HierarchyEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        The leaf of each row, numbered from left to right.
+        The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
     n_features_in_ : int

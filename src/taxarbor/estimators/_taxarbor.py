@@ -34,10 +34,10 @@ class Taxarbor(HierarchyEstimator):
         features; larger values make them differ more.
     balance : float, pair of float or None, default=0.5
         Least and greatest size of a child when a node is split, as multiples of an equal share
-        of the node's rows. A single number ``b`` means ``(b, 2 - b)``; None leaves sizes free,
-        only no child is empty.
+        of the node's rows. A single number ``b`` means ``(b, 2 - b)``; None sets no sizes,
+        and only keeps children from being empty.
     min_leaf_size : int, default=1
-        Least number of rows in a leaf. A node that cannot be divided so is not split.
+        Least number of rows in a leaf. A node that cannot be divided this way is not split.
     max_leaf_size : int or None, default=None
         Leaves of at most this many rows are not split, and do not grow beyond it when leaves
         compete for rows.
@@ -59,7 +59,7 @@ class Taxarbor(HierarchyEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        The leaf of each row, numbered from left to right.
+        The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
     n_features_in_ : int
@@ -74,8 +74,8 @@ class Taxarbor(HierarchyEstimator):
     linear scores (``hierarchy_.placement``), which decide where new rows go, too. ``predict``
     puts the training rows where ``fit`` did, except those that stayed in their leaf for the
     sake of ``min_leaf_size`` or ``max_leaf_size``. The rule of a split describes it:
-    ``hierarchy_.fidelity`` is the share of its rows that the rule sends the right way. Scores,
-    objectives and infos of the nodes are those of growth, before rows moved.
+    ``hierarchy_.fidelity`` is the share of its rows that the rule sends to their own child.
+    Scores, objectives and infos of the nodes are those of growth, before rows moved.
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
@@ -129,7 +129,7 @@ class Taxarbor(HierarchyEstimator):
         X : array-like or CSR matrix of shape (n_rows, n_features)
             Finite numbers. float32 stays float32; CSR is not made dense.
         y : ignored
-            There by convention.
+            Present by convention.
 
         Returns
         -------

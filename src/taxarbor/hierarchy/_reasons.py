@@ -39,6 +39,16 @@ class Reason:
         Its part in the separation of the node's rows from their siblings', of which those
         that are positive add up to 1. Negative if the others have to make up for it. NaN
         where the means of the nodes are not known; then the largest weight comes first.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> animals = load_animals()
+    >>> X = animals.X / animals.X.max(axis=0)
+    >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+    >>> first = tree.rename_features(animals.feature_names).reasons(1)[0]
+    >>> str(first), first.sign
+    ('+gives_milk', 1)
     """
 
     feature: int

@@ -90,7 +90,18 @@ class GramCache:
 
 @final
 class HingeLoss:
-    """The loss of a K-way split, in the weights of all K children."""
+    """The loss of a K-way split, in the weights of all K children.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> labels = np.array([0, 1], dtype=np.int32)
+    >>> loss.zero(labels).value, loss.evaluate(np.array([[-0.5], [0.5]]), labels).value
+    (0.5, 0.0)
+    """
 
     def __init__(self, rows: Rows, n_children: int) -> None:
         self.rows = rows

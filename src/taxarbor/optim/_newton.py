@@ -43,6 +43,18 @@ class ProximalNewton:
     """Minimise a hinge loss plus a penalty by proximal Newton steps.
 
     An instance serves one node: it remembers the working set from call to call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss, ProximalNewton, SparseGroupPenalty
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
+    >>> penalty = SparseGroupPenalty(0.0, np.zeros(1), 0.1)
+    >>> found = ProximalNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=50)
+    >>> found.status.value
+    'converged'
     """
 
     features: IndexArray | None = None

@@ -31,6 +31,13 @@ class SparseGroupPenalty:
         Weight of the absolute values, larger where an ancestor already uses the feature.
     ridge : float
         Weight of the squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import SparseGroupPenalty
+    >>> SparseGroupPenalty(group=1.0, l1=np.zeros(2)).prox(np.array([[3.0, 0.5]]), step=1.0)
+    array([[2., 0.]])
     """
 
     group: float

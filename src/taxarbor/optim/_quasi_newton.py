@@ -30,7 +30,20 @@ MAX_INNER = 50
 @final
 @dataclass(slots=True)
 class ProximalQuasiNewton:
-    """Minimise a hinge loss plus a penalty with an L-BFGS metric."""
+    """Minimise a hinge loss plus a penalty with an L-BFGS metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss, ProximalQuasiNewton, SparseGroupPenalty
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
+    >>> penalty = SparseGroupPenalty(0.0, np.zeros(1), 0.1)
+    >>> found = ProximalQuasiNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=50)
+    >>> found.status.value
+    'converged'
+    """
 
     def minimise(
         self,

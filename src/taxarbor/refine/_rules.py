@@ -19,8 +19,8 @@ from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.optim._newton import MAX_WORKING
-from taxarbor.rows import Rows, RuleProblem
-from taxarbor.rows._base import best_scores
+from taxarbor.rows import Rows
+from taxarbor.rows._base import RuleProblem, best_scores
 from taxarbor.split import Regularizer
 from taxarbor.split._starts import child_means, true_spread
 

@@ -23,7 +23,8 @@ from taxarbor.optim._minimise import Minimiser, first_point
 from taxarbor.optim._newton import MAX_DENSE, MAX_SMOOTH, MAX_WORKING, ProximalNewton
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
-from taxarbor.rows import PairProblem, Rows
+from taxarbor.rows import Rows
+from taxarbor.rows._base import PairProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
 

@@ -79,6 +79,16 @@ class GapSplitter:
         Number of starts. With more than one there are more near the root.
     min_size : int
         Least number of rows of a child.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import GapSplitter, SplitTask
+    >>> X = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
+    >>> task = SplitTask(as_rows(X), (), (), n_children=2, seed=0)
+    >>> sorted(np.bincount(GapSplitter().split(task).labels).tolist())
+    [2, 3]
     """
 
     balance: tuple[float, float] = (0.5, 1.5)

@@ -55,6 +55,14 @@ class Regularizer:
         Strength of sparsity and of the competition with ancestors.
     relative : bool
         Whether they are shares of the critical value or the paper's raw numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.split import Regularizer
+    >>> regularizer = Regularizer("l1", alpha=0.5, beta=0.0, relative=True)
+    >>> regularizer.at(np.zeros(2), critical=4.0, n_children=2).l1
+    array([2., 2.])
     """
 
     kind: Kind
@@ -139,6 +147,16 @@ class MaxMarginSplitter:
     center : {"node", "data"}
         Through which point the boundary between two children passes: the mean of the node's
         rows, or that of all the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import MaxMarginSplitter, Regularizer, SplitTask
+    >>> splitter = MaxMarginSplitter(Regularizer("l1", 0.01, 0.0, True), balance=(0.5, 1.5))
+    >>> rows = as_rows(np.array([[0.0, 1.0], [0.1, 2.0], [5.0, 2.0], [5.1, 1.0]]))
+    >>> splitter.split(SplitTask(rows, (), (), n_children=2, seed=0)).rule.features
+    array([0])
     """
 
     regularizer: Regularizer

@@ -31,6 +31,15 @@ class SplitTask:
         The tree's seed; together with the path it makes the node's own random numbers.
     origin : array of shape (n_features,) or None
         The mean of all the data, for a splitter that sees every node from there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import SplitTask
+    >>> task = SplitTask(as_rows(np.eye(3)), path=(), lineage=(), n_children=2, seed=0)
+    >>> bool(task.rng().random() == task.rng().random())  # the same numbers every time
+    True
     """
 
     rows: Rows
@@ -62,6 +71,15 @@ class Split:
         What the splitter minimised.
     info : SolveInfo
         How it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.split import SolveInfo, Split, Status
+    >>> info = SolveInfo(Status.CONVERGED, n_iter=1, n_passes=1.0, trace=(0.0,))
+    >>> split = Split(np.array([0, 1]), rule=None, score=1.0, objective=0.0, info=info)
+    >>> split.info.status.value
+    'converged'
     """
 
     labels: Labels
@@ -74,7 +92,14 @@ class Split:
 @final
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A node that cannot be split, and why."""
+    """A node that cannot be split, and why.
+
+    Examples
+    --------
+    >>> from taxarbor.split import Refusal
+    >>> Refusal("all of its rows are equal").reason
+    'all of its rows are equal'
+    """
 
     reason: str
 
