@@ -166,23 +166,6 @@ def test_hkm_d_on_animals_with_attributes():
 # ---- the graph ----
 
 
-def test_rings_are_told_apart(as_kind):
-    """Where k-means cuts across them."""
-    rng = np.random.default_rng(0)
-    for n_rings in (2, 4):
-        truth = np.repeat(np.arange(n_rings), [60, 120, 180, 240][:n_rings])
-        angles = [np.linspace(0, 2 * np.pi, n, False) for n in np.bincount(truth)]
-        turn = np.concatenate(angles)
-        lengths = 1.0 + truth + rng.normal(0.0, 0.02, len(truth))
-        X = np.column_stack([np.cos(turn), np.sin(turn)]) * lengths[:, None]
-        for layout in ("float64 dense", "float64 csr", "float32 dense"):
-            Z = as_kind(X, layout)
-            labels = fit(HierarchicalSpectral, Z, n_rings, branching=n_rings).labels_
-            assert adjusted_rand_score(truth, labels) == 1.0
-        means = fit(HierarchicalKMeans, X, n_rings, branching=n_rings, n_init=10)
-        assert adjusted_rand_score(truth, means.labels_) < 0.5
-
-
 def test_flat_is_spectral_clustering():
     """As scikit-learn's, with the same neighbours, on clouds that just touch."""
     planted = make_planted_tree(300, depth=1, branching=3, separation=4.0, random_state=0)

@@ -30,7 +30,7 @@ MODELS = {
     "hmmc, raw": HMMC(6, units="raw", alpha=1e-2, beta=1e-2),
     "hmmc, three-way": HMMC(7, branching=3, **NODE),
     "hmmc, ridge": HMMC(6, penalty="l2", n_init=2, **NODE),
-    "hmmc, quasi-newton": HMMC(6, solver="pqn", **NODE),
+    "hmmc, quasi-newton": HMMC(4, solver="pqn", **NODE),
     "flat": MMC(4),
     "k-means": HierarchicalKMeans(6, criterion="compact"),
     "spectral": HierarchicalSpectral(6, criterion="compact"),
@@ -172,7 +172,7 @@ def test_planted_leaves_are_found(planted, grown):
 
 def test_no_round_raises_the_objective_of_any_node(data, as_kind, name, model):
     for given in NAMES:
-        for kind in KINDS:
+        for kind in ("float64 csr", "float32 dense"):
             tree = refit(model, as_kind(data[given], kind)).hierarchy_
             splits = [tree.info[node] for node in range(tree.n_nodes) if tree.rules[node]]
             assert None not in splits
@@ -296,14 +296,13 @@ def test_bad_parameters(X, kind):
 
 
 def test_same_seed_same_tree(data, model):
-    for given in NAMES:
-        for dtype in ("float64", "float32"):
-            X = data[given].astype(dtype)
-            first = to_json(refit(model, X).hierarchy_)
-            assert to_json(refit(model, X, n_jobs=2).hierarchy_) == first
-            for same in (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
-                assert to_json(refit(model, same).hierarchy_) == first
-        assert to_json(refit(model, pd.DataFrame(X)).hierarchy_) == first
+    for given, dtype in (("planted", "float32"), ("animals", "float64"), ("cloud", "float32")):
+        X = data[given].astype(dtype)
+        first = refit(model, X).hierarchy_.to_json()
+        assert refit(model, X, n_jobs=2).hierarchy_.to_json() == first
+        same = (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], pd.DataFrame(X))
+        for other in same:
+            assert refit(model, other).hierarchy_.to_json() == first
 
 
 def test_dense_and_csr(data, structure, name, model):
@@ -347,7 +346,7 @@ def test_order_of_the_columns_and_shift(data, name, model):
 def test_the_scale_is_not_seen(data, name, model):
     if name == "hmmc, raw":
         pytest.skip("its strengths are on the scale of the data")
-    for given in NAMES:
+    for given in ("animals", "cloud"):
         X = data[given]
         one = refit(model, X)
         for factor in (1000.0, 2.0**-20):

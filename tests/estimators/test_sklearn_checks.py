@@ -13,7 +13,7 @@ OTHERS = [
     Taxarbor(None, max_depth=2, balance=None, n_init=2),
     Taxarbor(None, min_leaf_size=3, max_leaf_size=7, novelty=0.0),
     HMMC(branching=3, balance=0.3, center="node", n_init=4),
-    HMMC(penalty="l2", solver="pqn"),
+    HMMC(3, penalty="l2", solver="pqn"),
     HMMC(penalty="exclusive"),
     HMMC(units="raw", alpha=0.01, beta=0.01),
     HMMC(None, max_depth=2, balance=None),

@@ -75,25 +75,6 @@ def test_the_budget_is_kept(data, inner):
             assert shares[-1] >= shares[0]
 
 
-def overlap(tree):
-    """Return how many features rules share with the ones above them."""
-    total = 0
-    for node in range(1, tree.n_nodes):
-        if tree.rules[node]:
-            above = {j for a in tree.path(node)[:-1] for j in tree.rules[a].features.tolist()}
-            total += len(above & set(tree.rules[node].features.tolist()))
-    return total
-
-
-def test_novelty_avoids_the_features_above(data):
-    for name in ("animals", "cloud", "wide"):
-        low, high = (
-            overlap(fit(data[name], 10, novelty=novelty, n_init=1).hierarchy_)
-            for novelty in (0.0, 30.0)
-        )
-        assert high < low
-
-
 def test_labels_are_predicted_whatever_the_balance(data, as_kind):
     for name in ("planted", "animals", "cloud"):
         for balance in (None, 0.3, (0.9, 1.1), (1.0, 1.0)):

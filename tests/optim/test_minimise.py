@@ -160,7 +160,7 @@ def test_the_objective_never_rises(problem, penalty_of, kind, solver):
             assert trace[-1] < trace[0]
 
 
-def test_converged_means_within_the_tolerance(problem, penalty_of, kind, solver):
+def test_what_a_status_means(problem, penalty_of, kind, solver):
     penalty = penalty_of(kind, 7, STRENGTH)
     for K in CHILDREN:
         given = problem(K)
@@ -170,6 +170,8 @@ def test_converged_means_within_the_tolerance(problem, penalty_of, kind, solver)
             assert found.status is Status.CONVERGED
             gradient = loss_and_gradient(given.Z, found.point.W, given.labels)[1]
             assert penalty.optimality(found.point.W, gradient) <= tol * (1.0 + 1e-9)
+        short = minimise(solver, given, penalty, tol=0.0, max_iter=1)
+        assert (short.status, short.n_iter) == (Status.ITERATION_LIMIT, 1)
         again = minimise(solver, given, penalty, found.point, tol=tol)
         assert (again.status, again.n_iter) == (Status.CONVERGED, 0)
         assert again.point is found.point
@@ -183,21 +185,6 @@ def test_too_strong_a_penalty_leaves_zero(problem, penalty_of, solver):
             found = minimise(solver, given, penalty, tol=0.0, max_iter=5)
             assert (found.status, found.n_iter) == (Status.CONVERGED, 0)
             assert not first_point(given.loss, penalty, given.labels).W.any()
-
-
-def test_the_iteration_limit_is_told(problem, penalty_of, kind, solver):
-    found = minimise(solver, problem(3), penalty_of(kind, 7, STRENGTH), tol=0.0, max_iter=2)
-    assert (found.status, found.n_iter) == (Status.ITERATION_LIMIT, 2)
-
-
-def test_first_point_is_below_zero(problem, penalty_of, kind):
-    penalty = penalty_of(kind, 7, STRENGTH)
-    for K in CHILDREN:
-        given = problem(K)
-        first = first_point(given.loss, penalty, given.labels)
-        assert objective(first, penalty) < objective(given.loss.zero(given.labels), penalty)
-        value, _ = loss_and_gradient(given.Z, first.W, given.labels)
-        np.testing.assert_allclose(first.value, value, rtol=1e-12)
 
 
 @settings(max_examples=60)
@@ -224,11 +211,15 @@ def test_a_line_search_never_ends_higher(
             np.testing.assert_allclose(found.point.value, value, rtol=1e-4, atol=1e-7)
 
 
-def test_a_line_search_finds_a_way_down(problem, penalty_of, kind):
+def test_the_first_point_and_a_line_search_go_down(problem, penalty_of, kind):
     penalty = penalty_of(kind, 7, STRENGTH)
     for K in CHILDREN:
         given = problem(K)
         point = given.loss.zero(given.labels)
+        first = first_point(given.loss, penalty, given.labels)
+        assert objective(first, penalty) < objective(point, penalty)
+        value, _ = loss_and_gradient(given.Z, first.W, given.labels)
+        np.testing.assert_allclose(first.value, value, rtol=1e-12)
         gradient = given.loss.gradient(point)
         far = penalty.prox(-1e3 * gradient, 1e3)
         near = search_line(given.loss, penalty, point, gradient, far)

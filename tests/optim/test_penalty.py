@@ -92,28 +92,23 @@ def test_prox_against_numerical_minimisation(penalty_of, kind):
         np.testing.assert_allclose(V[:, p], found.x, atol=1e-5)
 
 
-@given(
-    W=weights(), step=steps(), l1=hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
-)
-def test_without_group_weight_it_is_the_lasso(W, step, l1):
-    V = SparseGroupPenalty(0.0, l1).prox(W, step)
-    expected = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
-    np.testing.assert_allclose(V, expected, rtol=1e-12, atol=1e-15)
+def strengths():
+    return hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
 
 
-@given(W=weights(), step=steps(), group=st.floats(0.01, 5))
-def test_without_l1_it_is_the_group_lasso(W, step, group):
-    V = SparseGroupPenalty(group, np.zeros(N_FEATURES)).prox(W, step)
-    for p in range(N_FEATURES):
-        length = np.linalg.norm(W[:, p])
-        shrink = 1.0 - step * group / length if length > step * group else 0.0
-        np.testing.assert_allclose(V[:, p], shrink * W[:, p], rtol=1e-9, atol=1e-14)
-
-
-@given(W=weights(), step=steps(), ridge=st.floats(0, 5))
-def test_ridge_scales(W, step, ridge):
-    V = SparseGroupPenalty(0.0, np.zeros(N_FEATURES), ridge).prox(W, step)
-    np.testing.assert_allclose(V, W / (1.0 + 2.0 * ridge * step), rtol=1e-12, atol=TINY)
+@given(W=weights(), step=steps(), l1=strengths(), strength=st.floats(0.01, 5))
+def test_what_is_left_without_the_other_terms(W, step, l1, strength):
+    """The lasso without group weight, the group lasso without l1, and a ridge scales."""
+    nothing = np.zeros(N_FEATURES)
+    lasso = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
+    found = SparseGroupPenalty(0.0, l1).prox(W, step)
+    np.testing.assert_allclose(found, lasso, rtol=1e-12, atol=1e-15)
+    lengths = np.linalg.norm(W, axis=0)
+    shrink = np.maximum(1.0 - step * strength / np.maximum(lengths, TINY), 0.0)
+    found = SparseGroupPenalty(strength, nothing).prox(W, step)
+    np.testing.assert_allclose(found, shrink * W, rtol=1e-9, atol=1e-14)
+    found = SparseGroupPenalty(0.0, nothing, strength).prox(W, step)
+    np.testing.assert_allclose(found, W / (1.0 + 2.0 * strength * step), rtol=1e-12, atol=TINY)
 
 
 @given(W=weights(1), step=steps())
@@ -222,7 +217,8 @@ def critical_penalties(spread, share, n_features):
     yield SparseGroupPenalty(0.0, everywhere)
 
 
-def test_at_the_critical_weight_nothing_is_worth_it():
+def test_the_critical_weight():
+    """Just above it nothing is worth its weight, for any labels; just below, one feature."""
     for n_children in (2, 3, 5):
         for offset in (0.0, 50.0):
             rng = np.random.default_rng(4)
@@ -238,18 +234,9 @@ def test_at_the_critical_weight_nothing_is_worth_it():
                 gradient = loss.gradient(zero)
                 for penalty in critical_penalties(spread, 1.0 + 1e-9, 6):
                     assert penalty.optimality(zero.W, gradient) == 0.0
-
-
-def test_just_below_the_critical_weight_something_is():
-    X = np.random.default_rng(5).gamma(0.5, size=(101, 6))
-    rows = as_rows(X)
-    spread = float(rows.spread().max())
-    for n_children in (2, 3, 5):
-        loss = HingeLoss(rows, n_children)
-        zero = loss.zero(adversarial(X - rows.center))
-        gradient = loss.gradient(zero)
-        for penalty in critical_penalties(spread, 0.999, 6):
-            gain = penalty.optimality(zero.W, gradient)
-            np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
-            used = penalty.prox(-gradient, 1.0).any(axis=0)
-            np.testing.assert_array_equal(used, np.arange(6) == rows.spread().argmax())
+            gradient = loss.gradient(loss.zero(adversarial(Z)))
+            for penalty in critical_penalties(spread, 0.999, 6):
+                gain = penalty.optimality(zero.W, gradient)
+                np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
+                used = penalty.prox(-gradient, 1.0).any(axis=0)
+                np.testing.assert_array_equal(used, np.arange(6) == rows.spread().argmax())
