@@ -298,11 +298,11 @@ def test_bad_parameters(X, kind):
 def test_same_seed_same_tree(data, model):
     for given, dtype in (("planted", "float32"), ("animals", "float64"), ("cloud", "float32")):
         X = data[given].astype(dtype)
-        first = refit(model, X).hierarchy_.to_json()
-        assert refit(model, X, n_jobs=2).hierarchy_.to_json() == first
+        first = to_json(refit(model, X).hierarchy_)
+        assert to_json(refit(model, X, n_jobs=2).hierarchy_) == first
         same = (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], pd.DataFrame(X))
         for other in same:
-            assert refit(model, other).hierarchy_.to_json() == first
+            assert to_json(refit(model, other).hierarchy_) == first
 
 
 def test_dense_and_csr(data, structure, name, model):
