@@ -99,7 +99,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
-        return visited(self.hierarchy_, self.predict(X))
+        labels = self.predict(X)
+        return visited(self.hierarchy_, labels)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show a fitted model's tree in notebooks, below its parameters."""

@@ -8,6 +8,7 @@
 #include "common.hpp"
 
 NB_MODULE(_kernels, m) {
+  nb::set_leak_warnings(false);  // rows that outlive the interpreter are no news to its user
 #ifdef TAXARBOR_FORKS
   pthread_atfork(nullptr, nullptr, [] {
     is_forked = true;

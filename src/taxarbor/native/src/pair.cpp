@@ -137,7 +137,7 @@ template <class T> class PairSolver {
     const auto is_used = [&](int64_t j) { return d_[j] != 0.0; };
     const int64_t most = a_.max_working,
                   used = std::count_if(wanted.begin(), wanted.end(), is_used);
-    const bool fit = 2 * used <= most;  // else all take turns: the others must get one, too
+    const bool fit = 2 * used <= most;  // else features take turns, in use or not
     const auto rank = [&](int64_t j) {
       const double far = violation_[j] > 0.0 ? violation_[j] : 0.0;  // NaN has no place in an order
       return std::make_tuple(fit && is_used(j), far, -j);
