@@ -23,7 +23,7 @@ from taxarbor.metrics import (
     shortest_path_score,
     shortest_path_similarity,
 )
-from taxarbor.metrics._tree_scores import LeafPairs, Measure
+from taxarbor.metrics._tree_scores import LeafPairs
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[3] / "shared" / "data"))
@@ -64,7 +64,7 @@ def test_similarity_pair_by_pair(trees, literal, measure):
             assert (found == found.T).all()
             assert (found.diagonal() == 1.0).all()
         chosen = np.random.default_rng(seed).permutation(true.n_leaves)[:4]
-        some = LeafPairs.of(true.parents, true.leaves[chosen]).matrix(Measure(measure))
+        some = LeafPairs.of(true.parents, true.leaves[chosen]).matrix(measure)
         np.testing.assert_array_equal(some, found[np.ix_(chosen, chosen)])
 
 
@@ -117,7 +117,7 @@ def test_similarities_in_a_deep_tree():
     found = LeafPairs.of(tree.parents, tree.leaves[[0, 1, -1]])
     assert found.diameter == height + 1
     assert sorted(found.depth) == [1, 2, height]
-    assert found.matrix(Measure.PATH_SHARING)[1, 2] == 1 / height
+    assert found.matrix("path_sharing")[1, 2] == 1 / height
 
 
 # Agreement with a true tree
