@@ -184,8 +184,8 @@ def paths(why):
     source, chosen = (why._rows, why._data), np.arange(len(leaves))
     found = [[] for _ in chosen]
     for at in find_steps(why, source, leaves, chosen, tuple):
-        for place, *values in zip(at.places.tolist(), *at[2:], strict=True):
-            found[place].append(Step(place, at.node, *values))
+        for values in zip(*(part.tolist() for part in at), strict=True):
+            found[values[0]].append(Step(*values))
     return found
 
 
