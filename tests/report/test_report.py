@@ -129,7 +129,6 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(animals, tmp_path):
     for change, told in (
         ({"classes": ["a"] * 5}, r"each of the 206 rows.*got shape \(5,\)"),
         ({"row_names": ["a"]}, "1 row names for 206 rows"),
-        ({"feature_names": ["a"]}, "1 feature names for 85 features"),
         ({"images": np.zeros((206, 5))}, r"images must have shape"),
         ({"images": np.zeros((9, 5, 5))}, "one image for each of the 206 rows, got 9"),
         ({"images": np.zeros((206, 5, 5, 2))}, "images must have shape"),
@@ -155,8 +154,8 @@ def test_names_given_are_shown(animals, tmp_path):
     X, _, _ = animals
     path = tmp_path / "page.html"
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
-    tree = from_labels(np.arange(206) % 4)
-    report(tree, X.to_numpy(), path, row_names=rows, feature_names=columns)
+    tree = from_labels(np.arange(206) % 4).rename_features(columns)
+    report(tree, X.to_numpy(), path, row_names=rows)
     context = context_of(path)
     assert context["names"].split("\n") == [f"r{row}" for row in tree.order]
     told = {one["name"] for node in context["nodes"] for one in node["features"]}
