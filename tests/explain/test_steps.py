@@ -16,7 +16,6 @@ from taxarbor.explain._steps import (
     TOP,
     Pull,
     children_of_rows,
-    dense_part,
     find_rivals,
     find_steps,
     raw_margins,
@@ -97,20 +96,14 @@ def test_margins_of_trees_without_rules_are_by_the_nearest_mean(cases):
                 assert found * why.units[node] == pytest.approx(expected, abs=1e-9)
 
 
-def least_margins(why):
-    """Return the least margin on the path of each row."""
-    tree = why.hierarchy
-    least = np.full(len(tree.order), np.inf)
-    for node in inner(tree):
-        rows = tree.rows(node)
-        least[rows] = np.minimum(least[rows], why.margins[node])
-    return least
-
-
 def test_margins_are_negative_where_prediction_disagrees(cases):
     """On the border, where the margin is zero, a row may go to either side."""
     for case in cases.values():
-        tree, least = case.why.hierarchy, least_margins(case.why)
+        tree = case.why.hierarchy
+        least = np.full(len(tree.order), np.inf)  # margin on the path of each row
+        for node in inner(tree):
+            rows = tree.rows(node)
+            least[rows] = np.minimum(least[rows], case.why.margins[node])
         is_own = tree.predict(case.X) == tree.labels
         tiny = 1e-5 if tolerance(case.why) == 1e-4 else 1e-12
         assert (least[is_own] >= -tiny).all()
@@ -122,15 +115,12 @@ def test_margins_are_negative_where_prediction_disagrees(cases):
             assert (least < 0.0).any()
 
 
-def test_the_units_of_the_columns_do_not_matter(X):
+def test_units_of_columns_and_blocks_of_rows_do_not_matter(X, cases, monkeypatch):
     tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
     scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
     one, other = explain(tree, X), explain(tree.unscale(mean, scale), X * scale + mean)
     for node in inner(tree):
         np.testing.assert_allclose(one.margins[node], other.margins[node], atol=1e-8)
-
-
-def test_rows_are_scored_in_blocks(cases, monkeypatch):
     monkeypatch.setattr(_steps, "BLOCK", 17)
     for case in cases.values():
         again = explain(case.given, case.X)
@@ -195,7 +185,7 @@ def steps(cases):
     return [(case.why, paths(case.why), case.dense) for case in cases.values()]
 
 
-def test_steps_lead_from_the_root_to_the_leaf(steps):
+def test_steps_lead_to_the_leaf_by_the_margins_of_the_explanation(steps):
     for why, found, _ in steps:
         tree = why.hierarchy
         assert len(found) == len(tree.order)
@@ -204,11 +194,6 @@ def test_steps_lead_from_the_root_to_the_leaf(steps):
             assert [step.node for step in path] == list(expected[:-1])
             assert [step.child for step in path] == list(expected[1:])
             assert {step.row for step in path} <= {row}
-
-
-def test_margins_of_steps_are_those_of_the_explanation(steps):
-    for why, found, _ in steps:
-        tree = why.hierarchy
         for node in range(tree.n_nodes):
             for place, row in enumerate(tree.rows(node)):
                 own = [step.margin for step in found[row] if step.node == node]
@@ -217,18 +202,14 @@ def test_margins_of_steps_are_those_of_the_explanation(steps):
             margins = why.margins_within(step.node, step.child)
             assert step.surer_than == (margins < step.margin - 1e-6).mean()
             assert 0.0 <= step.surer_than < 1.0
-
-
-def test_rules_agree_as_often_as_their_fidelity_says(steps):
-    for why, found, _ in steps:
-        tree = why.hierarchy
+        # Rules agree as often as their fidelity says.
         for node in inner(tree):
             agrees = [step.agrees for path in found for step in path if step.node == node]
             if not np.isnan(tree.fidelity[node]):
                 assert np.mean(agrees) == pytest.approx(tree.fidelity[node], abs=1e-9)
 
 
-def test_pulls_are_parts_of_the_score(steps):
+def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
     for why, found, dense in steps:
         tree = why.hierarchy
         for step in (step for path in found[::11] for step in path):
@@ -247,10 +228,6 @@ def test_pulls_are_parts_of_the_score(steps):
                 assert pull.strength * total == pytest.approx(parts[j], abs=tolerance(why))
                 assert (pull.value, pull.name) == (x[j], f"x{j}")
                 assert (pull.mean, pull.other_mean) == (means[own, j], means[rival, j])
-
-
-def test_strengths_are_shares(steps):
-    for why, found, _ in steps:
         for step in (step for path in found for step in path):
             strengths = np.abs([pull.strength for pull in step.pulls])
             assert len(strengths) <= TOP
@@ -288,17 +265,6 @@ def test_pulls_in_words():
     }  # fmt: skip
     for value, text in told.items():
         assert str(pull._replace(value=value)) == f"a b = {text}"
-
-
-def test_parts_of_any_data():
-    X = np.arange(12.0).reshape(4, 3)
-    rows, columns = np.array([2, 0, 2]), np.array([2, 1])
-    for data in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
-        part = dense_part(data, rows, columns)
-        assert type(part) is np.ndarray
-        np.testing.assert_array_equal(part, X[rows][:, columns])
-        assert dense_part(data, rows, columns[:0]).shape == (3, 0)
-        assert dense_part(data, rows[:0], columns).shape == (0, 2)
 
 
 def test_of_equals_the_first_columns_are_named():
@@ -354,10 +320,7 @@ def test_few_columns_of_wide_sparse_rows_are_looked_at(monkeypatch):
 
 
 def test_where_the_rule_is_not_what_decided(whys):
-    ends = {
-        True: "; all features together decide otherwise",
-        False: "; the rule alone decides otherwise",
-    }
+    ends = "; the rule alone decides otherwise", "; all features together decide otherwise"
     for why in whys:
         frame, is_placed = why.rows(), why.hierarchy.placement is not None
         told = frame["why"].str.endswith(ends[is_placed])
