@@ -190,7 +190,7 @@ def test_classes_are_counted(model, X, animals, strict):
 def test_rows_as_plain_values(whys, strict):
     for why in whys:
         tree = why.hierarchy
-        for row in range(0, len(tree.order), 5):
+        for row in range(0, len(tree.order), 5):  # the others: see the frame of rows
             values = why.row(row)
             strict(values)
             assert (values["row"], values["name"]) == (row, None)
@@ -293,6 +293,9 @@ def test_the_frame_of_rows(whys):
         tree, frame = why.hierarchy, why.rows()
         assert len(frame) == tree.depth[tree.leaves[tree.labels]].sum()
         for row, lines in frame.groupby("row"):
+            leaf = tree.leaves[tree.labels[row]]
+            assert lines["node"].tolist() == list(tree.path(leaf)[:-1])
+            assert lines["margin"].tolist() == margins_on_the_path(why, row, leaf)
             if row % 5:
                 continue
             values = why.row(row)
