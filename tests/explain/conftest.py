@@ -36,10 +36,6 @@ def shuffled():
     return dataclasses.replace(tree, order=order, means=None, fidelity=None), SHARES
 
 
-def of_labels():
-    return from_labels([name[0] for name in ANIMALS.names]), SHARES
-
-
 def with_doubles():
     """Return a tree each of whose leaves is a row, and many rows are equal."""
     X = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
@@ -59,7 +55,7 @@ MAKERS = {
         SHARES,
     ),
     "spectral": lambda: (HierarchicalSpectral(6, random_state=0).fit(SHARES), SHARES),
-    "labels": of_labels,
+    "labels": lambda: (from_labels([name[0] for name in ANIMALS.names]), SHARES),
     "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
     "ward, all": with_doubles,
     "placed, no rules": placed_without_rules,

@@ -35,16 +35,19 @@ def assert_same(one, other):
     pd.testing.assert_frame_equal(one.rows(), other.rows())
 
 
-def test_a_model_and_its_tree_are_the_same(model, X):
-    assert isinstance(explain(model, X), Explanation)
-    assert_same(explain(model, X), explain(model.hierarchy_, X))
+def test_a_model_its_tree_and_one_without_means_are_the_same(model, X):
+    expected, bare = explain(model, X), dataclasses.replace(model.hierarchy_, means=None)
+    assert isinstance(expected, Explanation)
+    for tree in (model, model.hierarchy_, bare):
+        assert_same(explain(tree, X), expected)
+    assert bare.means is None
+    np.testing.assert_array_equal(explain(bare, X).hierarchy.means, expected.hierarchy.means)
 
 
 def test_the_number_of_threads_does_not_matter(X):
     for make in (HMMC, HierarchicalKMeans):
         one, two = (make(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
         assert_same(explain(one, X), explain(two, X))
-        assert_same(explain(one, X), explain(one, X))
 
 
 def test_data_of_every_kind_say_the_same(model, X):
@@ -67,29 +70,26 @@ def test_data_of_every_kind_say_the_same(model, X):
         for a, b in zip(one.margins, other.margins, strict=True):
             if a is not None:
                 np.testing.assert_allclose(a, b, atol=1e-9)
-
-
-def test_dense_and_sparse_trees_have_the_same_means(X):
     tree = from_labels(np.arange(len(X)) % 5)
     one, other = explain(tree, X), explain(tree, sparse.csr_array(X))
     np.testing.assert_allclose(one.hierarchy.means, other.hierarchy.means, atol=1e-12)
     assert one.names == other.names
 
 
-def test_whole_numbers_and_truth_values(X):
+def test_numbers_of_every_kind_say_the_same(X):
     bits = X > 0.5
     model = Taxarbor(4, random_state=0).fit(bits.astype(float))
     expected = explain(model, bits.astype(float))
     for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
         assert_same(explain(model, data), expected)
-
-
-def test_float32_stays_float32(X):
     single = X.astype("float32")
     model = HierarchicalKMeans(5, random_state=0).fit(single)
     why = explain(model, single)
     assert why.hierarchy.means.dtype == why.hierarchy.rules[0].dtype == np.float32
     assert_same(why, explain(model, single.astype(float)))
+    tree = Taxarbor(3, random_state=0).fit(whole := np.round(4 * single)).hierarchy_
+    why = explain(dataclasses.replace(tree, means=None), whole.astype(int))
+    assert why.hierarchy.means.dtype == np.float32
 
 
 def test_frames_name_rows_and_columns(model, X, frame, animals):
@@ -102,22 +102,13 @@ def test_frames_name_rows_and_columns(model, X, frame, animals):
     assert explain(fitted, polars).row_names is None
     assert_same(explain(fitted, polars, row_names=animals.names), named)
     assert_same(explain(model, polars, row_names=np.array(animals.names)), named)
-
-
-def test_an_index_of_numbers_is_no_name(model, frame):
-    assert explain(model, frame.reset_index(drop=True)).row_names is None
-    dates = frame.set_axis(pd.date_range("2020", periods=len(frame)))
-    assert explain(model, dates).row_names is None
-    shifted = frame.set_axis(range(1000, 1000 + len(frame)))
-    assert explain(model, shifted).row(0)["name"] is None
+    for index in (range(1000, 1206), pd.date_range("2020", periods=206)):  # no names
+        assert explain(model, frame.set_axis(index)).row_names is None
     text = frame.set_axis([str(n) for n in range(len(frame))])
     assert explain(model, text).row("17")["row"] == 17
     kinds = frame.set_axis(pd.Categorical(frame.index))
     assert explain(model, kinds).row_names == tuple(frame.index)
-
-
-def test_names_given_come_first(frame, X):
-    fitted = Taxarbor(4, random_state=0).fit(frame)
+    # Names given come first.
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
     for data in (X, frame):
         why = explain(fitted, data, row_names=rows, feature_names=columns)
@@ -125,11 +116,10 @@ def test_names_given_come_first(frame, X):
         assert why.hierarchy.feature_names == list(columns)
         assert set(why.features()["feature"]) <= set(columns)
     assert fitted.hierarchy_.feature_names == list(frame.columns)
-    numbers = explain(fitted, X, row_names=range(206))
-    assert numbers.row("12")["row"] == 12
+    assert explain(fitted, X, row_names=range(206)).row("12")["row"] == 12
 
 
-def test_data_that_are_not_the_rows_of_the_tree(model, X):
+def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
     holes = [np.where(X == 0.5, bad, X) for bad in (np.nan, np.inf)]
     for data, message in [
         (X[:-1], "X has 205 rows, but the tree was grown on 206: pass the same rows"),
@@ -155,9 +145,6 @@ def test_data_that_are_not_the_rows_of_the_tree(model, X):
             explain(from_labels(np.arange(206) % 3), data)
     with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
         explain(Taxarbor(1).fit(X), X[:, :3])
-
-
-def test_damaged_sparse_rows_are_refused(model, named, X):
     for wrong in (85, -1, 2 * 10**9):
         damaged = sparse.csr_array(X)
         damaged.indices[5] = wrong
@@ -167,13 +154,15 @@ def test_damaged_sparse_rows_are_refused(model, named, X):
 
 
 def test_columns_of_another_frame(frame, X):
-    fitted = Taxarbor(4, random_state=0).fit(frame)
-    with pytest.raises(ValueError, match="in another order"):
-        explain(fitted, frame[frame.columns[::-1]])
-    with pytest.raises(ValueError, match="missing: "):
-        explain(fitted, frame.rename(columns=str.upper))
-    with pytest.raises(ValueError, match="in another order"):
-        explain(fitted, pl.DataFrame(X, schema=list(frame.columns[::-1])))
+    fitted, column = Taxarbor(4, random_state=0).fit(frame), frame.columns[3]
+    for other, told in (
+        (frame[frame.columns[::-1]], "in another order"),
+        (pl.DataFrame(X, schema=list(frame.columns[::-1])), "in another order"),
+        (frame.rename(columns=str.upper), "missing: "),
+        (frame.assign(**{column: 17590.0}), f"mean of {column} was 0.*, and is 17,590 now"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            explain(fitted, other)
 
 
 def test_there_must_be_a_name_for_each(model, X):
@@ -193,35 +182,29 @@ def test_there_must_be_a_name_for_each(model, X):
 def test_what_has_no_tree(X):
     things = [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"hierarchy_": 1}]
     for thing in (*things, np.eye(3)):
-        with pytest.raises(
-            TypeError, match="expected a fitted model of taxarbor or a Hierarch"
-        ):
+        with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hier"):
             explain(thing, X)
     for model in (Taxarbor(3), MMC(2), HierarchicalKMeans(3)):
         with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
             explain(model, X)
+    pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
+    with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit first"):
+        explain(pipeline, X)
+    pipeline.fit(X)
+    told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
+    with pytest.raises(TypeError, match=told):
+        explain(pipeline, X)
+    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
 
 
-def test_trees_of_others(X):
+def test_trees_of_others_get_rules_of_the_nearest_means(X):
     kmeans = KMeans(4, n_init=1, random_state=0).fit(X)
     with pytest.raises(TypeError, match=r"got KMeans; .*from_sklearn"):
         explain(kmeans, X)
     why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
     assert why.rows()["agrees"].all()
-    flat = explain(MMC(2, random_state=0).fit(X), X)
-    assert flat.hierarchy.n_leaves == 2
-
-
-def test_trees_from_old_files_get_their_means(model, X):
-    old = dataclasses.replace(model.hierarchy_, means=None)
-    why, expected = explain(old, X), explain(model, X)
-    assert old.means is None
-    np.testing.assert_array_equal(why.hierarchy.means, expected.hierarchy.means)
-    assert_same(why, expected)
-
-
-def test_trees_without_rules_get_those_of_the_nearest_means(X):
+    assert explain(MMC(2, random_state=0).fit(X), X).hierarchy.n_leaves == 2
     bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
     assert bare.rules == (None,) * 5
@@ -241,7 +224,7 @@ def test_columns_that_do_not_vary_are_no_reason(X):
             assert not found & {85, 86, 87}
 
 
-def test_rows_that_are_all_equal(strict):
+def test_rows_that_are_equal(X, strict):
     why = explain(from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
     strict(why.to_dict())
     assert why.names == ("all rows", "node 1", "node 2", "node 3")
@@ -251,9 +234,6 @@ def test_rows_that_are_all_equal(strict):
     assert why.row(4)["steps"][0]["pulls"] == []
     assert why.rows()["why"].tolist() == [""] * 5
     assert len(why.features()) == 0
-
-
-def test_equal_rows_have_equal_margins(X):
     doubled = np.vstack([X, X])
     model = HierarchicalKMeans(5, random_state=0).fit(doubled)
     why = explain(model, doubled)
@@ -312,24 +292,6 @@ def test_rows_far_from_zero_are_the_tree_s_own():
             explain(model, X)
 
 
-def test_the_message_names_the_column(frame):
-    model = Taxarbor(4, random_state=0).fit(frame)
-    column = frame.columns[3]
-    with pytest.raises(ValueError, match=f"the mean of {column} was 0.*, and is 17,590 now"):
-        explain(model, frame.assign(**{column: 17590.0}))
-
-
-def test_pipelines_are_told_what_to_pass(X):
-    pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
-    with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit first"):
-        explain(pipeline, X)
-    pipeline.fit(X)
-    told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
-    with pytest.raises(TypeError, match=told):
-        explain(pipeline, X)
-    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
-
-
 # Names of nodes, and which columns are questions of yes or no
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, 1.0, 0.0, 0.5, -1.0, 2.0])
@@ -345,23 +307,17 @@ def test_yes_no_columns_hold_both_and_no_more(X):
     assert are_yes_no(X).dtype == bool
 
 
-def test_zeros_that_are_stored_are_zeros():
+def test_yes_no_columns_of_stored_zeros_and_in_blocks(monkeypatch):
     stored = sparse.csr_array((np.array([1.0, 0.0, 1.0]), ([0, 1, 2], [0, 0, 0])), shape=(3, 1))
     assert stored.nnz == 3
     assert are_yes_no(stored).tolist() == are_yes_no(stored.toarray()).tolist() == [True]
     halves = sparse.csr_array(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     assert are_yes_no(halves).tolist() == are_yes_no(halves.toarray()).tolist() == [True, True]
     assert halves.nnz == 3
-
-
-def test_columns_are_looked_at_in_blocks(monkeypatch):
     monkeypatch.setattr(_names, "BLOCK", 3)
     X = np.zeros((10, 5))
-    X[::2, 0] = 1.0
-    X[9, 1] = 1.0
-    X[9, 2] = 2.0
-    X[:, 3] = 1.0
-    X[0, 4], X[9, 4] = 1.0, 0.5
+    X[::2, 0] = X[:, 3] = X[9, 1] = X[0, 4] = 1.0
+    X[9, 2], X[9, 4] = 2.0, 0.5
     assert are_yes_no(X).tolist() == [True, True, False, False, False]
     assert are_yes_no(X[:, 2:3]).tolist() == [False]
 

@@ -16,8 +16,6 @@ from taxarbor.explain._steps import (
     TOP,
     Pull,
     children_of_rows,
-    dense_part,
-    find_rivals,
     find_steps,
     raw_margins,
 )
@@ -97,20 +95,14 @@ def test_margins_of_trees_without_rules_are_by_the_nearest_mean(cases):
                 assert found * why.units[node] == pytest.approx(expected, abs=1e-9)
 
 
-def least_margins(why):
-    """Return the least margin on the path of each row."""
-    tree = why.hierarchy
-    least = np.full(len(tree.order), np.inf)
-    for node in inner(tree):
-        rows = tree.rows(node)
-        least[rows] = np.minimum(least[rows], why.margins[node])
-    return least
-
-
 def test_margins_are_negative_where_prediction_disagrees(cases):
     """On the border, where the margin is zero, a row may go to either side."""
     for case in cases.values():
-        tree, least = case.why.hierarchy, least_margins(case.why)
+        tree = case.why.hierarchy
+        least = np.full(len(tree.order), np.inf)  # margin on the path of each row
+        for node in inner(tree):
+            rows = tree.rows(node)
+            least[rows] = np.minimum(least[rows], case.why.margins[node])
         is_own = tree.predict(case.X) == tree.labels
         tiny = 1e-5 if tolerance(case.why) == 1e-4 else 1e-12
         assert (least[is_own] >= -tiny).all()
@@ -122,15 +114,12 @@ def test_margins_are_negative_where_prediction_disagrees(cases):
             assert (least < 0.0).any()
 
 
-def test_the_units_of_the_columns_do_not_matter(X):
+def test_units_of_columns_and_blocks_of_rows_do_not_matter(X, cases, monkeypatch):
     tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
     scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
     one, other = explain(tree, X), explain(tree.unscale(mean, scale), X * scale + mean)
     for node in inner(tree):
         np.testing.assert_allclose(one.margins[node], other.margins[node], atol=1e-8)
-
-
-def test_rows_are_scored_in_blocks(cases, monkeypatch):
     monkeypatch.setattr(_steps, "BLOCK", 17)
     for case in cases.values():
         again = explain(case.given, case.X)
@@ -138,22 +127,6 @@ def test_rows_are_scored_in_blocks(cases, monkeypatch):
             assert (one is None) == (other is None)
             if one is not None:
                 assert one.tobytes() == other.tobytes()
-
-
-def test_rules_agree_where_their_scores_say_so(cases):
-    for case in cases.values():
-        tree = case.why.hierarchy
-        for node in inner(tree)[:6]:
-            rule, rows, which = tree.rules[node], tree.rows(node), children_of_rows(tree, node)
-            data = as_rows(case.dense.astype(rule.dtype))
-            rivals, found = find_rivals(tree, data, node, rows, which)
-            values = np.array([scores(rule, case.dense[row]) for row in rows])
-            best = np.sort(values, axis=1)
-            clear = best[:, -1] - best[:, -2] > 1e-5
-            np.testing.assert_array_equal(found[clear], (values.argmax(axis=1) == which)[clear])
-            values[np.arange(len(rows)), which] = -np.inf
-            chosen = values[np.arange(len(rows)), rivals]
-            np.testing.assert_allclose(chosen, values.max(axis=1), atol=1e-5)
 
 
 @given(data=st.data())
@@ -184,8 +157,8 @@ def paths(why):
     source, chosen = (why._rows, why._data), np.arange(len(leaves))
     found = [[] for _ in chosen]
     for at in find_steps(why, source, leaves, chosen, tuple):
-        for place, *values in zip(at.places.tolist(), *at[2:], strict=True):
-            found[place].append(Step(place, at.node, *values))
+        for values in zip(*(part.tolist() for part in at), strict=True):
+            found[values[0]].append(Step(*values))
     return found
 
 
@@ -195,40 +168,20 @@ def steps(cases):
     return [(case.why, paths(case.why), case.dense) for case in cases.values()]
 
 
-def test_steps_lead_from_the_root_to_the_leaf(steps):
+def test_steps_are_as_sure_as_the_margins_and_rules_as_true_as_they_say(steps):
     for why, found, _ in steps:
         tree = why.hierarchy
-        assert len(found) == len(tree.order)
-        for row, path in enumerate(found):
-            expected = tree.path(tree.leaves[tree.labels[row]])
-            assert [step.node for step in path] == list(expected[:-1])
-            assert [step.child for step in path] == list(expected[1:])
-            assert {step.row for step in path} <= {row}
-
-
-def test_margins_of_steps_are_those_of_the_explanation(steps):
-    for why, found, _ in steps:
-        tree = why.hierarchy
-        for node in range(tree.n_nodes):
-            for place, row in enumerate(tree.rows(node)):
-                own = [step.margin for step in found[row] if step.node == node]
-                assert own == ([] if tree.is_leaf(node) else [why.margins[node][place]])
         for step in (step for path in found[::7] for step in path):
             margins = why.margins_within(step.node, step.child)
             assert step.surer_than == (margins < step.margin - 1e-6).mean()
             assert 0.0 <= step.surer_than < 1.0
-
-
-def test_rules_agree_as_often_as_their_fidelity_says(steps):
-    for why, found, _ in steps:
-        tree = why.hierarchy
         for node in inner(tree):
             agrees = [step.agrees for path in found for step in path if step.node == node]
             if not np.isnan(tree.fidelity[node]):
                 assert np.mean(agrees) == pytest.approx(tree.fidelity[node], abs=1e-9)
 
 
-def test_pulls_are_parts_of_the_score(steps):
+def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
     for why, found, dense in steps:
         tree = why.hierarchy
         for step in (step for path in found[::11] for step in path):
@@ -236,6 +189,8 @@ def test_pulls_are_parts_of_the_score(steps):
             x, W = dense[step.row], rule.weights.astype(float)
             values, own = scores(rule, x), children.index(step.child)
             rival = max((k for k in range(len(W)) if k != own), key=values.__getitem__)
+            if abs(values[own] - values[rival]) > 1e-5:
+                assert step.agrees == (values[own] > values[rival])
             means = tree.means[list(children)].astype(float)
             parts = (W[own] - W[rival]) * (x - (means[own] + means[rival]) / 2)
             total = np.abs(parts).sum()
@@ -247,10 +202,6 @@ def test_pulls_are_parts_of_the_score(steps):
                 assert pull.strength * total == pytest.approx(parts[j], abs=tolerance(why))
                 assert (pull.value, pull.name) == (x[j], f"x{j}")
                 assert (pull.mean, pull.other_mean) == (means[own, j], means[rival, j])
-
-
-def test_strengths_are_shares(steps):
-    for why, found, _ in steps:
         for step in (step for path in found for step in path):
             strengths = np.abs([pull.strength for pull in step.pulls])
             assert len(strengths) <= TOP
@@ -288,17 +239,6 @@ def test_pulls_in_words():
     }  # fmt: skip
     for value, text in told.items():
         assert str(pull._replace(value=value)) == f"a b = {text}"
-
-
-def test_parts_of_any_data():
-    X = np.arange(12.0).reshape(4, 3)
-    rows, columns = np.array([2, 0, 2]), np.array([2, 1])
-    for data in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
-        part = dense_part(data, rows, columns)
-        assert type(part) is np.ndarray
-        np.testing.assert_array_equal(part, X[rows][:, columns])
-        assert dense_part(data, rows, columns[:0]).shape == (3, 0)
-        assert dense_part(data, rows[:0], columns).shape == (0, 2)
 
 
 def test_of_equals_the_first_columns_are_named():
@@ -354,10 +294,7 @@ def test_few_columns_of_wide_sparse_rows_are_looked_at(monkeypatch):
 
 
 def test_where_the_rule_is_not_what_decided(whys):
-    ends = {
-        True: "; all features together decide otherwise",
-        False: "; the rule alone decides otherwise",
-    }
+    ends = "; the rule alone decides otherwise", "; all features together decide otherwise"
     for why in whys:
         frame, is_placed = why.rows(), why.hierarchy.placement is not None
         told = frame["why"].str.endswith(ends[is_placed])

@@ -76,8 +76,7 @@ def branch(parents, node):
 
 
 def n_edges(parents, one, other):
-    a, b = branch(parents, one), branch(parents, other)
-    return len(set(a) ^ set(b))
+    return len({*branch(parents, one)} ^ {*branch(parents, other)})
 
 
 def shortest_path(tree, one, other):
@@ -92,9 +91,8 @@ def path_sharing(tree, one, other):
 
 def lowest_common_ancestor(hierarchy, one, other):
     """Return the smallest node that owns both rows."""
-    owners = [
-        node for node in range(hierarchy.n_nodes) if {one, other} <= {*hierarchy.rows(node)}
-    ]
+    nodes = range(hierarchy.n_nodes)
+    owners = [node for node in nodes if {one, other} <= {*hierarchy.rows(node)}]
     return min(owners, key=lambda node: (hierarchy.sizes[node], -hierarchy.depth[node]))
 
 
@@ -110,8 +108,6 @@ def literal():
     return SimpleNamespace(
         pairs=lambda n_rows: list(itertools.combinations(range(n_rows), 2)),
         similarities={"shortest_path": shortest_path, "path_sharing": path_sharing},
-        shortest_path=shortest_path,
-        path_sharing=path_sharing,
         lowest_common_ancestor=lowest_common_ancestor,
     )
 

@@ -16,20 +16,10 @@ from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels, to_newick
 from taxarbor.metrics import ClassTree
 
-NESTED = {
-    "name": "animal",
-    "children": [
-        {
-            "name": "mammal",
-            "children": [
-                {"name": "felid", "children": [{"name": "cat"}]},
-                {"name": "grizzly bear"},
-            ],
-        },
-        {"name": "owl"},
-        {"name": "fish", "children": [{"name": "it's_a_carp"}, {"name": "7"}]},
-    ],
-}
+FELID = {"name": "felid", "children": [{"name": "cat"}]}
+MAMMAL = {"name": "mammal", "children": [FELID, {"name": "grizzly bear"}]}
+FISH = {"name": "fish", "children": [{"name": "it's_a_carp"}, {"name": "7"}]}
+NESTED = {"name": "animal", "children": [MAMMAL, {"name": "owl"}, FISH]}
 PATHS = [
     ("animal", "mammal", "felid", "cat"),
     ("animal", "mammal", "grizzly bear"),
@@ -58,19 +48,13 @@ def refused(cases, error=ValueError):
             ClassTree.read(source)
 
 
-def test_all_forms_give_one_tree(tmp_path):
+def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
+    whole = {path[-1]: path for path in PATHS}
     sources = [
-        NESTED,
-        PATHS,
-        [list(path) for path in PATHS],
-        {path[-1]: path for path in PATHS},
-        {path[-1]: path[:-1] for path in PATHS},
-        NEWICK,
-        json.dumps(NESTED),
-        json.dumps({path[-1]: path for path in PATHS}, indent=2),
-        nx.DiGraph(EDGES),
-        ClassTree.read(NESTED),
-    ]
+        NESTED, PATHS, [list(path) for path in PATHS], whole,
+        {path[-1]: path[:-1] for path in PATHS}, NEWICK, json.dumps(NESTED),
+        json.dumps(whole, indent=2), nx.DiGraph(EDGES), ClassTree.read(NESTED),
+    ]  # fmt: skip
     texts = (json.dumps(NESTED), NEWICK, "\ufeff" + NEWICK, f"\n{json.dumps(NESTED)}")
     for name, text in zip(("tree.json", "tree.nwk", "tree", "tree.txt"), texts, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -81,9 +65,6 @@ def test_all_forms_give_one_tree(tmp_path):
         assert tree.names == NAMES
         assert tree.leaves.tolist() == [3, 4, 5, 7, 8]
         assert (tree.n_nodes, tree.n_leaves) == (9, 5)
-
-
-def test_a_wrong_file_is_named(tmp_path):
     path = tmp_path / "tree.nwk"
     for text, message in (
         ("(a,b", r"tree.nwk: not a tree in Newick format.*character 5"),
@@ -93,9 +74,6 @@ def test_a_wrong_file_is_named(tmp_path):
         refused([(path, message)])
     with pytest.raises(FileNotFoundError):
         ClassTree.read(tmp_path / "absent.json")
-
-
-def test_what_is_bundled():
     animals = load_animals()
     tree = ClassTree.read(animals.tree)
     assert sorted(tree.names) == list(animals.names)
@@ -103,13 +81,10 @@ def test_what_is_bundled():
     assert [tree.node_names[leaf] for leaf in leaves] == list(animals.names)
 
 
-def test_nodes_may_come_in_any_order():
+def test_nodes_may_come_in_any_order_and_the_tree_is_frozen():
     tree = ClassTree(np.array([3, 4, 4, -1, 3]), ("owl", "cat", "dog", "animal", "mammal"))
     assert tree.node_names == ("animal", "owl", "mammal", "cat", "dog")
     assert tree.parents.tolist() == [-1, 0, 0, 2, 2]
-
-
-def test_a_tree_is_frozen_and_can_be_pickled():
     tree = ClassTree.read(NEWICK)
     with pytest.raises(dataclasses.FrozenInstanceError):
         tree.names = ()
@@ -137,15 +112,13 @@ def test_a_deep_tree_in_every_form():
         assert tree.names[1:] == expected.names[1:]
     path = [str(level) for level in range(depth)]
     assert ClassTree.read([[*path, "a"], [*path, "b"]]).n_nodes == depth + 2
-
-
-def test_json_of_moderate_depth_is_read_and_the_rest_is_refused():
-    for depth in (1, 20, 300):
+    # JSON is read up to a moderate depth.
+    for depth in (1, 20, 300, 50_000, 200_000):
         text = '{"children":[' * depth + '{"name":"a"}' + "]}" * depth
-        assert ClassTree.read(text).n_nodes == depth + 1
-    for depth in (50_000, 200_000):
-        text = '{"children":[' * depth + '{"name":"a"}' + "]}" * depth
-        refused([(text, "nested too deeply; write the tree as Newick")])
+        if depth <= 300:
+            assert ClassTree.read(text).n_nodes == depth + 1
+        else:
+            refused([(text, "nested too deeply; write the tree as Newick")])
 
 
 def test_what_is_no_tree():
@@ -216,15 +189,12 @@ def test_ancestors_at_a_depth():
 # Nested mappings
 
 
-def test_nested():
+def test_nested_mappings():
     tree = {"children": [{"name": "a", "wnid": "n1"}, {"name": "b", "children": []}]}
     assert read(tree) == STAR
     tree = {"name": None, "children": ({"name": 1}, {"name": "b"})}
     assert read(tree)[1] == ["", "1", "b"]
     assert read({"name": "a", "children": None}) == ([-1], ["a"])
-
-
-def test_what_is_not_nested():
     itself = {"name": "r", "children": [{"name": "s", "children": []}]}
     itself["children"][0]["children"].append(itself)
     long = bad = {"name": "0", "children": []}
@@ -258,18 +228,13 @@ def test_paths():
         [-1, 0, 1, 2, 0, 4, 5],
         ["r", "x", "other", "a", "y", "other", "b"],
     )
-
-
-def test_a_mapping_may_leave_the_class_out():
+    # A mapping may leave the class out.
     whole = {"a": ["r", "s", "a"], "b": ["r", "b"], 1: ["r", "1"]}
     above = {"a": ["r", "s"], "b": ["r"], 1: ("r",)}
     assert read(whole) == read(above) == ([-1, 0, 1, 0, 0], ["r", "s", "a", "b", "1"])
     assert read({"a": []}) == ([-1], ["a"])
     # Classes may be called "name" and "children".
     assert read({"name": ["r", "s"], "children": ["r"]})[1] == ["r", "s", "name", "children"]
-
-
-def test_what_is_no_path():
     refused([
         (["abc"], "a path must be a sequence of names from the root to the class, got 'abc'"),
         ([7], "a path must be a sequence of names.*got 7"),
@@ -342,36 +307,28 @@ def test_names_in_newick():
 
 
 def test_mistakes_in_newick_are_found_where_they_are():
-    for text, what, where in [
-        ("((a,b);", "ends before all parentheses are closed", 7),
-        ("((a,b)", "ends before all parentheses are closed", 7),
-        ("(a,b));", "')' outside of all parentheses", 6),
-        ("a,b;", "',' outside of all parentheses", 2),
-        ("(a,,b);", "a leaf without a name", 4),
-        ("(a,);", "a leaf without a name", 4),
-        ("();", "a leaf without a name", 2),
-        (";", "a leaf without a name", 1),
-        ("(a,'');", "a leaf without a name", 6),
-        ("(a,:1);", "a leaf without a name", 6),
-        ("(a,'b);", "a quote that is not closed", 4),
-        ("(a,b'c);", "a second name for one node", 5),
-        ("(a,'b'c);", "a second name for one node", 7),
-        ("(a,b[x]c);", "a second name for one node", 8),
-        ("(a:1 b,c);", "one branch length, a number", 4),
-        ("(a:x,b);", "one branch length, a number", 4),
-        ("(a:,b);", "one branch length, a number", 4),
-        ("(a:1:2,b);", "one branch length, a number", 6),
-        ("(a:1[x]c,b);", "a second name for one node", 8),
-        ("(a,b[c);", "a comment that is not closed", 5),
-        ("(a,b]);", "a ']' without a '['", 5),
-        ("(a,b);(c,d);", "text after the end", 7),
-        ("(a,b);c", "text after the end", 7),
-        ("(a,b)(c);", "a '(' may only come first", 6),
-        ("(a,b(c,d));", "a '(' may only come first", 5),
-        ("(a,b)c(d);", "a '(' may only come first", 7),
-    ]:
-        told = f"not a tree in Newick format: .*{re.escape(what)}.*at character {where}, near"
-        refused([(text, told)])
+    mistakes = {
+        "ends before all parentheses are closed": {"((a,b);": 7, "((a,b)": 7},
+        "')' outside of all parentheses": {"(a,b));": 6},
+        "',' outside of all parentheses": {"a,b;": 2},
+        "a leaf without a name": {
+            "(a,,b);": 4, "(a,);": 4, "();": 2, ";": 1, "(a,'');": 6, "(a,:1);": 6,
+        },
+        "a quote that is not closed": {"(a,'b);": 4},
+        "a second name for one node": {
+            "(a,b'c);": 5, "(a,'b'c);": 7, "(a,b[x]c);": 8, "(a:1[x]c,b);": 8,
+        },
+        "one branch length, a number": {
+            "(a:1 b,c);": 4, "(a:x,b);": 4, "(a:,b);": 4, "(a:1:2,b);": 6,
+        },
+        "a comment that is not closed": {"(a,b[c);": 5},
+        "a ']' without a '['": {"(a,b]);": 5},
+        "text after the end": {"(a,b);(c,d);": 7, "(a,b);c": 7},
+        "a '(' may only come first": {"(a,b)(c);": 6, "(a,b(c,d));": 5, "(a,b)c(d);": 7},
+    }  # fmt: skip
+    for what, places in mistakes.items():
+        told = f"not a tree in Newick format: .*{re.escape(what)}.*at character"
+        refused([(text, f"{told} {where}, near") for text, where in places.items()])
 
 
 # Control characters are not kept by to_newick.

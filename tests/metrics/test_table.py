@@ -1,5 +1,6 @@
 """Labels, the table of leaves by classes, and the flat scores read off it."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -37,19 +38,12 @@ def decoded(y):
 def test_labels_of_every_kind():
     rows = ["b", "a", "b", "c", "a"]
     for y in (
-        rows,
-        tuple(rows),
-        np.array(rows),
-        np.array(rows, dtype=object),
-        pd.Series(rows, index=[5, 4, 3, 2, 1]),
-        pd.Series(rows, dtype=object),
+        rows, tuple(rows), np.array(rows), np.array(rows, dtype=object), np.ma.array(rows),
+        pd.Series(rows, index=[5, 4, 3, 2, 1]), pd.Series(rows, dtype=object), pd.Index(rows),
         pd.Series(rows, dtype="category"),
         pd.Categorical(rows, categories=["z", "c", "b", "a"]),
-        pd.Index(rows),
-        pl.Series(rows),
-        pl.Series(rows, dtype=pl.Categorical),
-        np.ma.array(rows),
-    ):
+        pl.Series(rows), pl.Series(rows, dtype=pl.Categorical),
+    ):  # fmt: skip
         assert decoded(y) == rows
     numbers = [3, -2, 3, 100, -2]
     for dtype in ("int8", "int16", "int32", "int64", "float32", "float64", "object"):
@@ -88,13 +82,9 @@ def test_missing_classes_are_refused():
         pl.Series(["a", None, "b", None]),
         pl.Series([1, None, 2, None]),
     ):
-        with pytest.raises(
-            ValueError, match=r"no class for 2 rows, the first of them row 1; l"
-        ):
+        with pytest.raises(ValueError, match="class for 2 rows, the first of them row 1; lea"):
             encode_labels(y, 4)
-    with pytest.raises(
-        ValueError, match=r"there is no class for 1 row \(row 2\); leave such rows out"
-    ):
+    with pytest.raises(ValueError, match=r"no class for 1 row \(row 2\); leave such rows out"):
         encode_labels(["a", "b", None], 3)
 
 
@@ -122,7 +112,7 @@ def test_counts(trees):
         for node, counts in enumerate(table.node_counts()):
             assert counts.tolist() == [sum(y[tree.rows(node)] == c) for c in table.classes]
         assert table.counts.dtype == np.int64
-        assert (table.n_rows, table.n_pairs) == (30, 435)
+        assert table.n_pairs == 435
     assert pairs(np.array([0, 1, 2, 5, 10**6])).tolist() == [0, 0, 1, 10, 499_999_500_000]
     with pytest.raises(ValueError, match="at least two are needed, got 1"):
         tabulate(HierarchyBuilder(1).freeze(), ["a"])
@@ -205,7 +195,8 @@ def exact_cell(a, b, n):
     )
 
 
-def test_information_of_random_tables():
+def test_information_of_random_and_large_tables():
+    tables = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         shape = rng.integers(1, 12, 2)
@@ -214,29 +205,21 @@ def test_information_of_random_tables():
         counts = filled(rng.poisson(scale * skew))
         if counts.sum() < 2:
             counts = np.array([[1, 1]])
+        tables.append(counts)
+    for n_rows, n_clusters in itertools.product((10_000, 100_000), (2, 30)):
+        rng = np.random.default_rng(n_rows)
+        shares = rng.dirichlet(np.full(n_clusters**2, 0.2))
+        tables.append(filled(rng.multinomial(n_rows, shares).reshape(n_clusters, n_clusters)))
+    for counts in tables:
         expected = sk.adjusted_mutual_info_score(*rows_of(counts))
-        assert adjusted_information(counts) == pytest.approx(expected, abs=1e-10), seed
-
-
-def test_information_of_large_tables():
-    for n_rows in (10_000, 100_000):
-        for n_clusters in (2, 30):
-            rng = np.random.default_rng(n_rows)
-            shares = rng.dirichlet(np.full(n_clusters**2, 0.2))
-            counts = filled(rng.multinomial(n_rows, shares).reshape(n_clusters, n_clusters))
-            expected = sk.adjusted_mutual_info_score(*rows_of(counts))
-            assert adjusted_information(counts) == pytest.approx(expected, abs=1e-10)
+        assert adjusted_information(counts) == pytest.approx(expected, abs=1e-10)
 
 
 def test_expectation_by_fractions():
     for a, b in [
-        ([1, 1, 1, 1], [2, 2]),
-        ([3, 4], [5, 2]),
-        ([60, 1, 39], [50, 50]),
-        ([997, 3], [500, 499, 1]),
-        ([1500, 500], [1999, 1]),
-        ([2, 2, 2, 2, 2], [9, 1]),
-    ]:
+        ([1, 1, 1, 1], [2, 2]), ([3, 4], [5, 2]), ([60, 1, 39], [50, 50]),
+        ([997, 3], [500, 499, 1]), ([1500, 500], [1999, 1]), ([2, 2, 2, 2, 2], [9, 1]),
+    ]:  # fmt: skip
         exact = math.fsum(exact_cell(i, j, sum(a)) for i in a for j in b) / sum(a)
         found = expected_information(np.array(a), np.array(b))
         assert found == pytest.approx(exact, rel=1e-12, abs=1e-15)

@@ -35,14 +35,8 @@ def animals_page(animals, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def texts():
-    """What a user's texts may be like."""
-    return HOSTILE, BREAKOUT
-
-
-@pytest.fixture(scope="session")
 def hostile_page(tmp_path_factory):
-    """A page on which every text that a user may give tries to break out."""
+    """A page on which every text that a user may give tries to break out; its title is one."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 20)
     X = rng.normal(size=(60, 3)) + 6 * np.eye(3)[labels]

@@ -2,8 +2,8 @@
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
@@ -14,7 +14,6 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
     are_yes_no,
-    check_order,
     check_same_rows,
     columns_of,
     find_row,
@@ -22,15 +21,7 @@ from taxarbor.explain._names import (
     index_of,
     name_nodes,
 )
-from taxarbor.explain._steps import (
-    Pull,
-    Steps,
-    Tell,
-    dense_part,
-    find_steps,
-    least_margins,
-    measure,
-)
+from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._reasons import rest_mean
 from taxarbor.hierarchy._route import check_columns, check_data, with_means
@@ -41,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
+_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
 
 def explain(
@@ -77,10 +69,8 @@ def explain(
     ValueError
         If ``X`` does not have the rows and features of the tree, or there is not one name or
         class for each. Rows that were scaled before the fit must be scaled here, too.
-    TypeError
+    TypeError, sklearn.exceptions.NotFittedError
         If there is no tree, or it is within a pipeline: pass its last step.
-    sklearn.exceptions.NotFittedError
-        If the model was not fitted.
 
     Examples
     --------
@@ -127,20 +117,14 @@ def explain(
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
-    """Return the tree with means, and with nearest-mean rules if it has none.
-
-    Such a rule weighs each feature by how far apart the children are in it.
-    """
+    """Return the tree with means, and with nearest-mean rules if it has none."""
     if tree.means is None:
         tree = with_means(tree, rows)
     if any(rule is not None for rule in tree.rules):
         return tree
-    means = tree.means
-    assert means is not None
-    rules = [
-        LinearRule.nearest(means[list(children)]) if children else None
-        for children in (tree.children(node) for node in range(tree.n_nodes))
-    ]
+    assert tree.means is not None
+    families = [list(tree.children(node)) for node in range(tree.n_nodes)]
+    rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
     return replace(tree, rules=tuple(rules))
 
 
@@ -171,7 +155,6 @@ class Explanation:
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.explain import explain
     >>> from taxarbor.exchange import from_labels
     >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
@@ -188,10 +171,10 @@ class Explanation:
     margins: tuple[Array | None, ...]
     units: Array
     is_yes_no: NDArray[np.bool_]
-    _least: tuple[Array, ...] = field(repr=False)
-    _columns: Sequence[str] | None = field(repr=False)
-    _rows: Rows = field(repr=False)
-    _data: Any = field(repr=False)
+    _least: tuple[Array, ...]
+    _columns: Sequence[str] | None
+    _rows: Rows
+    _data: Any
 
     def __repr__(self) -> str:
         return f"Explanation({self.hierarchy!r})"
@@ -250,10 +233,8 @@ class Explanation:
 
         Parameters
         ----------
-        node : int
-            Id of the node.
-        n_examples : int
-            Number of rows at most.
+        node, n_examples : int
+            Id of the node, and the number of rows at most.
 
         Returns
         -------
@@ -306,10 +287,8 @@ class Explanation:
 
         Raises
         ------
-        IndexError
-            If there are no such nodes.
-        ValueError
-            If the first is not an ancestor of the second.
+        IndexError, ValueError
+            If there are no such nodes, or the first is not an ancestor of the second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
         found = None if tree.is_leaf(above) else self.margins[above]
@@ -338,11 +317,14 @@ class Explanation:
             most, towards the child or against it.
         """
         number, tree = self._number(row), self.hierarchy
-        found = self._own_steps(np.array([number]), lambda pulls: [p._asdict() for p in pulls])
+        leaves, source = tree.leaves[tree.labels], (self._rows, self._data)
+        found = find_steps(
+            self, source, leaves, np.array([number]), lambda pulls: [p._asdict() for p in pulls]
+        )
         steps = [
             {
-                "node": step.node,
-                "node_name": self.names[step.node],
+                "node": (node := int(step.nodes[0])),
+                "node_name": self.names[node],
                 "child": (child := int(step.children[0])),
                 "child_name": self.names[child],
                 "margin": _number_or_none(step.margins[0]),
@@ -370,14 +352,12 @@ class Explanation:
             here), share (of the separation from the siblings; a negative one pulls the
             other way), weight, mean (of the node's rows), rest_mean (of the siblings').
         """
-        columns = ("node", "name", "parent", *_FEATURE)
         lines = [
-            {"node": node, "name": self.names[node], "parent": self.hierarchy.parent(node)}
-            | values
+            (node, self.names[node], self.hierarchy.parent(node), *values.values())
             for node in range(1, self.hierarchy.n_nodes)
             for values in self.leading(node)
         ]
-        return _make_frame({name: [line[name] for line in lines] for name in columns})
+        return _make_frame(lines, ("node", "name", "parent", *_FEATURE))
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
@@ -400,7 +380,7 @@ class Explanation:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
             lines.append(values)
-        return _make_frame({name: [line[name] for line in lines] for name in lines[0]})
+        return _make_frame(lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
         """Return a data frame with a line per row and split on its path.
@@ -426,7 +406,8 @@ class Explanation:
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        return self._step_frame(self._own_steps(numbers, _in_words), numbers, self.row_names)
+        leaves = self.hierarchy.leaves[self.hierarchy.labels]
+        return self._step_frame((self._rows, self._data), leaves, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -443,28 +424,24 @@ class Explanation:
         ValueError
             If ``X`` does not have the features of the tree, in their order.
         """
-        tree = self.hierarchy
-        check_order(X, self._columns, tree.feature_names)
+        tree, columns = self.hierarchy, self._columns
+        # Without columns of their own, the names given must at least be in the same order.
+        if columns is None and sorted(columns_of(X) or ()) == sorted(tree.feature_names or ()):
+            columns = tree.feature_names
+        check_columns(X, columns)
         data = check_data(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
-        chosen = np.arange(data.shape[0])
+        source = (as_rows(data) if data.shape[0] else None), data
         leaves = tree.leaves[tree.predict(data)]
-        source = (as_rows(data) if len(chosen) else None), data
-        found = find_steps(self, source, leaves, chosen, _in_words)
-        return self._step_frame(found, chosen, names)
+        return self._step_frame(source, leaves, np.arange(len(leaves)), names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
-        """Return all nodes as plain values that JSON can hold.
+        """Return ``{"nodes": [...]}``, all nodes as plain values that JSON can hold.
 
         Parameters
         ----------
         n_top, n_examples : int
-            Numbers of features and of rows, as :meth:`node` takes them.
-
-        Returns
-        -------
-        dict
-            ``nodes``, a list with what :meth:`node` returns for each.
+            As :meth:`node` takes them.
         """
         nodes = range(self.hierarchy.n_nodes)
         return {"nodes": [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]}
@@ -479,14 +456,12 @@ class Explanation:
         return name or f"row {row}"
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
-        """Return the features that lead to a node, as plain values; see :meth:`features`.
+        """Return what :meth:`features` says of a node, as plain values.
 
         Parameters
         ----------
-        node : int
-            Id of the node.
-        n_top : int, optional
-            Number of features at most, of those that pull the rows apart; None is all.
+        node, n_top : int
+            As :meth:`node` takes them.
         """
         means, rest = self.hierarchy.means, rest_mean(self.hierarchy, node)
         if means is None or rest is None:
@@ -508,62 +483,46 @@ class Explanation:
     def _number(self, row: int | str) -> int:
         return find_row(row, self.row_names, len(self.hierarchy.order))
 
-    def _own_steps(self, numbers: IndexArray, tell: Tell) -> Iterator[Steps]:
-        leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return find_steps(self, (self._rows, self._data), leaves, numbers, tell)
-
     def _step_frame(
-        self, found: Iterable[Steps], chosen: IndexArray, row_names: Sequence[str] | None
+        self,
+        source: tuple[Any, Any],
+        leaves: IndexArray,
+        chosen: IndexArray,
+        row_names: Sequence[str] | None,
     ) -> "pd.DataFrame":
-        """Return a frame with a line per row and split; the steps were told in words."""
-        steps, tree = list(found), self.hierarchy
-        places = _joined([one.places for one in steps], np.intp)
+        """Return a frame with a line per chosen row and split; see :func:`find_steps`."""
+        tree = self.hierarchy
+        found = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
+        joined: Any = [np.concatenate(parts) for parts in zip(_NO_STEPS, *found, strict=True)]
         # Parents come first, and a stable sort keeps it so: each path begins at the root.
-        order = np.argsort(places, kind="stable")
-        places = places[order]
-        nodes = np.repeat([one.node for one in steps], [len(one.places) for one in steps])
-        nodes = nodes.astype(np.intp)[order]
-        children = _joined([one.children for one in steps], np.intp)[order]
-        numbers = chosen.tolist()
-        called = [f"row {row}" if row_names is None else row_names[row] for row in numbers]
+        order = np.argsort(joined[0], kind="stable")
+        steps = Steps(*(part[order] for part in joined))
+        called = [f"row {n}" if row_names is None else row_names[n] for n in chosen.tolist()]
         # Without a placement, the labels given or the balance of a split have decided.
         alone = tree.placement is None
         decided = "the rule alone decides" if alone else "all features together decide"
         told = [
             f"{text}; {decided} otherwise" if text and not same else text
-            for one in steps
-            for text, same in zip(one.told, one.agrees.tolist(), strict=True)
+            for text, same in zip(steps.told, steps.agrees.tolist(), strict=True)
         ]
+        names = _texts(self.names)
         return _make_frame({
-            "row": chosen[places],
-            "row_name": _texts(called)[places],
-            "step": tree.depth[nodes] + 1,
-            "node": nodes,
-            "node_name": _texts(self.names)[nodes],
-            "child": children,
-            "child_name": _texts(self.names)[children],
-            "margin": _joined([one.margins for one in steps], np.float64)[order],
-            "surer_than": _joined([one.surer_than for one in steps], np.float64)[order],
-            "agrees": _joined([one.agrees for one in steps], np.bool_)[order],
-            "why": _texts(told)[order],
+            "row": chosen[steps.places], "row_name": _texts(called)[steps.places],
+            "step": tree.depth[steps.nodes] + 1,
+            "node": steps.nodes, "node_name": names[steps.nodes],
+            "child": steps.children, "child_name": names[steps.children],
+            "margin": steps.margins, "surer_than": steps.surer_than, "agrees": steps.agrees,
+            "why": _texts(told),
         })  # fmt: skip
 
 
-def _make_frame(columns: Mapping[str, Any]) -> "pd.DataFrame":
-    """Return a data frame of these columns, or say what to install."""
+def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """Return a data frame, or say what to install."""
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("data frames need pandas: pip install pandas") from error
-    return pd.DataFrame(dict(columns))
-
-
-def _in_words(pulls: tuple[Pull, ...]) -> str:
-    return "; ".join(map(str, pulls))
-
-
-def _joined(parts: Sequence[Any], dtype: Any) -> Any:
-    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
+    return pd.DataFrame(data, columns=columns)
 
 
 def _texts(texts: Sequence[str]) -> Any:

@@ -13,24 +13,15 @@ from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._display import in_digits
-from taxarbor.hierarchy._route import check_columns
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.rows import Rows
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
-
-WORDS = 2
-"""Features in a short name."""
-
 WEAK = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
-
-LONGEST = 40
-"""Characters of a feature in a short name."""
-
-BLOCK = 4096
-"""Rows looked at together."""
+WORDS, LONGEST = 2, 40  # features in a short name, and characters of each
+BLOCK = 4096  # rows looked at together
 
 
 # Rows and columns
@@ -81,20 +72,6 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_order(
-    X: Any, columns: Sequence[str] | None, feature_names: Sequence[str] | None
-) -> None:
-    """Raise ValueError if a frame has other columns than were explained.
-
-    If these had no names of their own, the names given must at least be in the same order.
-    """
-    found = columns_of(X)
-    if columns is not None:
-        check_columns(X, columns)
-    elif found is not None and sorted(found) == sorted(feature_names or ()):
-        check_columns(X, feature_names)
-
-
 def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows."""
     if tree.means is None:
@@ -116,14 +93,14 @@ def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
 
 def _mean_squares(data: Any) -> Array:
     """Return the mean of each column's squares, without a copy of dense data."""
-    n_rows, n_features = data.shape
-    is_sparse, total = sparse.issparse(data), np.zeros(n_features)
+    total: Any
+    is_sparse = sparse.issparse(data)
     if is_sparse:
         squares = np.square(data.data, dtype=np.float64)
-        total += np.bincount(data.indices, squares, minlength=n_features)
+        total = np.bincount(data.indices, squares, minlength=data.shape[1])
     else:
-        np.einsum("ij,ij->j", data, data, dtype=np.float64, out=total)
-    mean: Array = total / n_rows
+        total = np.einsum("ij,ij->j", data, data, dtype=np.float64)
+    mean: Array = total / data.shape[0]
     return mean
 
 
@@ -159,9 +136,19 @@ class Classes:
 
 def are_yes_no(X: Any) -> NDArray[np.bool_]:
     """Say which columns of an array or CSR matrix hold both 0 and 1 and nothing else."""
-    if sparse.issparse(X):
-        return _are_yes_no_sparse(X)
-    found: NDArray[np.bool_] = np.ones(X.shape[1], dtype=bool)
+    found: NDArray[np.bool_]
+    is_sparse = sparse.issparse(X)
+    if is_sparse:
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        n_ones, n_filled = (
+            np.bincount(X.indices[some], minlength=X.shape[1])
+            for some in (X.data == 1, X.data != 0)
+        )
+        found = (n_ones == n_filled) & (n_ones > 0) & (n_ones < X.shape[0])
+        return found
+    found = np.ones(X.shape[1], dtype=bool)
     # Most columns are ruled out by the first rows, and then not looked at again.
     for first in range(0, len(X), BLOCK):
         candidates = np.flatnonzero(found)
@@ -169,28 +156,14 @@ def are_yes_no(X: Any) -> NDArray[np.bool_]:
             return found
         some = X[first : first + BLOCK][:, candidates]
         found[candidates] = ((some == 0) | (some == 1)).all(axis=0)
-    varies: NDArray[np.bool_] = X.min(axis=0) < X.max(axis=0)
-    return found & varies
-
-
-def _are_yes_no_sparse(X: Any) -> NDArray[np.bool_]:
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    n_ones = np.bincount(X.indices[X.data == 1], minlength=X.shape[1])
-    n_filled = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
-    found: NDArray[np.bool_] = (n_ones == n_filled) & (n_ones > 0) & (n_ones < X.shape[0])
+    found &= X.min(axis=0) < X.max(axis=0)
     return found
 
 
 def name_nodes(hierarchy: Hierarchy, is_yes_no: Sequence[bool]) -> tuple[str, ...]:
-    """Return a short name for each node, ``all rows`` for the root.
-
-    The others are named by what leads to them from their parent, so nodes of different
-    parents may have the same name.
-    """
-    names = []
-    for node in range(hierarchy.n_nodes):
+    """Return a short name for each node: what leads there from its parent."""
+    names = ["all rows"]
+    for node in range(1, hierarchy.n_nodes):
         reasons = hierarchy.reasons(node, WORDS)
         told = [
             phrase(reason, is_yes_no[reason.feature])
@@ -198,7 +171,7 @@ def name_nodes(hierarchy: Hierarchy, is_yes_no: Sequence[bool]) -> tuple[str, ..
             if not reason.share < WEAK * reasons[0].share
         ]
         names.append(", ".join(told) or f"node {node}")
-    return ("all rows", *names[1:])
+    return tuple(names)
 
 
 def phrase(reason: Reason, is_yes_no: bool) -> str:

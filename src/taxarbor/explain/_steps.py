@@ -23,15 +23,9 @@ from taxarbor.rows import Rows
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
 
-BLOCK = 1 << 22
-"""Scores computed at once."""
-
-TOP = 3
-"""Features named per step."""
-
-BITS = 17
-"""Precision to which the parts of features are compared: rounding must not choose."""
-
+BLOCK = 1 << 22  # scores computed at once
+TOP = 3  # features named per step
+BITS = 17  # precision to which the parts of features are compared: rounding must not choose
 FEW, TOGETHER = 256, 32
 """Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
 
@@ -41,16 +35,13 @@ FEW, TOGETHER = 256, 32
 
 def measure(tree: Hierarchy, rows: Rows) -> tuple[tuple[Array | None, ...], Array]:
     """Return the margins of the rows at each split, and the medians they were divided by."""
-    margins: list[Array | None] = []
+    margins: list[Array | None] = [None] * tree.n_nodes
     units = np.ones(tree.n_nodes)
-    for node in range(tree.n_nodes):
-        if tree.is_leaf(node):
-            margins.append(None)
-            continue
+    for node in sorted(set(tree.parents[1:].tolist())):
         found = raw_margins(tree, rows, node, tree.rows(node), children_of_rows(tree, node))
         unit = float(np.median(np.abs(found)))
         units[node] = unit if unit > 0.0 else 1.0
-        margins.append(found / units[node])
+        margins[node] = found / units[node]
     return tuple(margins), units
 
 
@@ -137,20 +128,20 @@ def blocks(n_rows: int, n_scores: int) -> Iterator[slice]:
 
 
 class Steps(NamedTuple):
-    """A split on the paths of some rows.
+    """A split on the paths of some rows; one value of each array per row.
 
-    ``places`` says which of the rows asked for pass through it; the others follow its order:
-    the ids of the children they are in, the margins, the share of the child's rows with a
-    smaller one, whether the rule alone agrees, and what was made of the strongest features.
+    ``places`` says which of the rows asked for pass through the split. Then the ids of the node
+    and of the children they are in, the margins, the share of the child's rows with a smaller
+    one, whether the rule alone agrees, and what was made of the strongest features.
     """
 
-    node: int
     places: IndexArray
+    nodes: IndexArray
     children: IndexArray
     margins: Array
     surer_than: Array
     agrees: NDArray[np.bool_]
-    told: list[Any]
+    told: NDArray[np.object_]
 
 
 class Pull(NamedTuple):
@@ -172,122 +163,91 @@ class Pull(NamedTuple):
         return f"{printable(self.name)} = {in_digits(self.value)}{side}"
 
 
-Tell = Callable[[tuple[Pull, ...]], Any]
-"""What to make of the features that pull a row most; to keep them all takes much memory."""
-
-
 def find_steps(
     explanation: "Explanation",
     source: tuple[Any, Any],
     leaves: IndexArray,
     chosen: IndexArray,
-    tell: Tell,
+    tell: Callable[[tuple[Pull, ...]], Any],
 ) -> Iterator[Steps]:
     """Return the splits that the chosen rows pass through, parents first.
 
     ``source`` holds the same data as Rows and as an array or CSR matrix; ``leaves`` is the id
-    of the leaf of each row.
+    of the leaf of each row; ``tell`` says what to make of the features that pull a row most,
+    because to keep them all takes much memory.
     """
-    tree = explanation.hierarchy
+    tree, (rows, data) = explanation.hierarchy, source
     begins = tree.start[leaves[chosen]]
     for node in range(tree.n_nodes):
-        children = list(tree.children(node))
+        children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.
-        inside = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
-        if not children or not len(inside):
+        places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
+        if not len(children) or not len(places):
             continue
-        which = np.searchsorted(tree.start[children], begins[inside], side="right") - 1
-        yield _steps_at(explanation, source, (node, inside, which), chosen[inside], tell)
-
-
-def _steps_at(
-    explanation: "Explanation",
-    source: tuple[Any, Any],
-    where: tuple[int, IndexArray, IndexArray],
-    positions: IndexArray,
-    tell: Tell,
-) -> Steps:
-    tree, (rows, data), (node, places, which) = explanation.hierarchy, source, where
-    margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
-    rivals, agrees = find_rivals(tree, rows, node, positions, which)
-    children, surer = np.array(tree.children(node)), np.empty(len(positions))
-    told: list[Any] = [None] * len(positions)
-    for k in np.unique(which).tolist():
-        known = np.sort(explanation.margins_within(node, children[k]))
-        own = np.flatnonzero(which == k)
-        # Margins that differ by rounding only are equal.
-        surer[own] = np.searchsorted(known, margins[own] - 1e-6) / len(known)
-        # Rows between the same two children are moved by the same differences.
-        for rival in np.unique(rivals[own]).tolist():
-            pair = own[rivals[own] == rival]
-            pulls = _pulls(tree, data, (node, k, rival), positions[pair])
-            for place, pull in zip(pair.tolist(), pulls, strict=True):
-                told[place] = tell(pull)
-    return Steps(node, places, children[which], margins, surer, agrees, told)
-
-
-class _Contrast(NamedTuple):
-    """What tells two children apart, in the columns where their weights differ.
-
-    A feature adds to the difference of scores ``weights * (x - (means + others) / 2)``;
-    ``at_zero`` is the size of that for a value of zero, as most values of sparse rows are.
-    """
-
-    columns: IndexArray
-    weights: Array
-    means: Array
-    others: Array
-    at_zero: Array
-
-    @classmethod
-    def between(cls, tree: Hierarchy, node: int, own: int, rival: int) -> "_Contrast":
-        rule, first = tree.rules[node], tree.children(node)[0]
-        assert rule is not None
-        assert tree.means is not None
-        weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
-        columns = np.flatnonzero(weights)
-        means, others = (
-            tree.means[first + k, columns].astype(np.float64) for k in (own, rival)
-        )
-        weights = weights[columns]
-        return cls(columns, weights, means, others, np.abs(weights * (means + others) / 2.0))
+        positions = chosen[places]
+        which = np.searchsorted(tree.start[children], begins[places], side="right") - 1
+        margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
+        rivals, agrees = find_rivals(tree, rows, node, positions, which)
+        surer, told = np.empty(len(places)), np.empty(len(places), dtype=object)
+        for k in np.unique(which).tolist():
+            known = np.sort(explanation.margins_within(node, children[k]))
+            own = np.flatnonzero(which == k)
+            # Margins that differ by rounding only are equal.
+            surer[own] = np.searchsorted(known, margins[own] - 1e-6) / len(known)
+            # Rows between the same two children are moved by the same differences.
+            for rival in np.unique(rivals[own]).tolist():
+                pair = own[rivals[own] == rival]
+                pulls = _pulls(tree, data, (node, k, rival), positions[pair])
+                for place, pull in zip(pair.tolist(), pulls, strict=True):
+                    told[place] = tell(pull)
+        nodes = np.full(len(places), node)
+        yield Steps(places, nodes, children[which], margins, surer, agrees, told)
 
 
 def _pulls(
     tree: Hierarchy, data: Any, where: tuple[int, int, int], positions: IndexArray
 ) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull rows most between two children, row by row."""
-    contrast = _Contrast.between(tree, *where)
-    n_columns, is_sparse = len(contrast.columns), sparse.issparse(data)
+    """Return the features that pull rows most between two children, row by row.
+
+    A feature adds ``weight * (x - (mean + other mean) / 2)`` to the difference of the scores.
+    """
+    node, own, rival = where
+    rule, first = tree.rules[node], tree.children(node)[0]
+    assert rule is not None
+    assert tree.means is not None
+    weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
+    columns = np.flatnonzero(weights)
+    contrast = np.stack([weights, tree.means[first + own], tree.means[first + rival]])
+    contrast = contrast[:, columns]
+    n_columns, names, is_sparse = len(columns), tree.feature_names, sparse.issparse(data)
     if not is_sparse or n_columns <= FEW:
         for some in blocks(len(positions), max(1, n_columns)):
-            yield from _strongest(tree.feature_names, data, positions[some], contrast, 0.0)
+            yield from _strongest(names, data, positions[some], (columns, contrast, 0.0))
         return
-    ranked = np.argsort(-_rounded(contrast.at_zero), kind="stable")
-    for first in range(0, len(positions), TOGETHER):
-        block = positions[first : first + TOGETHER]
+    # Most values of sparse rows are zero, where a feature adds this much.
+    at_zero = np.abs(contrast[0] * (contrast[1] + contrast[2]) / 2.0)
+    ranked = np.argsort(-_rounded(at_zero), kind="stable")
+    for begin in range(0, len(positions), TOGETHER):
+        block = positions[begin : begin + TOGETHER]
         part = data[block]
         # Among the columns where a row has zero, the first few are enough: a row has values
         # of its own in at most as many of them as it has values at all.
         n_needed = TOP + int(np.diff(part.indptr).max())
-        is_seen = np.zeros(n_columns, dtype=bool)
+        is_seen = np.isin(columns, part.indices)
         is_seen[ranked[:n_needed]] = True
-        is_seen[np.isin(contrast.columns, part.indices)] = True
-        rest = float(contrast.at_zero[~is_seen].sum())
-        columns, *others = contrast
-        seen = _Contrast(columns[is_seen], *(part[is_seen] for part in others))
-        yield from _strongest(tree.feature_names, data, block, seen, rest)
+        rest = float(at_zero[~is_seen].sum())
+        seen = columns[is_seen], contrast[:, is_seen], rest
+        yield from _strongest(names, data, block, seen)
 
 
 def _strongest(
     names: Sequence[str] | None,
     data: Any,
     positions: IndexArray,
-    contrast: _Contrast,
-    rest: float,
+    seen: tuple[IndexArray, Array, float],
 ) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull most; ``rest`` is what those left out add, together."""
-    columns, weights, means, others, _ = contrast
+    """Return the features that pull most of those seen; the rest is what the others add."""
+    columns, (weights, means, others), rest = seen
     values = dense_part(data, positions, columns).astype(np.float64)
     parts = weights * (values - (means + others) / 2.0)
     sizes = np.abs(parts)

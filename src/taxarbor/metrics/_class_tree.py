@@ -39,10 +39,8 @@ class ClassTree:
         Id of each node's parent, -1 for the root, which is node 0.
     node_names : tuple of str
         The name of each node; inner ones may be "".
-    leaves : int array of shape (n_leaves,)
-        Ids of the leaves from left to right.
-    names : tuple of str
-        The names of the leaves, in that order; no two are the same.
+    leaves, names : int array of shape (n_leaves,), tuple of str
+        Ids and names of the leaves from left to right; no two names are the same.
 
     Raises
     ------
@@ -82,14 +80,11 @@ class ClassTree:
             raise InputError("a leaf, that is, a node without children, has no name")
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            raise InputError(
-                f"leaves must have different names; more than one is {_some(twice)}"
-            )
-        for array in (parents, leaves):
-            array.setflags(write=False)
-        for key, value in zip(
-            self.__slots__, (parents, node_names, leaves, names), strict=True
-        ):
+            told = f"leaves must have different names; more than one is {_some(twice)}"
+            raise InputError(told)
+        parents.flags.writeable = leaves.flags.writeable = False
+        values = (parents, node_names, leaves, names)
+        for key, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, key, value)
 
     def __repr__(self) -> str:
@@ -115,15 +110,13 @@ class ClassTree:
             One of
 
             - a tree, which is returned;
-            - nested mappings ``{"name": ..., "children": [...]}``; leaves have no children,
-              and other keys do not matter;
-            - a mapping from each class to its path, the names from the root down. The path
-              may end with the class itself or with the node above it;
+            - nested mappings ``{"name": ..., "children": [...]}``; other keys do not matter;
+            - a mapping from each class to its path, the names from the root down to the class
+              itself or to the node above it;
             - a sequence of such paths, each of which ends with its class. Nodes of two
               paths are the same if all names from the root on are;
             - text in Newick format, where branch lengths, comments and a missing semicolon
-              do not matter, or either of the two mappings in JSON, up to a few hundred
-              levels;
+              do not matter, or either mapping in JSON, up to a few hundred levels;
             - a ``Path`` to a file of such text, in UTF-8;
             - a networkx graph with edges from parent to child, nodes named as they read.
 
@@ -146,30 +139,22 @@ class ClassTree:
         """
         if isinstance(source, cls):
             return source
-        if not isinstance(source, os.PathLike):
-            return cls._of(_read_form(source))
-        text = Path(source).read_text(encoding="utf-8-sig")
-        try:
-            return cls._of(_read_text(text))
-        except ValueError as error:
-            raise InputError(f"{source}: {error}") from error
-
-    @classmethod
-    def _of(cls, form: _Form) -> Self:
-        parents, names = form
+        if isinstance(source, os.PathLike):
+            text = Path(source).read_text(encoding="utf-8-sig")
+            try:
+                return cls.read(text)
+            except ValueError as error:
+                raise InputError(f"{source}: {error}") from error
+        parents, names = _read_form(source)
         return cls(np.array(parents, dtype=np.intp), tuple(names))
 
     def leaves_of(self, classes: Sequence[Any]) -> IndexArray:
-        """Return the id of the leaf of each class.
+        """Return the id of the leaf of each class, an int array of shape (n_classes,).
 
         Parameters
         ----------
         classes : sequence
             Labels, which are looked up as text.
-
-        Returns
-        -------
-        int array of shape (n_classes,)
 
         Raises
         ------
@@ -193,14 +178,9 @@ class ClassTree:
         Parameters
         ----------
         classes : sequence
-            Labels, which are looked up as text.
+            As for :meth:`leaves_of`, which says what is raised.
         depth : int
             Steps from the root.
-
-        Raises
-        ------
-        ValueError
-            If a class is not the name of a leaf.
 
         Examples
         --------
@@ -292,9 +272,8 @@ def _read_text(text: str) -> _Form:
         try:
             return _read_form(json.loads(text))
         except RecursionError:  # at some 500 levels; a reader of our own took 15 times as long
-            raise InputError(
-                "this JSON is nested too deeply; write the tree as Newick"
-            ) from None
+            told = "this JSON is nested too deeply; write the tree as Newick"
+            raise InputError(told) from None
         except ValueError as error:
             raise InputError(f"not a tree in JSON: {error}") from error
     if start and not set("(;") & set(text):
@@ -308,9 +287,8 @@ def _read_text(text: str) -> _Form:
 def _is_nested(source: Mapping[Any, Any]) -> bool:
     """Tell a node from a mapping to paths, in which a class may be called "name"."""
     children = source.get("children")
-    return isinstance(source.get("name"), str) or (
-        isinstance(children, Sequence) and all(isinstance(c, Mapping) for c in children)
-    )
+    has_nodes = isinstance(children, Sequence) and all(isinstance(c, Mapping) for c in children)
+    return has_nodes or isinstance(source.get("name"), str)
 
 
 def _read_nested(root: Mapping[str, Any]) -> _Form:
@@ -365,6 +343,8 @@ def _read_paths(paths: Iterable[Any]) -> _Form:
                 parents.append(node)
                 names.append(name)
             node = number[key]
+        if node < 0:
+            raise InputError("a path is empty; give the names from the root to the class")
         if node in classes:
             raise InputError(f"two paths lead to the class {names[node]!r}; give one per class")
         classes.add(node)
@@ -382,17 +362,14 @@ def _steps(path: Any) -> list[str]:
             "a path must be a sequence of names from the root to the class, "
             f"got {reprlib.repr(path)}"
         )
-    if not len(path):
-        raise InputError("a path is empty; it must hold the names from the root to the class")
     return [str(name) for name in path]
 
 
 def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
     """Return the path of each class, with the class itself at the end."""
     for label, path in mapping.items():
-        is_empty = isinstance(path, Sequence | np.ndarray) and not len(path)
-        above = [] if is_empty else _steps(path)
-        yield above if above and above[-1] == str(label) else [*above, str(label)]
+        above = _steps(path)
+        yield above if above[-1:] == [str(label)] else [*above, str(label)]
 
 
 def _read_graph(graph: Any) -> _Form:

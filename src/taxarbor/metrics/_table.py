@@ -42,17 +42,19 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
     """Return a number from 0 on for the class of each row, and the label of each class.
 
     Labels may be anything hashable, in a list, an array, or a pandas or polars series; those
-    that read the same are one class. Raises ValueError if there is not one label per row, or
-    a label is missing or cannot be hashed.
+    that read the same, such as 1 and "1", are one class.
     """
-    if type(y).__module__.partition(".")[0] == "pandas":
-        codes, classes = _encode_pandas(y, n_rows)
-    else:
-        codes, classes = _encode_array(_as_array(y), n_rows)
+    is_pandas = type(y).__module__.partition(".")[0] == "pandas"
+    values: Any = y if is_pandas else _as_array(y)
+    if values.shape != (n_rows,):
+        raise InputError(
+            f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
+            f"of shape ({n_rows},); got shape {values.shape}"
+        )
+    codes, classes = _encode_pandas(values) if is_pandas else _encode_array(values)
     missing = [code for code, label in enumerate(classes) if _is_missing(label)]
     if missing:
         _refuse_missing(np.isin(codes, missing))
-    # Labels that read the same, such as 1 and "1", are one class.
     first: dict[str, Any] = {}
     for label in classes:
         first.setdefault(name_of(label), label)
@@ -68,22 +70,20 @@ def name_of(label: Any) -> str:
     return label.decode() if isinstance(label, bytes) else str(label)
 
 
-def _encode_pandas(y: Any, n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
+def _encode_pandas(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
     import pandas as pd
 
-    _check_shape(y.shape, n_rows)
     codes, classes = pd.factorize(y)
     _refuse_missing(codes < 0)
     return codes.astype(np.intp), tuple(classes.tolist())
 
 
-def _encode_array(y: NDArray[Any], n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
-    _check_shape(y.shape, n_rows)
+def _encode_array(y: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
     if y.dtype.kind in "fcmM":
         _refuse_missing(np.isnan(y))
     elif y.dtype.kind in "biu":
         low, high = int(y.min()), int(y.max())
-        if high - low <= 4 * n_rows:
+        if high - low <= 4 * len(y):
             return _encode_dense(y, low)
     else:
         return _encode_hashable(y.tolist())
@@ -123,14 +123,6 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
     return np.asarray(y, dtype=object if isinstance(y, Sequence) else None)
 
 
-def _check_shape(shape: tuple[int, ...], n_rows: int) -> None:
-    if shape != (n_rows,):
-        raise InputError(
-            f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
-            f"of shape ({n_rows},); got shape {shape}"
-        )
-
-
 def _is_missing(label: Any) -> bool:
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
@@ -141,9 +133,8 @@ def _refuse_missing(is_missing: NDArray[np.bool_]) -> None:
     if not is_missing.any():
         return
     count, first = int(is_missing.sum()), int(is_missing.argmax())
-    rows = (
-        f"1 row (row {first})" if count == 1 else f"{count} rows, the first of them row {first}"
-    )
+    many = f"{count} rows, the first of them row {first}"
+    rows = f"1 row (row {first})" if count == 1 else many
     raise InputError(
         f"there is no class for {rows}; leave such rows out when fitting, or give them a class "
         "of their own"
@@ -167,21 +158,16 @@ class LeafTable:
     classes: tuple[Any, ...]
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.hierarchy.order)
-
-    @property
     def n_pairs(self) -> int:
         """Number of unordered pairs of distinct rows."""
-        return self.n_rows * (self.n_rows - 1) // 2
+        return self.hierarchy.n_rows * (self.hierarchy.n_rows - 1) // 2
 
     def node_counts(self) -> Counts:
         """Count rows by node and class: the leaves below a node are a slice of all leaves."""
         tree = self.hierarchy
         running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=np.int64)
         np.cumsum(self.counts, axis=0, out=running[1:])
-        bounds = np.append(tree.start[tree.leaves], self.n_rows)
+        bounds = np.append(tree.start[tree.leaves], tree.n_rows)
         first, last = np.searchsorted(bounds, tree.start), np.searchsorted(bounds, tree.stop)
         return running[last] - running[first]
 
@@ -189,7 +175,7 @@ class LeafTable:
 def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
     """Count the rows by leaf and class."""
     expect_hierarchy(hierarchy)
-    n_rows = len(hierarchy.order)
+    n_rows = hierarchy.n_rows
     if n_rows < 2:
         raise InputError(f"scores compare pairs of rows: at least two are needed, got {n_rows}")
     codes, classes = encode_labels(y, n_rows)
@@ -216,10 +202,8 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row.
+    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
+        The learned tree, and the class of each row.
 
     Returns
     -------
@@ -233,7 +217,6 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.8333333333333334
@@ -244,26 +227,15 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
 def adjusted_rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     """Return the Rand index, corrected for chance.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row.
+    Takes and raises what :func:`rand_score` does.
 
     Returns
     -------
     float
         1 at best; 0 is expected of shuffled rows.
 
-    Raises
-    ------
-    ValueError
-        If there is not one class per row, or there are fewer than two rows.
-
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> adjusted_rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.5714285714285714
@@ -275,28 +247,15 @@ def adjusted_mutual_info_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     """Return how much leaves and classes tell about each other, corrected for chance.
 
     That is the mutual information minus what is expected of shuffled rows, divided by the
-    mean of the two entropies minus the same.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row.
+    mean of the two entropies minus the same. Takes and raises what :func:`rand_score` does.
 
     Returns
     -------
     float
         1 at best; 0 is expected of shuffled rows.
 
-    Raises
-    ------
-    ValueError
-        If there is not one class per row, or there are fewer than two rows.
-
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels([0, 0, 1, 1])
     >>> round(adjusted_mutual_info_score(tree, ["a", "a", "b", "c"]), 6)
@@ -358,34 +317,26 @@ def _expected_cells(a: Floats, b: Floats, n: float) -> Floats:
     mode = np.floor((a + 1) * (b + 1) / (n + 2))
     mode = np.clip(mode, np.maximum(a + b - n, 0), np.minimum(a, b))  # against rounding
     norm, total = np.ones_like(a), mode * np.log(np.maximum(mode, 1) * n / (a * b))
-    for step in (1, -1):
-        _add_tail(norm, total, (a, b, mode, n), step)
+    for step in (1, -1):  # the terms on each side of the mode, relative to the one there
+        alive, weight, k = np.arange(len(a)), np.ones_like(a), mode
+        while len(alive):
+            a_here, b_here = a[alive], b[alive]
+            rest, mean = n - a_here - b_here, a_here * b_here / n
+            norm_here, total_here = np.zeros_like(weight), np.zeros_like(weight)
+            for _ in range(_STRIDE):
+                if step > 0:
+                    ratio = (a_here - k) * (b_here - k) / ((k + 1) * (rest + k + 1))
+                else:
+                    ratio = k * (rest + k) / ((a_here - k + 1) * (b_here - k + 1))
+                weight, k = weight * ratio, k + step
+                # Past the end of its range, k may be anything: the weight is 0 from there on.
+                norm_here += weight
+                total_here += weight * k * np.log(np.maximum(k, 1) / mean)
+            norm[alive] += norm_here
+            total[alive] += total_here
+            keep = weight > _NEGLIGIBLE
+            alive, weight, k = alive[keep], weight[keep], k[keep]
     return total / norm
-
-
-def _add_tail(
-    norm: Floats, total: Floats, law: tuple[Floats, Floats, Floats, float], step: int
-) -> None:
-    """Add the terms on one side of the mode, relative to the one there, in place."""
-    a, b, k, n = law
-    rest, mean = n - a - b, a * b / n
-    alive, weight = np.arange(len(a)), np.ones_like(a)
-    while len(alive):
-        norm_here, total_here = np.zeros_like(weight), np.zeros_like(weight)
-        for _ in range(_STRIDE):
-            if step > 0:
-                weight = weight * ((a - k) * (b - k) / ((k + 1) * (rest + k + 1)))
-            else:
-                weight = weight * (k * (rest + k) / ((a - k + 1) * (b - k + 1)))
-            k = k + step
-            # Past the end of its range, k may be anything: the weight is 0 from there on.
-            norm_here += weight
-            total_here += weight * k * np.log(np.maximum(k, 1) / mean)
-        norm[alive] += norm_here
-        total[alive] += total_here
-        keep = weight > _NEGLIGIBLE
-        alive, weight, k = alive[keep], weight[keep], k[keep]
-        a, b, rest, mean = a[keep], b[keep], rest[keep], mean[keep]
 
 
 def _information(counts: Counts) -> float:

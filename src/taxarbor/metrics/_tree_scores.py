@@ -23,9 +23,8 @@ meet at :math:`v` weigh :math:`Q_v` minus those of its children, so the sum over
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from math import nan
-from typing import Self, final
+from typing import Literal, Self, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +32,15 @@ from numpy.typing import ArrayLike
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics._class_tree import ClassTree, TreeSource
-from taxarbor.metrics._table import Counts, Floats, LeafTable, pairs, tabulate
+from taxarbor.metrics._table import (
+    Floats,
+    LeafTable,
+    adjusted_information,
+    adjusted_rand,
+    pairs,
+    rand,
+    tabulate,
+)
 
 _BLOCK_SIZE = 2**18
 """Number of pairs to hold at once: a few megabytes. More is no faster."""
@@ -41,16 +48,12 @@ _ROUNDING = 1e-13
 """A chance error smaller than this, relative to the terms it is a difference of, is 0."""
 
 
+_Measure: TypeAlias = Literal["shortest_path", "path_sharing"]
+"""What counts as similar; see the functions of these names."""
+_MEASURES: tuple[_Measure, ...] = get_args(_Measure)
+
+
 # Similarities
-
-
-class Measure(StrEnum):
-    """What counts as similar."""
-
-    SHORTEST_PATH = "shortest_path"
-    """One minus the edges between two leaves, divided by the most there are in the tree."""
-    PATH_SHARING = "path_sharing"
-    """Nodes that two branches share, divided by those of the longer one, without the root."""
 
 
 @final
@@ -75,21 +78,32 @@ class LeafPairs:
 
         Parents have smaller ids than their children; the leaves may be in any order.
         """
-        above = parents.tolist()
-        place, depth = _survey(above)
-        order = np.argsort(place[leaves])
-        arranged = leaves[order]
-        first = np.array(_first_below(above, arranged.tolist()), dtype=np.intp)
-        # A node that starts where its parent does not has a left neighbour within the
-        # parent, and there is one such node per neighbouring pair.
-        later = (
-            np.flatnonzero((first[1:] < len(leaves)) & (first[1:] != first[parents[1:]])) + 1
-        )
-        parting = np.empty(max(len(leaves) - 1, 0), dtype=np.intp)
-        parting[first[later] - 1] = depth[parents[later]]
-        return cls(order, depth[arranged], parting, _diameter(above))
+        above, n_nodes = parents.tolist(), len(parents)
+        size, height, diameter = [1] * n_nodes, [0] * n_nodes, 0
+        for node in range(n_nodes - 1, 0, -1):
+            parent, reach = above[node], height[node] + 1
+            size[parent] += size[node]
+            if height[parent]:  # another child was seen: two leaves meet here
+                diameter = max(diameter, height[parent] + reach)
+            height[parent] = max(height[parent], reach)
+        place, depth = [0] * n_nodes, [0] * n_nodes  # from left to right, parents first
+        free = [1] * n_nodes  # the next place below each node, counted from its own
+        for node in range(1, n_nodes):
+            parent = above[node]
+            place[node] = place[parent] + free[parent]
+            free[parent] += size[node]
+            depth[node] = depth[parent] + 1
+        places = np.array(place, dtype=np.intp)
+        order = np.argsort(places[leaves])
+        met = places[leaves[order]]
+        depths = np.empty(n_nodes, dtype=np.intp)
+        depths[places] = depth
+        # On the way from a leaf to its neighbour, the shallowest node is a child of the one
+        # where they part.
+        parting = np.minimum.reduceat(depths[: met[-1] + 1], met[:-1] + 1) - 1
+        return cls(order, depths[met], parting, diameter)
 
-    def blocks(self, measure: Measure) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, measure: _Measure) -> Iterator[tuple[slice, Floats]]:
         """Yield the similarities of some leaves with all, until each had its turn."""
         n_leaves = len(self.depth)
         step = max(1, _BLOCK_SIZE // n_leaves)
@@ -97,16 +111,16 @@ class LeafPairs:
             rows = slice(start, min(start + step, n_leaves))
             yield rows, self._similarity(rows, measure)
 
-    def matrix(self, measure: Measure) -> Floats:
+    def matrix(self, measure: _Measure) -> Floats:
         """Return the similarities of all pairs, leaves in the order they were given."""
         result = np.empty((len(self.depth),) * 2)
         for rows, block in self.blocks(measure):
             result[np.ix_(self.order[rows], self.order)] = block
         return result
 
-    def _similarity(self, rows: slice, measure: Measure) -> Floats:
+    def _similarity(self, rows: slice, measure: _Measure) -> Floats:
         common, own = self._common_depth(rows), self.depth[rows, None]
-        if measure is Measure.SHORTEST_PATH:
+        if measure == "shortest_path":
             distance = own + self.depth - 2 * common
             return 1.0 - distance / max(self.diameter, 1)
         longer = np.maximum(own, self.depth)
@@ -123,42 +137,6 @@ class LeafPairs:
         np.minimum(result, np.minimum.accumulate(left, axis=1)[:, ::-1], out=result)
         result[here == there] = self.depth[rows]
         return result
-
-
-def _survey(parents: list[int]) -> tuple[IndexArray, IndexArray]:
-    """Return the place of each node from left to right, parents first, and its depth."""
-    size, place, depth = [1] * len(parents), [0] * len(parents), [0] * len(parents)
-    for node in range(len(parents) - 1, 0, -1):
-        size[parents[node]] += size[node]
-    free = [1] * len(parents)  # the next place below each node, counted from its own
-    for node in range(1, len(parents)):
-        parent = parents[node]
-        place[node] = place[parent] + free[parent]
-        free[parent] += size[node]
-        depth[node] = depth[parent] + 1
-    return np.array(place, dtype=np.intp), np.array(depth, dtype=np.intp)
-
-
-def _first_below(parents: list[int], leaves: list[int]) -> list[int]:
-    """Return the position of the first given leaf below each node, their number if none is."""
-    first = [len(leaves)] * len(parents)
-    for position, leaf in enumerate(leaves):
-        first[leaf] = position
-    for node in range(len(parents) - 1, 0, -1):
-        parent = parents[node]
-        first[parent] = min(first[parent], first[node])
-    return first
-
-
-def _diameter(parents: list[int]) -> int:
-    """Return the most edges between two leaves: down from some node by two of its children."""
-    height, widest = [0] * len(parents), 0
-    for node in range(len(parents) - 1, 0, -1):
-        parent, reach = parents[node], height[node] + 1
-        if height[parent]:  # another child was seen
-            widest = max(widest, height[parent] + reach)
-        height[parent] = max(height[parent], reach)
-    return widest
 
 
 def shortest_path_similarity(tree: Hierarchy | ClassTree) -> Floats:
@@ -182,24 +160,15 @@ def shortest_path_similarity(tree: Hierarchy | ClassTree) -> Floats:
            [0.33333333, 1.        , 0.        ],
            [0.        , 0.        , 1.        ]])
     """
-    return LeafPairs.of(tree.parents, tree.leaves).matrix(Measure.SHORTEST_PATH)
+    return LeafPairs.of(tree.parents, tree.leaves).matrix("shortest_path")
 
 
 def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
     """Return the number of nodes that branches share, divided by those of the longer one.
 
-    A branch runs from the root, which does not count, to the leaf, which does.
-
-    Parameters
-    ----------
-    tree : Hierarchy or ClassTree
-        The tree.
-
-    Returns
-    -------
-    float array of shape (n_leaves, n_leaves)
-        In the order of ``tree.leaves``; 1 on the diagonal, 0 for leaves that only the root
-        joins.
+    A branch runs from the root, which does not count, to the leaf, which does. Takes and
+    returns what :func:`shortest_path_similarity` does; 0 is for leaves that only the root
+    joins.
 
     Examples
     --------
@@ -209,7 +178,7 @@ def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
            [0.5, 1. , 0. ],
            [0. , 0. , 1. ]])
     """
-    return LeafPairs.of(tree.parents, tree.leaves).matrix(Measure.PATH_SHARING)
+    return LeafPairs.of(tree.parents, tree.leaves).matrix("path_sharing")
 
 
 # Agreement with a true tree
@@ -226,10 +195,8 @@ def shortest_path_score(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row. Converted to text, it is the name of a leaf of the true tree.
+    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
+        The learned tree, and the class of each row: as text, a leaf of the true tree.
     truth : ClassTree, or what :meth:`ClassTree.read` takes
         The true tree. Leaves that no row belongs to count for its greatest distance.
     adjusted : bool
@@ -249,14 +216,13 @@ def shortest_path_score(
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels([0, 0, 1])
     >>> score = shortest_path_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
     """
-    return _score(tabulate(hierarchy, y), truth, Measure.SHORTEST_PATH, adjusted=adjusted)
+    return _score(tabulate(hierarchy, y), truth, "shortest_path", adjusted=adjusted)
 
 
 def path_sharing_score(
@@ -266,65 +232,41 @@ def path_sharing_score(
 
     The similarity of two rows is the number of nodes that the branches of their leaves
     share, the root not counted, divided by those of the longer branch. The score is one minus
-    the mean squared difference of the two similarities over all pairs of distinct rows.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row. Converted to text, it is the name of a leaf of the true tree.
-    truth : ClassTree, or what :meth:`ClassTree.read` takes
-        The true tree.
-    adjusted : bool
-        Correct for chance: 0 is expected of shuffled rows, 1 is best.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; at most 1 if adjusted.
-
-    Raises
-    ------
-    ValueError
-        If there is not one class per row, there are fewer than two rows, ``truth`` is not a
-        tree, or a class is not one of its leaves.
+    the mean squared difference of the two similarities over all pairs of distinct rows. Takes,
+    returns and raises what :func:`shortest_path_score` does.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels([0, 0, 1])
     >>> score = path_sharing_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
     """
-    return _score(tabulate(hierarchy, y), truth, Measure.PATH_SHARING, adjusted=adjusted)
+    return _score(tabulate(hierarchy, y), truth, "path_sharing", adjusted=adjusted)
 
 
-def _score(table: LeafTable, truth: TreeSource, measure: Measure, *, adjusted: bool) -> float:
-    error, chance = compare(table, learned_pairs(table), true_pairs(table, truth), measure)
-    return adjust(error, chance) if adjusted else 1.0 - error
+def _score(table: LeafTable, truth: TreeSource, measure: _Measure, *, adjusted: bool) -> float:
+    error, chance = _compare(table, _learned_pairs(table), _true_pairs(table, truth), measure)
+    return _adjust(error, chance) if adjusted else 1.0 - error
 
 
-def adjust(error: float, chance: float) -> float:
+def _adjust(error: float, chance: float) -> float:
     """Return 0 by chance and 1 at best; 1 if both similarities are the same constant."""
     return 1.0 - error / chance if chance > 0.0 else 1.0
 
 
-def learned_pairs(table: LeafTable) -> LeafPairs:
-    """Return the pairs of leaves of the learned tree, in the order of the table."""
+def _learned_pairs(table: LeafTable) -> LeafPairs:
     return LeafPairs.of(table.hierarchy.parents, table.hierarchy.leaves)
 
 
-def true_pairs(table: LeafTable, truth: TreeSource) -> LeafPairs:
-    """Return the pairs of classes, in the order of the table, in the true tree."""
+def _true_pairs(table: LeafTable, truth: TreeSource) -> LeafPairs:
     tree = ClassTree.read(truth)
     return LeafPairs.of(tree.parents, tree.leaves_of(table.classes))
 
 
-def compare(
-    table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: Measure
+def _compare(
+    table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: _Measure
 ) -> tuple[float, float]:
     """Return the mean squared difference over all pairs of rows, and that expected by chance.
 
@@ -342,7 +284,7 @@ def compare(
         b += _moments(B, class_sizes[rows], class_sizes)
         both += float(np.vdot(counts[:, rows].T @ joined, B))
     # Ordered pairs, less each row paired with itself, where a = b = 1.
-    n_rows, n_pairs = table.n_rows, 2 * table.n_pairs
+    n_rows, n_pairs = table.hierarchy.n_rows, 2 * table.n_pairs
     (mean_a, square_a), (mean_b, square_b) = (a - n_rows) / n_pairs, (b - n_rows) / n_pairs
     squares = square_a + square_b
     error = squares - 2.0 * (both - n_rows) / n_pairs
@@ -364,14 +306,7 @@ def dendrogram_purity(hierarchy: Hierarchy, y: ArrayLike) -> float:
 
     For each pair of distinct rows of one class, take the share of that class among the rows
     of their lowest common ancestor. The purity is the mean over these pairs. Two rows of one
-    leaf meet in that leaf.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row.
+    leaf meet in that leaf. Takes and raises what :func:`rand_score` does.
 
     Returns
     -------
@@ -379,28 +314,18 @@ def dendrogram_purity(hierarchy: Hierarchy, y: ArrayLike) -> float:
         Between 0 and 1; 1 if for every class there is a node that holds its rows and no
         others. NaN if no class has two rows, because then there is no pair.
 
-    Raises
-    ------
-    ValueError
-        If there is not one class per row, or there are fewer than two rows.
-
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels([0, 0, 0, 1, 1])
     >>> round(dendrogram_purity(tree, ["a", "a", "b", "c", "c"]), 6)
     0.833333
     """
-    return purity(tabulate(hierarchy, y))
+    return _purity(tabulate(hierarchy, y))
 
 
 def dasgupta_cost(
-    hierarchy: Hierarchy,
-    y: ArrayLike,
-    truth: TreeSource | None = None,
-    *,
-    normalize: bool = True,
+    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource = None, *, normalize: bool = True
 ) -> float:
     """Return Dasgupta's cost: how large the nodes are in which similar rows meet.
 
@@ -410,10 +335,8 @@ def dasgupta_cost(
 
     Parameters
     ----------
-    hierarchy : Hierarchy
-        The learned tree.
-    y : array-like of shape (n_rows,)
-        The class of each row.
+    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
+        The learned tree, and the class of each row.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
         path in it. Without it, the similarity is 1 within a class and 0 between classes.
@@ -428,8 +351,7 @@ def dasgupta_cost(
     Raises
     ------
     ValueError
-        If there is not one class per row, there are fewer than two rows, ``truth`` is not a
-        tree, or a class is not one of its leaves.
+        As by :func:`shortest_path_score`.
 
     References
     ----------
@@ -438,7 +360,6 @@ def dasgupta_cost(
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels([0, 0, 1, 1])
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"], normalize=False)
@@ -447,11 +368,11 @@ def dasgupta_cost(
     0.5
     """
     table = tabulate(hierarchy, y)
-    classes = None if truth is None else true_pairs(table, truth)
-    return cost(table, classes, normalize=normalize)
+    classes = None if truth is None else _true_pairs(table, truth)
+    return _cost(table, classes, normalize=normalize)
 
 
-def purity(table: LeafTable) -> float:
+def _purity(table: LeafTable) -> float:
     """Return the dendrogram purity."""
     counts, parents = table.node_counts(), table.hierarchy.parents
     weights = pairs(counts).astype(np.float64)
@@ -463,11 +384,18 @@ def purity(table: LeafTable) -> float:
     return float(np.vdot(weights, gain) / weights[0].sum())
 
 
-def cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> float:
+def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> float:
     """Return Dasgupta's cost, with classes as similar as they are in a tree, if given."""
-    sizes = table.hierarchy.sizes.astype(np.float64)
-    weights = (_similarity_below(table.node_counts(), classes) - sizes) / 2.0
-    gain = sizes.copy()
+    sizes, n = (
+        each.astype(np.float64) for each in (table.hierarchy.sizes, table.node_counts())
+    )
+    if classes is None:
+        similar = np.square(n).sum(axis=1)  # over all ordered pairs of rows of each node
+    else:
+        n, similar = n[:, classes.order], np.zeros(len(n))
+        for columns, B in classes.blocks("shortest_path"):
+            similar += np.sum((n @ B.T) * n[:, columns], axis=1)
+    weights, gain = (similar - sizes) / 2.0, sizes.copy()
     gain[1:] -= sizes[table.hierarchy.parents[1:]]
     total = float(weights @ gain)
     if not normalize:
@@ -475,13 +403,60 @@ def cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> flo
     return total / float(weights[0] * sizes[0]) if weights[0] > 0.0 else nan
 
 
-def _similarity_below(counts: Counts, classes: LeafPairs | None) -> Floats:
-    """Sum the similarities of all ordered pairs of rows of each node."""
-    n = counts.astype(np.float64)
-    if classes is None:
-        return np.asarray(np.square(n).sum(axis=1))
-    n = n[:, classes.order]
-    result = np.zeros(len(n))
-    for columns, B in classes.blocks(Measure.SHORTEST_PATH):
-        result += np.sum((n @ B.T) * n[:, columns], axis=1)
-    return result
+# All scores at once
+
+
+def score_hierarchy(
+    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource = None, *, dasgupta: bool = False
+) -> dict[str, float]:
+    """Score a learned tree by every measure at once: the rows are counted only once.
+
+    Parameters
+    ----------
+    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
+        The learned tree, and the class of each row: as text, a leaf of the true tree.
+    truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
+        The true tree of the classes.
+    dasgupta : bool
+        Whether to add Dasgupta's cost, normalized.
+
+    Returns
+    -------
+    dict of str to float
+        With a true tree ``shortest_path``, ``path_sharing``, ``adjusted_shortest_path``,
+        ``adjusted_path_sharing``, and what the first two are expected to be when rows are
+        shuffled, ``chance_shortest_path`` and ``chance_path_sharing``. Always ``rand``,
+        ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, which is NaN
+        if no class has two rows. On request ``dasgupta_cost``. In this order, and as
+        fractions, not in percent.
+
+    Raises
+    ------
+    ValueError
+        As by :func:`shortest_path_score`.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> animals = load_animals()
+    >>> tree = Taxarbor(12, random_state=0).fit(animals.X).hierarchy_
+    >>> scores = score_hierarchy(tree, animals.names, animals.tree)
+    >>> scores["adjusted_shortest_path"] > 0.1
+    True
+    """
+    table = tabulate(hierarchy, y)
+    classes = None if truth is None else _true_pairs(table, truth)
+    scores: dict[str, float] = {}
+    if classes is not None:
+        leaves = _learned_pairs(table)
+        found = {measure: _compare(table, leaves, classes, measure) for measure in _MEASURES}
+        scores |= {name: 1.0 - error for name, (error, _) in found.items()}
+        scores |= {f"adjusted_{name}": _adjust(*both) for name, both in found.items()}
+        scores |= {f"chance_{name}": 1.0 - chance for name, (_, chance) in found.items()}
+    scores["rand"] = rand(table)
+    scores["adjusted_rand"] = adjusted_rand(table)
+    scores["adjusted_mutual_info"] = adjusted_information(table.counts)
+    scores["dendrogram_purity"] = _purity(table)
+    if dasgupta:
+        scores["dasgupta_cost"] = _cost(table, classes, normalize=True)
+    return scores

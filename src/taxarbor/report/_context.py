@@ -15,35 +15,17 @@ from taxarbor._types import Array
 from taxarbor.explain import Explanation
 from taxarbor.hierarchy import Hierarchy
 
-N_EXAMPLES = 5
-"""Rows of each kind shown per node."""
-
-N_FEATURES = 10
-"""Features shown per node."""
-
-N_VALUES = 3
-"""Features whose values are shown with an example."""
-
-N_CLASSES = 8
-"""Classes that have a colour of their own; the others are one, grey."""
-
-LONGEST = 300
-"""Characters of a row's name, which may be a text."""
-
+N_EXAMPLES = 5  # rows of each kind shown per node
+N_FEATURES = 10  # features shown per node
+N_VALUES = 3  # features whose values are shown with an example
+N_CLASSES = 8  # classes that have a colour of their own; the others are one, grey
+LONGEST = 300  # characters of a row's name, which may be a text
 NAMES = 350_000
 """Characters of all rows' names up to which a page holds them, so that they can be found."""
-
-WEAKEST = 10_000
-"""Rows up to which a page says where each was least clear."""
-
-PICTURES = 350_000
-"""Characters of all thumbnails of a page."""
-
-EDGES = (64, 48, 32, 24, 16)
-"""Widths and heights, at most, that thumbnails may be reduced to."""
-
-BINS = np.linspace(-3.0, 3.0, 25)
-"""Of margins; those beyond are in the first and the last."""
+WEAKEST = 10_000  # rows up to which a page says where each was least clear
+PICTURES = 350_000  # characters of all thumbnails of a page
+EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may be reduced to
+BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
 
 
 def build_context(
@@ -56,18 +38,7 @@ def build_context(
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON can hold it.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        The tree, its reasons, and the known classes of its rows.
-    title : str
-        Of the page.
-    images : array or None
-        A picture of each row.
-    scores : dict of str to float
-        How the tree agrees with the classes.
-    decides : {"placed", "rules", "means"}
-        What places the rows: all features, the rules, or, without rules, the means.
+    ``decides`` says what places the rows: "placed", all features; "rules"; or "means".
     """
     tree, classes = explanation.hierarchy, explanation.classes
     used = tree.n_features_used.tolist()
@@ -93,15 +64,17 @@ def _node(explanation: Explanation, node: int, used: list[int]) -> dict[str, Any
     tree, told = explanation.hierarchy, explanation.leading(node, N_FEATURES)
     parent = tree.parent(node)
     columns = [reason.feature for reason in tree.reasons(node, N_FEATURES)]
-    examples = [
-        [{"row": one["row"], "margin": _tidy(one["margin"])} for one in some]
-        for some in (
-            explanation.exemplars(node, N_EXAMPLES),
-            explanation.borderline(node, N_EXAMPLES),
+    shown = np.array(columns[:N_VALUES], dtype=np.intp)
+
+    def examples(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        values = explanation.values(
+            np.array([one["row"] for one in found], dtype=np.intp), shown
         )
-    ]
-    for one in (one for some in examples for one in some):
-        one["values"] = _row_values(explanation, one["row"], columns[:N_VALUES])
+        return [
+            {"row": one["row"], "margin": _tidy(one["margin"]), "values": [*map(_tidy, own)]}
+            for one, own in zip(found, values.tolist(), strict=True)
+        ]
+
     return {
         "parent": parent,
         "name": explanation.names[node],
@@ -123,16 +96,11 @@ def _node(explanation: Explanation, node: int, used: list[int]) -> dict[str, Any
         "n_leading": 0 if parent is None else used[parent],
         "fidelity": _tidy(float(tree.fidelity[node])),
         "note": printable(tree.notes[node]),
-        "exemplars": examples[0],
-        "borderline": examples[1],
+        "exemplars": examples(explanation.exemplars(node, N_EXAMPLES)),
+        "borderline": examples(explanation.borderline(node, N_EXAMPLES)),
         "margins": _histograms(explanation, node),
         "classes": _make_up(explanation, node),
     }
-
-
-def _row_values(explanation: Explanation, row: int, columns: list[int]) -> list[float | None]:
-    values = explanation.values(np.array([row]), np.array(columns, dtype=np.intp))[0]
-    return [_tidy(float(value)) for value in values]
 
 
 def _histograms(explanation: Explanation, node: int) -> list[list[int]]:

@@ -22,13 +22,12 @@ from taxarbor.report._context import build_context
 SCRIPTS = ("start.js", "tree.js", "panel.js", "search.js", "tables.js", "main.js")
 
 
-def report(  # noqa: PLR0913 - all that a page may be told, by name
+def report(
     model: Any,
     X: ArrayLike,
     path: str | os.PathLike[str],
     *,
     row_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,
     truth: Any = None,
     images: ArrayLike | None = None,
@@ -39,14 +38,16 @@ def report(  # noqa: PLR0913 - all that a page may be told, by name
     Parameters
     ----------
     model : fitted estimator or Hierarchy
-        The tree. One made from labels or merges alone is explained by nearest means.
+        The tree. One made from labels or merges alone is explained by nearest means. Features
+        are called as it says, or as the columns of a data frame; others can be given by
+        :meth:`~taxarbor.Hierarchy.rename_features`.
     X : array-like or CSR matrix of shape (n_rows, n_features)
         The rows that it was grown on, in the same order.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
-    row_names, feature_names, classes : sequences, optional
-        Names of the rows, which may be texts, names of the columns, and known classes of the
-        rows, to compare with; as :func:`~taxarbor.explain.explain` takes them.
+    row_names, classes : sequences, optional
+        Names of the rows, which may be texts, and known classes to compare with; as
+        :func:`~taxarbor.explain.explain` takes them.
     truth : ClassTree, or what :meth:`~taxarbor.metrics.ClassTree.read` takes, optional
         The true tree of these classes.
     images : array, optional
@@ -74,12 +75,10 @@ def report(  # noqa: PLR0913 - all that a page may be told, by name
         raise InputError(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
-    explanation = explain(
-        model, X, row_names=row_names, feature_names=feature_names, classes=classes
-    )
+    explanation = explain(model, X, row_names=row_names, classes=classes)
     tree, own = explanation.hierarchy, hierarchy_of(model)
-    decides = "means" if own.rules[own.root] is None else "rules"
-    decides = decides if own.placement is None else "placed"
+    by_rules = "means" if own.rules[own.root] is None else "rules"
+    decides = by_rules if own.placement is None else "placed"
     pictures = None if images is None else check_images(images, len(tree.order))
     scores = {} if classes is None else score_hierarchy(tree, classes, truth)
     context = build_context(explanation, title, images=pictures, scores=scores, decides=decides)
