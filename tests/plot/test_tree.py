@@ -276,13 +276,7 @@ def test_texts_are_literal(known, tmp_path):
     for text in ("$x$", r"$\frac$", "a $", r"\$5", "50% {", r"\alpha_1^2"):
         drawn = plot_tree(known, max_depth=1, describe=lambda node, text=text: [text])
         assert words(drawn) == [[text]] * 4
-        _, whole, _ = extents(drawn)
-        # As mathematics, a dollar sign would take no room.
-        for artist, extent in zip(itertools.chain(*drawn.texts), whole, strict=True):
-            assert not artist.get_parse_math()
-            artist.set_text("".join("M" if c in "$\\" else c for c in text))
-            wider = artist.get_window_extent()
-            assert extent[2] - extent[0] > 0.5 * wider.width
+        assert not any(artist.get_parse_math() for artist in itertools.chain(*drawn.texts))
         with plt.rc_context({"svg.fonttype": "none"}):
             whole = plot_tree(known, describe=lambda node, text=text: [text])
             whole.axes.figure.savefig(tmp_path / "a.svg")

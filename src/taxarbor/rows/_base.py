@@ -26,16 +26,16 @@ class PairProblem:
     moves and no feature violates optimality by more than ``violation``.
     """
 
-    start: Array  # (n_features,), weights to start from
-    labels: NDArray[np.int8] | None  # to start from; None for those of the weights
-    hold: int  # rounds for which the labels stay as they are, at the start
-    bounds: tuple[int, int]  # least and greatest number of rows of child 0
-    l1: Array  # (n_features,), weight of |d_p| in the penalty
-    ridge: float  # weight of d_p ** 2
+    start: Array  #: (n_features,), weights to start from
+    labels: NDArray[np.int8] | None  #: to start from; None for those of the weights
+    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    bounds: tuple[int, int]  #: least and greatest number of rows of child 0
+    l1: Array  #: (n_features,), weight of ``|d_p|`` in the penalty
+    ridge: float  #: weight of ``d_p ** 2``
     tol: float
     violation: float
-    max_alternations: int  # most rounds
-    max_working: int  # most features that one Newton step may change
+    max_alternations: int  #: most rounds
+    max_working: int  #: most features that one Newton step may change
 
 
 @final
@@ -59,20 +59,20 @@ class RuleProblem:
     ``tol``, ``violation`` and ``max_working`` are those of a :class:`PairProblem`.
     """
 
-    labels: NDArray[np.int32]  # the child of each row
+    labels: NDArray[np.int32]  #: the child of each row
     n_children: int
-    l1: Array  # (n_features,), weight of |d_p| at strength one
-    ridge: float  # weight of d_p ** 2
-    second_ridge: float  # in the place of both when the features in use are fitted anew
-    barred: float  # a weight of |d_p| that keeps a feature out
-    strengths: list[float]  # along which the l1 is lowered
-    max_features: int  # the most that may be in use; 0 for any number
-    reproduced: float  # share of the rows on which to agree
-    nearly: float  # how much less is no loss
+    l1: Array  #: (n_features,), weight of ``|d_p|`` at strength one
+    ridge: float  #: weight of ``d_p ** 2``
+    second_ridge: float  #: in the place of both when the features in use are fitted anew
+    barred: float  #: a weight of ``|d_p|`` that keeps a feature out
+    strengths: list[float]  #: along which the l1 is lowered
+    max_features: int  #: the most that may be in use; 0 for any number
+    reproduced: float  #: share of the rows on which to agree
+    nearly: float  #: how much less is no loss
     tol: float
     violation: float
     max_working: int
-    steepest: Array  # (n_models, n_features), to start from; a model per child, or one for two
+    steepest: Array  #: (n_models, n_features), to start from; a model per child, or one for two
 
 
 class Rows(Protocol):
