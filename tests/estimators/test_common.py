@@ -267,7 +267,7 @@ BAD = [
     ({"n_clusters": 2.5}, TypeError, "n_clusters must be an integer, got 2.5"),
     ({"n_clusters": "a"}, TypeError, "n_clusters must be an integer, got 'a'"),
     ({"n_clusters": True}, TypeError, "n_clusters must be an integer, got True"),
-    ({"n_clusters": 601}, ValueError, "n_clusters=601 .* n_samples=600 rows; lower"),
+    ({"n_clusters": 601}, ValueError, "n_clusters is 601, but n_samples=600 rows .*; lower"),
     ({"n_clusters": None}, ValueError, "give n_clusters, .*: nothing ends the growth"),
     ({"branching": 1}, ValueError, "branching must be at least 2, got 1"),
     ({"branching": None}, TypeError, "branching must be an integer, got None"),

@@ -206,9 +206,9 @@ def test_a_line_search_never_ends_higher(
     for towards in (-gradient, gradient, rng.normal(size=gradient.shape)):
         found = search_line(given.loss, penalty, point, gradient, point.W + size * towards)
         if found is not None:
-            assert objective(found.point, penalty) <= objective(point, penalty)
-            value, _ = loss_and_gradient(given.Z, found.point.W, given.labels)
-            np.testing.assert_allclose(found.point.value, value, rtol=1e-4, atol=1e-7)
+            assert objective(found[0], penalty) <= objective(point, penalty)
+            value, _ = loss_and_gradient(given.Z, found[0].W, given.labels)
+            np.testing.assert_allclose(found[0].value, value, rtol=1e-4, atol=1e-7)
 
 
 def test_the_first_point_and_a_line_search_go_down(problem, penalty_of, kind):
@@ -224,7 +224,7 @@ def test_the_first_point_and_a_line_search_go_down(problem, penalty_of, kind):
         far = penalty.prox(-1e3 * gradient, 1e3)
         near = search_line(given.loss, penalty, point, gradient, far)
         assert near is not None
-        assert objective(near.point, penalty) < objective(point, penalty)
+        assert objective(near[0], penalty) < objective(point, penalty)
         assert search_line(given.loss, penalty, point, gradient, 1e3 * gradient) is None
 
 

@@ -25,13 +25,10 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_mixing():
+def test_colours_mix_and_text_can_be_read_on_each():
     assert rgb("#ff0080").tolist() == [1.0, 0.0, 128 / 255]
     assert mix("#ff0080", INK, 1.0).tolist() == rgb("#ff0080").tolist()
     assert mix("#ff0080", INK, 0.0).tolist() == rgb(INK).tolist()
-
-
-def test_text_can_be_read_on_every_colour():
     for colour in (*CLASSES, *_axes.BRANCHES, _axes.OTHER):
         for share in (0.1, 0.3, 0.5, 0.7, 1.0):
             face = mix(colour, FACE, share)
@@ -68,9 +65,8 @@ def test_lines_fit_in_height():
     assert fit_lines(LINES, (100.0, full - 1)) == LINES[:2]
     assert fit_lines(LINES, (100.0, 1.0)) == []
     assert fit_lines([("very long text", "plain"), ("ab", "plain")], (20.0, 100.0)) == []
-    assert np.diff(_axes.baselines(LINES)) == pytest.approx(
-        [LEADING * 8 - 0.38 + 0.76, LEADING * 8]
-    )
+    steps = [LEADING * 8 - 0.38 + 0.76, LEADING * 8]
+    assert np.diff(_axes.baselines(LINES)) == pytest.approx(steps)
 
 
 def test_widths_are_those_drawn_and_follow_the_font():
@@ -114,10 +110,8 @@ def test_legends_stay_in_their_place():
         ax = _axes.new_axes((width, 200.0))
         layout = _axes.lay_out_legend(ENTRIES, _axes.room_on(ax))
         extent = _axes.draw_legend(ax, layout).get_window_extent().extents * 72 / ax.figure.dpi
-        assert extent[0] >= 0
-        assert extent[2] <= width
-        assert extent[1] >= 0
-        assert extent[3] <= layout.height + 1
+        assert (extent >= 0).all()
+        assert (extent[2:] <= [width, layout.height + 1]).all()
 
 
 def test_legends_are_literal():

@@ -73,17 +73,9 @@ def test_deep_and_wide_trees(chain):
     np.testing.assert_array_equal(wide.breadth[1:], np.arange(10_000))
 
 
-def test_a_negative_depth_is_refused(known):
-    with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
-        lay_out(known, -1)
-    with pytest.raises(TypeError):
-        lay_out(known, 1.5)
-
-
 def described(tree):
-    return [
-        describe_node(tree, count_classes(tree, None), node) for node in range(tree.n_nodes)
-    ]
+    makeup = count_classes(tree, None)
+    return [describe_node(tree, makeup, node) for node in range(tree.n_nodes)]
 
 
 def test_the_default_says_what_to_text_says(animals):
@@ -118,9 +110,6 @@ def test_lines_are_short_printable_and_have_a_style():
     assert whole == long
     assert cut == "x" * 27 + "…"
     assert odd == "a  b ?"
-
-
-def test_what_is_no_description_is_refused():
     with pytest.raises(TypeError, match=r"got the text 'one' for node 7: put it in a list"):
         tidy("one", 7)
     told = r"one of title, plain, plus, minus, got 'bold' for node 7"
@@ -154,7 +143,7 @@ def test_classes_are_counted(data, trees):
         assert shares[0] == pytest.approx(max(found.values()) / len(rows))
 
 
-def test_the_order_of_classes(known):
+def test_the_order_and_names_of_classes(known):
     makeup = count_classes(known, ["b", "c", "c", "a"] * 3)
     assert names(makeup) == ["c", "a", "b"]
     assert makeup.describe(known, 0) == [("c · 50%", "plain"), ("a · 25%", "plain")]
@@ -166,13 +155,8 @@ def test_the_order_of_classes(known):
     assert many.entries[8:] == (("other", OTHER),)
     assert many.counts[0].tolist() == [1] * 8 + [4]
     assert count_classes(known, None).describe(known, 0) == []
-
-
-def test_what_is_no_text_becomes_one(known):
     given_names = np.empty(12, dtype=object)
-    given_names[:] = [
-        7, 1, "", "x\ny", ("t",), 2.5, True, b"b", "z" * 99, "\ud800", "a", "b",
-    ]  # fmt: skip
+    given_names[:] = [7, 1, "", "x\ny", ("t",), 2.5, True, b"b", "z" * 99, "\ud800", "a", "b"]
     shown = set(count_classes(known, given_names).names)
     assert {"7", "1", "(empty)", "x y", "2.5"} < shown
     assert max(map(len, shown)) == 28

@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 from taxarbor import Taxarbor, load_animals, plot
 from taxarbor._types import SolveInfo, Status
+from taxarbor.exchange import from_labels
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.plot._dendrogram import lay_out_dendrogram
 from taxarbor.plot._layout import lay_out
 from taxarbor.plot._levels import measure_levels
@@ -40,6 +42,7 @@ def artists(drawn):
 def test_what_is_drawn_shows_itself_quietly(animals, draw):
     """As a notebook's last line, a plot prints one short line."""
     drawn = draw(animals[0])
+    assert plt.get_fignums() == [drawn.axes.figure.number]
     names = [field.name for field in dataclasses.fields(drawn)]
     assert repr(drawn) == f"{type(drawn).__name__}({', '.join(names)})"
     assert names[0] == "axes"
@@ -76,7 +79,7 @@ def test_a_fitted_model_has_a_tree():
         assert draw(model).axes.figure is not None
 
 
-def test_wrong_arguments_leave_no_figure(known):
+def test_wrong_arguments_leave_no_figure(known, single):
     expected = "expected a fitted model of taxarbor or a Hierarchy, got"
     for make in (*DRAW, *MEASURE):
         for wrong in (3, None, "tree", KMeans(3)):
@@ -92,9 +95,25 @@ def test_wrong_arguments_leave_no_figure(known):
     for draw in (plot.plot_tree, plot.plot_icicle):
         with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
             draw(known, max_depth=-1)
+        with pytest.raises(TypeError):
+            draw(known, max_depth=1.5)
         told = r"one class for each of the 12 rows .* got shape \(3,\)"
         with pytest.raises(ValueError, match=told):
             draw(known, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):
+        plot.plot_feature_levels(known, n_top=0)
+    idle = HierarchyBuilder(2)
+    idle.add_split(0, [0, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    for draw, tree, told in [
+        (plot.plot_dendrogram, single, "at least two leaves, but the root was not split"),
+        (plot.plot_feature_levels, single, "the tree has no rules"),
+        (plot.plot_feature_levels, from_labels([0, 1]), "the tree has no rules"),
+        (plot.plot_feature_levels, idle.freeze(), "the rules of the tree use no features"),
+        (plot.plot_trace, single, "there are no traces to show"),
+        (plot.plot_trace, from_labels([0, 1]), "there are no traces to show"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            draw(tree)
     assert plt.get_fignums() == []
 
 

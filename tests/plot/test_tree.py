@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from matplotlib import pyplot as plt
-from matplotlib.collections import LineCollection
-from matplotlib.patches import FancyBboxPatch
 
 from taxarbor.exchange import from_labels
 from taxarbor.plot import plot_tree
@@ -66,12 +64,10 @@ def test_branches_lead_from_parents_to_children_and_enter_no_box(data, arranged)
     towards = {"down": np.array([0, -1]), "right": np.array([1, 0])}[orientation]
     centre, half = (placed.low + placed.high) / 2, (placed.high - placed.low) / 2
     ends = np.array([end for line in placed.branches for end in (line[0], line[-1])])
-    for node, parent in enumerate(layout.parents.tolist(), 1):
-        for point in (
-            centre[parent] + towards * half[parent],
-            centre[node] - towards * half[node],
-        ):
-            assert (np.abs(ends - point).max(axis=1) < 1e-9).any()
+    parents, children = layout.parents, np.arange(1, len(centre))
+    leave = centre[parents] + towards * half[parents]
+    for point in (*leave, *(centre[children] - towards * half[children])):
+        assert (np.abs(ends - point).max(axis=1) < 1e-9).any()
     assert len(placed.stubs) == layout.is_cut.sum()
     for stub, node in zip(placed.stubs, np.flatnonzero(layout.is_cut), strict=True):
         np.testing.assert_allclose(stub[0], centre[node] + towards * half[node])
@@ -102,9 +98,7 @@ def test_orientation_and_room(known):
     wide = place_boxes(layout, sizes, sizes, "down", (1000.0, 500.0))
     assert wide.size == (1000, 500)
     assert np.ptp(wide.low[:, 0]) > 2 * np.ptp(close.low[:, 0])
-    np.testing.assert_allclose(
-        wide.low.min(axis=0), np.array(wide.size) - wide.high.max(axis=0)
-    )
+    np.testing.assert_allclose(wide.low.min(axis=0), wide.size - wide.high.max(axis=0))
 
 
 @pytest.fixture
@@ -223,13 +217,10 @@ def assert_inside(drawn, boxes, texts, owners):
         places += [at(path.vertices[:4])[[0, 2]].ravel() for path in drawn.bars.get_paths()]
     for n, (left, bottom, right, top) in enumerate(places):
         centre = np.array([left + right, bottom + top]) / 2
-        (owner,) = np.flatnonzero(
-            (boxes[:, :2] < centre).all(axis=1) & (boxes[:, 2:] > centre).all(axis=1)
-        )
-        assert left > boxes[owner, 0]
-        assert right < boxes[owner, 2]
-        assert bottom > boxes[owner, 1]
-        assert top < lowest[owner] + 1e-6
+        is_around = (boxes[:, :2] < centre).all(axis=1) & (boxes[:, 2:] > centre).all(axis=1)
+        (owner,) = np.flatnonzero(is_around)
+        assert boxes[owner, 0] < left < right < boxes[owner, 2]
+        assert boxes[owner, 1] < bottom < top < lowest[owner] + 1e-6
         if n == len(drawn.strips) - 1:
             lowest[:] = np.inf
 
@@ -257,9 +248,8 @@ def test_seven_lines_in_four_layers(animals, orientation):
 
 
 def test_given_axes_are_filled(known):
-    for size, orientation in itertools.product(
-        [(3, 2), (6.4, 4.8), (40, 40)], ["down", "right"]
-    ):
+    sizes = (3, 2), (6.4, 4.8), (40, 40)
+    for size, orientation in itertools.product(sizes, ["down", "right"]):
         _, (ax, _) = plt.subplots(1, 2, figsize=size)
         ax.set_aspect("equal")
         ax.invert_yaxis()
@@ -271,16 +261,6 @@ def test_given_axes_are_filled(known):
         assert (boxes[:, 2:] <= high).all()
         axis, sign = (1, 1) if orientation == "down" else (0, -1)
         assert (sign * (boxes[0, axis] - boxes[1:, axis]) > 0).all()
-
-
-def test_a_new_figure_is_one_figure(known):
-    drawn = plot_tree(known)
-    assert plt.get_fignums() == [drawn.axes.figure.number]
-    assert len(drawn.axes.figure.axes) == 1
-    assert_readable(drawn)
-    assert words(drawn)[:4] == [
-        ["12 rows"], ["3 rows", "+a"], ["6 rows", "+$b$"], ["3 rows", "\u2212$b$", "\u2212a"],
-    ]  # fmt: skip
 
 
 def test_styles(known):
@@ -296,13 +276,7 @@ def test_texts_are_literal(known, tmp_path):
     for text in ("$x$", r"$\frac$", "a $", r"\$5", "50% {", r"\alpha_1^2"):
         drawn = plot_tree(known, max_depth=1, describe=lambda node, text=text: [text])
         assert words(drawn) == [[text]] * 4
-        _, whole, _ = extents(drawn)
-        # As mathematics, a dollar sign would take no room.
-        for artist, extent in zip(itertools.chain(*drawn.texts), whole, strict=True):
-            assert not artist.get_parse_math()
-            artist.set_text("".join("M" if c in "$\\" else c for c in text))
-            wider = artist.get_window_extent()
-            assert extent[2] - extent[0] > 0.5 * wider.width
+        assert not any(artist.get_parse_math() for artist in itertools.chain(*drawn.texts))
         with plt.rc_context({"svg.fonttype": "none"}):
             whole = plot_tree(known, describe=lambda node, text=text: [text])
             whole.axes.figure.savefig(tmp_path / "a.svg")
@@ -314,8 +288,6 @@ def test_a_cut_is_shown(known):
     whole, cut = plot_tree(known), plot_tree(known, max_depth=1)
     assert (len(whole.boxes), len(cut.boxes)) == (6, 4)
     assert (len(whole.stubs.get_segments()), len(cut.stubs.get_segments())) == (0, 1)
-    assert isinstance(cut.branches, LineCollection)
-    assert all(isinstance(box, FancyBboxPatch) for box in cut.boxes)
     faces = [box.get_facecolor() for box in cut.boxes]
     assert faces[0] == faces[2] != faces[1] == faces[3]
 
@@ -353,9 +325,8 @@ def test_classes_and_images(animals, classes, orientation):
     assert_readable(drawn)
     assert len(drawn.strips) == len(drawn.boxes)
     named = [text.get_text() for text in drawn.legend.texts]
-    n_named = sum(
-        len(set(classes[tree.rows(node)]) & set(named)) for node in drawn.layout.nodes.tolist()
-    )
+    nodes = drawn.layout.nodes.tolist()
+    n_named = sum(len(set(classes[tree.rows(node)]) & set(named)) for node in nodes)
     assert 0 < len(drawn.bars.get_paths()) - n_named <= len(drawn.boxes)
     assert named[8:] == ["other"]
     legend = drawn.legend.get_window_extent().extents

@@ -31,8 +31,7 @@ def assign_balanced(
     lower, upper : int
         Bounds on the number of rows of every cluster.
     warm : array of shape (n_rows,), optional
-        Labels of the previous round. If they are still optimal they come back unchanged,
-        after a single look at the costs; otherwise they do not matter.
+        Labels of the previous round; if still optimal, they come back after one look.
 
     Returns
     -------
@@ -54,14 +53,15 @@ def assign_balanced(
     if costs.ndim != 2:
         raise ValueError(f"costs must have shape (n_rows, n_clusters); got {costs.shape}")
     _check_feasible(costs.shape[0], costs.shape[1], lower, upper)
-    known = None if warm is None else np.asarray(warm)
-    if known is not None and (known.shape != costs.shape[:1] or known.dtype.kind not in "iu"):
-        raise ValueError(
-            f"warm must hold whole numbers, one label for each of {len(costs)} rows; got "
-            f"{known.dtype} of shape {known.shape}"
-        )
-    if known is not None:
-        known = np.ascontiguousarray(known, dtype=np.int32)
+    known: NDArray[np.int32] | None = None
+    if warm is not None:
+        warm = np.asarray(warm)
+        if warm.shape != costs.shape[:1] or warm.dtype.kind not in "iu":
+            raise ValueError(
+                f"warm must hold whole numbers, one label for each of {len(costs)} rows; got "
+                f"{warm.dtype} of shape {warm.shape}"
+            )
+        known = np.ascontiguousarray(warm, dtype=np.int32)
     return assign_flow(costs, lower, min(upper, len(costs)), known)
 
 
@@ -87,7 +87,7 @@ def assign_two(margins: Array, lower: int, upper: int) -> NDArray[np.int8]:
     Raises
     ------
     ValueError
-        If no labels satisfy the bounds, or the margins are not finite or not a vector.
+        If no labels satisfy the bounds, or the margins are not a vector or not finite.
 
     Examples
     --------
@@ -128,8 +128,7 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
     n, k : int
         Number of rows and of children, ``1 <= k <= n``.
     low, high : float
-        Bounds as multiples of the even share ``n / k``, ``0 <= low <= 1 <= high``.
-        ``low=0, high=k`` asks for nothing but non-empty children.
+        Bounds as multiples of ``n / k``, ``0 <= low <= 1 <= high``.
 
     Returns
     -------
@@ -138,8 +137,7 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
     Raises
     ------
     ValueError
-        If ``k`` children of ``n`` rows cannot all be non-empty, or ``low`` and ``high`` are
-        not on their side of 1.
+        If a child must be empty, or ``low`` and ``high`` are not on their side of 1.
 
     Examples
     --------

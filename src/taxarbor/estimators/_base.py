@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Protocol, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,29 +41,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data or a parameter is not as described; the message says which.
-
-        Warns
-        -----
-        GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why.
-        """
+        """Grow the tree; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their clusters, numbered as in ``labels_``.
@@ -132,25 +109,8 @@ class Fitting:
     """One fit, from the check of its data to the attributes that it leaves.
 
     Inside the ``with`` block BLAS has one thread, the pool is open and progress is shown. An
-    exception, Ctrl-C among them, leaves the estimator as it was.
-
-    Parameters
-    ----------
-    estimator : HierarchyEstimator
-        Whose parameters were checked.
-    X : array-like or CSR matrix
-        The training data, as the user passed it.
-    branching : int
-        Children per split.
-    stop : StoppingRule
-        When the growth ends.
-
-    Attributes
-    ----------
-    rows : Rows
-        The training data, checked.
-    run : Run
-        What the steps are told.
+    exception, Ctrl-C among them, leaves the estimator as it was. ``rows`` are the training
+    data, checked, and ``run`` is what the steps are told.
     """
 
     rows: Rows
@@ -164,11 +124,8 @@ class Fitting:
         n_threads = check_jobs(estimator.n_jobs)
         self.rows, self._seen = check_training_rows(estimator, X, n_threads)
         if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
-            raise InputError(
-                f"is {stop.n_leaves}, but n_samples={self.rows.n_rows} rows make fewer leaves; "
-                "lower it",
-                "n_clusters",
-            )
+            few = f"n_samples={self.rows.n_rows} rows make fewer leaves; lower it"
+            raise InputError(f"is {stop.n_leaves}, but {few}", "n_clusters")
         self.run = Run(seed)
         self._open = ExitStack()
 
@@ -186,21 +143,13 @@ class Fitting:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._open.__exit__(*raised)
 
     def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
-        hierarchy = tree.freeze(
-            placement,
-            feature_names=self._seen.names,
-            means=tree.means(self.rows, self.run),
-        )
+        means = tree.means(self.rows, self.run)
+        hierarchy = tree.freeze(placement, feature_names=self._seen.names, means=means)
         estimator = self._estimator
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
@@ -211,29 +160,15 @@ class Fitting:
         _warn_if_unsettled(hierarchy, estimator.get_params())
 
 
-class Growing(Protocol):
-    """An estimator that says how far a tree grows."""
-
-    n_clusters: int | None
-    branching: int
-    max_leaf_size: int | None
-    max_depth: int | None
-
-
-def check_growth(estimator: Growing) -> tuple[int, StoppingRule]:
+def check_growth(estimator: Any) -> tuple[int, StoppingRule]:
     """Return the number of children per split, and when to stop."""
-    limits = {
-        name: None if value is None else check_count(name, value, least=1)
-        for name, value in (
-            ("n_clusters", estimator.n_clusters),
-            ("max_leaf_size", estimator.max_leaf_size),
-            ("max_depth", estimator.max_depth),
-        )
-    }
-    if all(limit is None for limit in limits.values()):
+    names = "n_clusters", "max_leaf_size", "max_depth"
+    given = {name: getattr(estimator, name) for name in names}
+    limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
+    if all(limit is None for limit in limits):
         raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
     branching = check_count("branching", estimator.branching, least=2)
-    return branching, StoppingRule(*limits.values())
+    return branching, StoppingRule(*limits)
 
 
 def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:

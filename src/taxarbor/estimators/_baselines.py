@@ -19,13 +19,10 @@ class HierarchicalKMeans(HierarchyEstimator):
     branching : int, default=2
         Children per split.
     criterion : {"scatter", "compact"}, default="scatter"
-        Which leaf is split next: the one whose rows have the largest total distance from
-        their centre (HKM-D), or the one whose children would have the smallest average
-        distance from theirs (HKM), which favours leaves that are small already.
-    max_leaf_size : int or None, default=None
-        Leaves of at most this many rows are not split.
-    max_depth : int or None, default=None
-        Leaves at this depth are not split.
+        Which leaf is split next: of the largest total distance from its centre (HKM-D), or of
+        the least average distance from its children's (HKM), which favours small leaves.
+    max_leaf_size, max_depth : int or None, default=None
+        Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=1
         Runs of k-means per split; the best one is kept.
     random_state : int, RandomState instance or None, default=None
@@ -41,10 +38,8 @@ class HierarchicalKMeans(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : array of str
-        Their names, where the data had any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
 
     Examples
     --------
@@ -66,15 +61,10 @@ class HierarchicalKMeans(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.branching = branching
-        self.criterion = criterion
-        self.max_leaf_size = max_leaf_size
-        self.max_depth = max_depth
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.n_clusters, self.branching, self.criterion = n_clusters, branching, criterion
+        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
+        self.n_init, self.random_state = n_init, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -102,15 +92,12 @@ class HierarchicalSpectral(HierarchyEstimator):
     branching : int, default=2
         Children per split.
     criterion : {"scatter", "compact"}, default="scatter"
-        Which leaf is split next: the one whose rows have the largest total distance from
-        their centre (HSC-D), or the one whose children would have the smallest average
-        distance from theirs (HSC), which favours leaves that are small already.
+        Which leaf is split next: of the largest total distance from its centre (HSC-D), or of
+        the least average distance from its children's (HSC), which favours small leaves.
     n_neighbors : int, default=5
         Neighbours per row in the graph.
-    max_leaf_size : int or None, default=None
-        Leaves of at most this many rows are not split.
-    max_depth : int or None, default=None
-        Leaves at this depth are not split.
+    max_leaf_size, max_depth : int or None, default=None
+        Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=10
         Runs of k-means on the eigenvectors; the best one is kept.
     random_state : int, RandomState instance or None, default=None
@@ -126,10 +113,8 @@ class HierarchicalSpectral(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : array of str
-        Their names, where the data had any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
 
     Examples
     --------
@@ -152,25 +137,18 @@ class HierarchicalSpectral(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.branching = branching
-        self.criterion = criterion
+        self.n_clusters, self.branching, self.criterion = n_clusters, branching, criterion
         self.n_neighbors = n_neighbors
-        self.max_leaf_size = max_leaf_size
-        self.max_depth = max_depth
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
+        self.n_init, self.random_state = n_init, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("criterion", self.criterion, CRITERIA)
-        splitter = SpectralSplitter(
-            self.criterion,
-            check_count("n_neighbors", self.n_neighbors, least=1),
-            check_count("n_init", self.n_init, least=1),
-        )
+        n_neighbors = check_count("n_neighbors", self.n_neighbors, least=1)
+        n_init = check_count("n_init", self.n_init, least=1)
+        splitter = SpectralSplitter(self.criterion, n_neighbors, n_init)
         return self._fit_greedily(X, splitter, branching, stop)

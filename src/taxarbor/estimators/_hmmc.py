@@ -1,6 +1,6 @@
 """The paper's method: hierarchical maximum-margin clustering, and its flat form."""
 
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
@@ -42,30 +42,23 @@ class HMMC(HierarchyEstimator):
         How strongly a split avoids the features of its ancestors. Used by "exclusive" and
         "group+exclusive".
     units : {"relative", "raw"}, default="relative"
-        Relative strengths are shares of the critical one at which all weights of a split
-        are zero; they do not depend on the scale of ``X``. Raw ones are the paper's, which do:
-        it has ``HMMC(units="raw", alpha=1e-2, beta=1e-2)`` and the like.
+        Relative strengths are shares of the one at which all weights of a split vanish. Raw
+        ones are the paper's (``alpha=beta=1e-2``), which depend on the scale of ``X``.
     balance : float, pair of float or None, default=(0.9, 1.1)
-        Least and greatest size of a child, as multiples of an equal share of the node's
-        rows. A single number ``b`` means ``(b, 2 - b)``; None sets no sizes, and only keeps
-        children from being empty.
+        Least and greatest size of a child, as multiples of an equal share of the node's rows.
+        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty.
     center : {"data", "node"}, default="data"
         The point that the boundary between two children passes through: the mean of all
         rows, as in the paper, or that of the node's own rows.
-    max_leaf_size : int or None, default=None
-        Leaves of at most this many rows are not split.
-    max_depth : int or None, default=None
-        Leaves at this depth are not split.
+    max_leaf_size, max_depth : int or None, default=None
+        Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=1
-        Starts per split, on a sample of the node's rows, of which the one with the lowest
-        objective is kept: along the principal direction, from rows far apart and along a random
-        direction, in turn.
+        Starts per split, on a sample of its rows; the lowest objective is kept. In turn: along
+        the principal direction, from rows far apart, along a random direction.
     solver : {"auto", "newton", "pqn"}, default="auto"
-        Proximal Newton, the paper's proximal quasi-Newton, or whichever fits the number of
-        features in use.
+        Proximal Newton, the paper's proximal quasi-Newton, or what the features in use allow.
     tol : float, default=0.02
-        A split is settled when a round of labels and weights lowers its objective by less
-        than this share.
+        A split is settled when a round lowers its objective by less than this share.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -80,10 +73,8 @@ class HMMC(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : array of str
-        Their names, where the data had any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
 
     Notes
     -----
@@ -127,22 +118,12 @@ class HMMC(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.branching = branching
-        self.penalty = penalty
-        self.alpha = alpha
-        self.beta = beta
-        self.units = units
-        self.balance = balance
-        self.center = center
-        self.max_leaf_size = max_leaf_size
-        self.max_depth = max_depth
-        self.n_init = n_init
-        self.solver = solver
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.n_clusters, self.branching = n_clusters, branching
+        self.penalty, self.alpha, self.beta, self.units = penalty, alpha, beta, units
+        self.balance, self.center = balance, center
+        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
+        self.n_init, self.solver, self.tol = n_init, solver, tol
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -187,10 +168,8 @@ class MMC(HierarchyEstimator):
         The cluster of each row.
     hierarchy_ : Hierarchy
         A root with the clusters as its leaves.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : array of str
-        Their names, where the data had any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
 
     Examples
     --------
@@ -215,17 +194,10 @@ class MMC(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.penalty = penalty
-        self.alpha = alpha
-        self.units = units
-        self.balance = balance
-        self.n_init = n_init
-        self.solver = solver
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.n_clusters, self.balance = n_clusters, balance
+        self.penalty, self.alpha, self.units = penalty, alpha, units
+        self.n_init, self.solver, self.tol = n_init, solver, tol
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -236,35 +208,17 @@ class MMC(HierarchyEstimator):
         return self._fit_greedily(X, splitter, branching, StoppingRule(n_clusters))
 
 
-class Margins(Protocol):
-    """An estimator that splits by margins."""
-
-    penalty: Any
-    alpha: float
-    units: Any
-    balance: float | tuple[float, float] | None
-    n_init: int
-    solver: SolverName
-    tol: float
-
-
 def _check_margins(
-    estimator: Margins, kinds: tuple[Kind, ...], beta: float, n_children: int, center: Center
+    estimator: HMMC | MMC, kinds: tuple[Kind, ...], beta: float, n_children: int, center: Center
 ) -> MaxMarginSplitter:
     """Return the splitter that the parameters describe."""
     check_choice("penalty", estimator.penalty, kinds)
     check_choice("units", estimator.units, UNITS)
     check_choice("solver", estimator.solver, SOLVERS)
-    return MaxMarginSplitter(
-        Regularizer(
-            estimator.penalty,
-            check_strength("alpha", estimator.alpha),
-            check_strength("beta", beta),
-            relative=estimator.units == "relative",
-        ),
-        check_balance(estimator.balance, n_children),
-        check_count("n_init", estimator.n_init, least=1),
-        estimator.solver,
-        check_strength("tol", estimator.tol),
-        center,
-    )
+    alpha, beta = check_strength("alpha", estimator.alpha), check_strength("beta", beta)
+    is_relative = estimator.units == "relative"
+    regularizer = Regularizer(estimator.penalty, alpha, beta, relative=is_relative)
+    balance = check_balance(estimator.balance, n_children)
+    n_init = check_count("n_init", estimator.n_init, least=1)
+    tol = check_strength("tol", estimator.tol)
+    return MaxMarginSplitter(regularizer, balance, n_init, estimator.solver, tol, center)

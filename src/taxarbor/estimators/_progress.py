@@ -21,13 +21,7 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
-__all__ = [
-    "CallbackSupportMixin",
-    "call_back",
-    "observe_all",
-    "show_progress",
-    "with_callbacks",
-]
+__all__ = ["CallbackSupportMixin"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -53,17 +47,7 @@ def show_progress(estimator: Any) -> Iterator["ProgressBar | None"]:
 
 @final
 class ProgressBar:
-    """Draws a line on a stream, once a fit has run for a while.
-
-    Parameters
-    ----------
-    title : str
-        What is being fitted.
-    stream : text stream, optional
-        Standard error by default.
-    patience : float
-        Seconds before anything is drawn: short fits stay silent.
-    """
+    """Draws a line on a stream, once a fit has run for a while: short ones stay silent."""
 
     WIDTH = 30
     EVERY = 0.1
@@ -116,12 +100,9 @@ class ProgressBar:
     def _line(self, event: GrowthEvent, seconds: float) -> str:
         if not event.max_leaves:
             return f"{self._title}: {event.n_leaves} leaves, {seconds:.0f} s"
-        share = event.n_leaves / event.max_leaves
-        bar = "#" * round(self.WIDTH * share)
-        return (
-            f"{self._title}: [{bar:<{self.WIDTH}}] "
-            f"{event.n_leaves} of {event.max_leaves} leaves, {seconds:.0f} s"
-        )
+        bar = "#" * round(self.WIDTH * event.n_leaves / event.max_leaves)
+        told = f"{event.n_leaves} of {event.max_leaves} leaves, {seconds:.0f} s"
+        return f"{self._title}: [{bar:<{self.WIDTH}}] {told}"
 
 
 def call_back(estimator: Any, max_leaves: int | None) -> tuple[Observer | None, Any]:

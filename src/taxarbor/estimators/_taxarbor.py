@@ -27,15 +27,13 @@ class Taxarbor(HierarchyEstimator):
         Children per split. With more than two, leaves come in steps of ``branching - 1``,
         and their number never exceeds ``n_clusters``.
     max_features : int or None, default=None
-        The most features that the rule of a split uses. None leaves it to the split: as few
-        as tell most of its rows apart.
+        The most features that a split's rule uses. None: as few as tell most rows apart.
     novelty : float, default=1.0
         How strongly a rule avoids the features of the splits above it. 0 lets levels share
         features; larger values make them differ more.
     balance : float, pair of float or None, default=0.5
-        Least and greatest size of a child when a node is split, as multiples of an equal share
-        of the node's rows. A single number ``b`` means ``(b, 2 - b)``; None sets no sizes,
-        and only keeps children from being empty.
+        Least and greatest size of a child when a node is split, as multiples of an equal share.
+        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty.
     min_leaf_size : int, default=1
         Least number of rows in a leaf. A node that cannot be divided this way is not split.
     max_leaf_size : int or None, default=None
@@ -44,10 +42,9 @@ class Taxarbor(HierarchyEstimator):
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     n_init : int, default=4
-        Starts per split, on a sample of the node's rows, of which the best is kept: along the
-        principal direction, from rows far apart, and from Ward's clusters of a few hundred
-        rows. With more than one, splits near the root, on which most depends, get several
-        times as many.
+        Starts per split, on a sample of its rows, of which the best is kept: along the
+        principal direction, from rows far apart, and from Ward's clusters of a few hundred.
+        With more than one, splits near the root get several times as many.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -62,10 +59,8 @@ class Taxarbor(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : array of str
-        Their names, where the data had any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
 
     Notes
     -----
@@ -107,18 +102,11 @@ class Taxarbor(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.branching = branching
-        self.max_features = max_features
-        self.novelty = novelty
-        self.balance = balance
-        self.min_leaf_size = min_leaf_size
-        self.max_leaf_size = max_leaf_size
-        self.max_depth = max_depth
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.n_clusters, self.branching, self.balance = n_clusters, branching, balance
+        self.max_features, self.novelty = max_features, novelty
+        self.min_leaf_size, self.max_leaf_size = min_leaf_size, max_leaf_size
+        self.max_depth, self.n_init, self.random_state = max_depth, n_init, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -147,22 +135,15 @@ class Taxarbor(HierarchyEstimator):
         """
         branching, stop = check_growth(self)
         most = self.max_features
-        sparsity = Sparsity(
-            check_strength("novelty", self.novelty),
-            None if most is None else check_count("max_features", most, least=1),
-        )
+        if most is not None:
+            most = check_count("max_features", most, least=1)
+        sparsity = Sparsity(check_strength("novelty", self.novelty), most)
         least = check_count("min_leaf_size", self.min_leaf_size, least=1)
         if stop.max_leaf_size is not None and least > stop.max_leaf_size:
-            raise InputError(
-                f"is {least}, more than max_leaf_size={stop.max_leaf_size}; lower one or raise "
-                "the other",
-                "min_leaf_size",
-            )
-        splitter = GapSplitter(
-            check_balance(self.balance, branching),
-            check_count("n_init", self.n_init, least=1),
-            least,
-        )
+            more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
+            raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
+        balance = check_balance(self.balance, branching)
+        splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
         with Fitting(self, X, branching, stop) as fit:
             rows, run = fit.rows, fit.run
             coordinates = Coordinates.of(rows, run.seed)

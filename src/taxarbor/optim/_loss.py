@@ -29,30 +29,14 @@ Labels = NDArray[np.signedinteger[Any]]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Weights, with all that one sweep over the rows says about them.
+    """Weights, with all that one sweep over the rows says about them."""
 
-    Attributes
-    ----------
-    W : array of shape (n_models, n_features), float64
-        Weights, as the data's type holds them.
-    labels : array of shape (n_rows,)
-        The child of each row.
-    scores : array of shape (n_rows, n_models)
-        Models times rows.
-    value : float
-        The loss.
-    residual : array of shape (n_rows, n_models)
-        Minus the derivative of the loss in the scores, up to a factor.
-    active : array of uint8
-        Which rows (and children) are inside the margin.
-    """
-
-    W: Array
-    labels: Labels
-    scores: Array
-    value: float
-    residual: Array
-    active: NDArray[np.uint8]
+    W: Array  # (n_models, n_features), float64, as the data's type holds them
+    labels: Labels  # (n_rows,), the child of each row
+    scores: Array  # (n_rows, n_models)
+    value: float  # the loss
+    residual: Array  # (n_rows, n_models), minus its derivative in the scores, up to a factor
+    active: NDArray[np.uint8]  # which rows (and children) are inside the margin
 
 
 class GramCache:
@@ -71,21 +55,16 @@ class GramCache:
             self._mask = np.zeros(len(mask), dtype=np.uint8)
             self._gram = np.zeros((len(features), len(features)))
         entered, left = mask_changes(self._mask, mask)
-        n_inside = int(np.count_nonzero(mask))
-        if len(entered) + len(left) > n_inside:
-            self._gram = self._rows.gram(np.flatnonzero(mask), features)
-            touched = n_inside
-        else:
-            self._update(entered, left)
-            touched = len(entered) + len(left)
         self._mask = mask
-        return self._gram, touched
-
-    def _update(self, entered: IndexArray, left: IndexArray) -> None:
+        n_inside, touched = int(np.count_nonzero(mask)), len(entered) + len(left)
+        if touched > n_inside:
+            self._gram = self._rows.gram(np.flatnonzero(mask), features)
+            return self._gram, n_inside
         if len(entered):
-            self._gram = self._gram + self._rows.gram(entered, self._features)
+            self._gram = self._gram + self._rows.gram(entered, features)
         if len(left):
-            self._gram = self._gram - self._rows.gram(left, self._features)
+            self._gram = self._gram - self._rows.gram(left, features)
+        return self._gram, touched
 
 
 @final
@@ -150,11 +129,8 @@ class HingeLoss:
         K, size = self.n_models, len(features)
         blocks = np.zeros((K, K, size, size))
         for (a, b), cache in self._grams.items():
-            threatened = np.where(
-                point.labels == a,
-                point.active[:, b],
-                np.where(point.labels == b, point.active[:, a], 0),
-            ).astype(np.uint8)
+            of_b = np.where(point.labels == b, point.active[:, a], 0)
+            threatened = np.where(point.labels == a, point.active[:, b], of_b).astype(np.uint8)
             gram, touched = cache.of(threatened, features)
             self.n_passes += touched / self.rows.n_rows
             blocks[a, b] = blocks[b, a] = -self._factor * gram

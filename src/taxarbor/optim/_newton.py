@@ -83,7 +83,7 @@ class ProximalNewton:
             step = search_line(loss, penalty, point, gradient, candidate)
             if step is None:
                 return Solution(point, Status.STALLED, n_iter)
-            point, is_full = step.point, step.is_full
+            point, is_full = step
         return Solution(point, Status.ITERATION_LIMIT, max_iter, is_full)
 
     def _working_set(self, W: Array, violations: Array, n_models: int) -> IndexArray:
@@ -122,16 +122,8 @@ class ProximalNewton:
         mean = float(diagonal.mean()) or loss.curvature / size
         diagonal *= 1.0 + DAMPING
         diagonal[diagonal < DAMPING * DAMPING * mean] = DAMPING * mean
-        solved, _ = descend_blocks(
-            H,
-            np.ascontiguousarray(gradient[:, features]),
-            np.ascontiguousarray(point.W[:, features]),
-            penalty.group,
-            penalty.l1,
-            penalty.ridge,
-            tol,
-            MAX_SWEEPS,
-        )
+        slope, W = (np.ascontiguousarray(A[:, features]) for A in (gradient, point.W))
+        weights = penalty.group, penalty.l1, penalty.ridge
         V = point.W.copy()
-        V[:, features] = solved
+        V[:, features] = descend_blocks(H, slope, W, *weights, tol, MAX_SWEEPS)[0]
         return V

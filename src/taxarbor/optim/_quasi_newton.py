@@ -15,10 +15,9 @@ from typing import final
 import numpy as np
 
 from taxarbor._types import Array, Status
-from taxarbor.optim._algebra import combine_rows, inner, inner_rows
 from taxarbor.optim._loss import HingeLoss, Point
 from taxarbor.optim._minimise import Solution, search_line
-from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._penalty import SparseGroupPenalty, inner
 
 MEMORY = 10
 """Steps that the metric remembers."""
@@ -63,14 +62,14 @@ class ProximalQuasiNewton:
                 return Solution(point, Status.CONVERGED, n_iter)
             candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
             step = search_line(loss, penalty, point, gradient, candidate)
-            if step is None or np.array_equal(step.point.W, point.W):  # rounded away
+            if step is None or np.array_equal(step[0].W, point.W):  # rounded away
                 if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(loss.curvature)  # too bold: begin again with short steps
                 continue
-            before, gradient = gradient, loss.gradient(step.point)
-            metric = metric.after(step.point.W - point.W, gradient - before)
-            point = step.point
+            last, before, (point, _) = point, gradient, step
+            gradient = loss.gradient(point)
+            metric = metric.after(point.W - last.W, gradient - before)
         return Solution(point, Status.ITERATION_LIMIT, max_iter)
 
 
@@ -81,6 +80,12 @@ def _first_scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
     """
     steep = inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
     return float(np.clip(steep, 1e-3 * loss.curvature, loss.curvature))
+
+
+def inner_rows(A: Array, v: Array) -> Array:
+    """Return the inner product of each row of A with v, as ``inner`` does."""
+    product: Array = np.einsum("ij,j->i", A, v)
+    return product
 
 
 class Metric:
@@ -109,10 +114,6 @@ class Metric:
         curvature = inner(s, y)
         if curvature <= 1e-8 * self.scale * inner(s, s):
             return Metric(0.1 * self.scale)
-        self._learn(s, y, curvature)
-        return self
-
-    def _learn(self, s: Array, y: Array, curvature: float) -> None:
         S = s if self._S is None else np.concatenate([self._S, s])[-MEMORY:]
         Y = y if self._Y is None else np.concatenate([self._Y, y])[-MEMORY:]
         self.scale = inner(y, y) / curvature
@@ -121,6 +122,7 @@ class Metric:
         lower = np.tril(SY, -1)
         whole = np.block([[self.scale * SS, lower], [lower.T, -np.diag(np.diag(SY))]])
         self._S, self._Y, self._middle = S, Y, np.linalg.pinv(whole)
+        return self
 
     def times(self, D: Array) -> Array:
         """Return ``B D``."""
@@ -131,8 +133,8 @@ class Metric:
         known = len(self._S)
         ends = np.concatenate([self.scale * inner_rows(self._S, d), inner_rows(self._Y, d)])
         inside = inner_rows(self._middle, ends)
-        change = self.scale * combine_rows(inside[:known], self._S)
-        change += combine_rows(inside[known:], self._Y)
+        change: Array = self.scale * np.einsum("i,ij->j", inside[:known], self._S)
+        change += np.einsum("i,ij->j", inside[known:], self._Y)
         return product - change.reshape(D.shape)
 
 

@@ -6,8 +6,8 @@ Lengths are in points, of which an inch has 72.
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, dataclass_transform
 
 import numpy as np
 
@@ -45,6 +45,15 @@ POINTS = 72.0  # in an inch
 DOTTED = (0, (1.0, 1.2))
 SWATCH, SWATCH_GAP, COLUMN_GAP = 1.0, 0.5, 1.6  # of a legend, in font sizes
 LEGEND_PAD = 5.0
+
+
+@dataclass_transform(frozen_default=True)
+def value(made: Any) -> Any:
+    """Make a class a frozen value, whose repr says what there is to ask for."""
+    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(made)
+    names = ", ".join(field.name for field in fields(made))
+    made.__repr__ = lambda self: f"{made.__name__}({names})"
+    return made
 
 
 def rgb(colour: str) -> Array:
@@ -178,8 +187,7 @@ def rectangles(low: Array, high: Array) -> Array:
     return np.stack([np.column_stack(corner) for corner in corners], axis=1)
 
 
-@final
-@dataclass(frozen=True, slots=True)
+@value
 class LegendLayout:
     """A legend at the foot of axes."""
 

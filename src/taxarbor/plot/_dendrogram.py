@@ -1,8 +1,7 @@
 """Dendrograms: the order of the splits as heights, with a line of text for each leaf."""
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
-from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +27,7 @@ DOT = 6.0, 60.0  # smallest and largest area of a leaf's dot
 N_TICKS = 15
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class DendrogramLayout:
     """Lines of a dendrogram.
 
@@ -42,8 +40,6 @@ class DendrogramLayout:
     lines: tuple[Array, ...]  # hoops (4, 2), then drops (2, 2), as ``join_children`` has them
     owners: IndexArray  # (n_lines,), id of the node that was split
     branches: IndexArray  # (n_nodes,), as ``find_branches`` has them, for colours
-
-    __repr__ = _layout.name_fields
 
 
 def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
@@ -61,8 +57,7 @@ def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
     return DendrogramLayout(hierarchy.leaves, (*hoops, *drops), owners, branches)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class DendrogramArtists:
     """What ``plot_dendrogram`` drew; see there."""
 
@@ -71,8 +66,6 @@ class DendrogramArtists:
     lines: "LineCollection"
     dots: "PathCollection"
     texts: tuple["Text", ...]
-
-    __repr__ = _layout.name_fields
 
 
 def plot_dendrogram(
@@ -92,31 +85,27 @@ def plot_dendrogram(
     hierarchy : Hierarchy or fitted estimator
         The tree, with at least two leaves.
     describe : callable, optional
-        Takes a leaf's id and returns lines, as for :func:`plot_tree`, which are written one
-        behind the other. If not given: the name of the cluster, its number of rows and what
-        leads to it most.
+        Takes a leaf's id and returns lines, as for :func:`plot_tree`, written one behind the
+        other. By default: the cluster's name, its number of rows and what leads to it most.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     DendrogramArtists
-        What was drawn, to be changed or asked for its place: ``axes``, ``layout``
-        (``layout.leaves`` are the ids of the leaves, in the order of ``dots`` and ``texts``),
-        ``lines``, ``dots`` (the larger, the more rows a leaf has) and ``texts`` (empty if
-        there is no room).
+        What was drawn: ``axes``, ``layout`` (``layout.leaves`` are the ids of the leaves, in
+        the order of ``dots`` and ``texts``), ``lines``, ``dots`` (the larger, the more rows a
+        leaf has) and ``texts`` (empty if there is no room).
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        If matplotlib is not installed, if the root was not split, or if an argument
-        is none of the above.
+        Without matplotlib, if the root was not split, or for an argument not as above.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_linkage
     >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_dendrogram(tree)
@@ -167,11 +156,12 @@ def plot_dendrogram(
 
 def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     label = int(np.searchsorted(hierarchy.start[hierarchy.leaves], hierarchy.start[leaf]))
-    told: list[StyledLine] = [
+    size = _layout.count_rows(hierarchy, leaf)
+    return [
         (f"c{label}", "title"),
-        (_layout.count_rows(hierarchy, leaf), "plain"),
+        (size, "plain"),
+        *_layout.describe_reasons(hierarchy, leaf, 1),
     ]
-    return told + _layout.describe_reasons(hierarchy, leaf, 1)
 
 
 def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) -> None:

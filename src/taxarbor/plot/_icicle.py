@@ -1,8 +1,7 @@
 """Icicles: each level of the tree is a band, and each node as wide in it as it has rows."""
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +10,7 @@ from taxarbor._types import Array
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
-from taxarbor.plot._axes import FACE, POINTS, Size, StyledLine
+from taxarbor.plot._axes import FACE, POINTS, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ PAD = np.array([3.0, 0.0])  # points that text leaves free at its ends; lines ar
 LINE = 1.0  # width of the lines between rectangles, where these are not small
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class IcicleArtists:
     """What ``plot_icicle`` drew; see there."""
 
@@ -39,8 +37,6 @@ class IcicleArtists:
     texts: tuple[tuple["Text", ...], ...]
     cuts: "LineCollection"
     legend: "Legend | None"
-
-    __repr__ = _layout.name_fields
 
 
 def plot_icicle(
@@ -61,34 +57,30 @@ def plot_icicle(
     max_depth : int, optional
         Show no deeper nodes. A dotted line marks a node that has some below.
     describe : callable, optional
-        The lines of each node, as for :func:`plot_tree`; they are shown as far as they fit.
-        If not given: what leads to the node most, its number of rows, its largest classes
-        and what else leads there.
+        The lines of each node, as for :func:`plot_tree`, shown as far as they fit. By default:
+        what leads to the node most, its rows, its largest classes and what else leads there.
     classes : array of shape (n_rows,), optional
         The class of each row. A node then has the colour of its largest class, the stronger
-        the larger the share of that class. If not given, each branch has a colour.
+        the larger its share. By default, each branch has a colour.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
-        What to draw on, all over. If not given, a new figure is made.
+        What to draw on, all over; a new figure by default.
 
     Returns
     -------
     IcicleArtists
-        What was drawn, to be changed or asked for its place: ``axes``, ``layout``
-        (``layout.nodes`` are the ids of the nodes shown, in the order of ``cells`` and
-        ``texts``), ``cells``, ``texts`` (the lines of each node that fit), ``cuts`` (dotted
-        lines where children are not shown) and ``legend`` (None without classes).
+        What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
+        order of ``cells`` and ``texts``), ``cells``, ``texts`` (the lines that fit),
+        ``cuts`` (dotted lines, no children shown) and ``legend`` (None without classes).
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        If matplotlib is not installed, or if an argument, or what ``describe``
-        returns, is none of the above.
+        Without matplotlib, or for an argument, or lines of ``describe``, not as above.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_linkage
     >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_icicle(tree, classes=["bird", "bird", "fish"])
@@ -115,24 +107,18 @@ def plot_icicle(
     ax.set_axis_off()
     ax.set_aspect("auto")
     ax.set(xlim=(0, width), ylim=(height * room[1] / (room[1] - legend.height), 0))
-    return IcicleArtists(
-        axes=ax,
-        layout=layout,
-        cells=draw_cells(ax, cells),
-        texts=write_in_cells(ax, cells, words),
-        cuts=_draw_cuts(ax, cells, layout, orientation),
-        legend=_axes.draw_legend(ax, legend),
-    )
+    drawn, texts = draw_cells(ax, cells), write_in_cells(ax, cells, words)
+    cuts = _draw_cuts(ax, cells, layout, orientation)
+    return IcicleArtists(ax, layout, drawn, texts, cuts, _axes.draw_legend(ax, legend))
 
 
 def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     reasons = _layout.describe_reasons(hierarchy, node)
-    told: list[StyledLine] = [(_layout.count_rows(hierarchy, node), "plain")]
-    return [*reasons[:1], *told, *makeup.describe(hierarchy, node), *reasons[1:]]
+    size: StyledLine = (_layout.count_rows(hierarchy, node), "plain")
+    return [*reasons[:1], size, *makeup.describe(hierarchy, node), *reasons[1:]]
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class Cells:
     """Rectangles and their colours.
 
@@ -203,13 +189,10 @@ def draw_cells(ax: "Axes", cells: Cells) -> "PolyCollection":
     """Draw the rectangles, with thin lines between that do not hide the small ones."""
     from matplotlib.collections import PolyCollection
 
-    drawn = PolyCollection(
-        list(_axes.rectangles(cells.low, cells.high)),
-        facecolors=list(cells.faces),
-        edgecolors=FACE,
-        linewidths=np.minimum(LINE, 0.12 * cells.measure(ax).min(axis=1)).tolist(),
-        zorder=1,
-    )
+    corners = list(_axes.rectangles(cells.low, cells.high))
+    widths = np.minimum(LINE, 0.12 * cells.measure(ax).min(axis=1)).tolist()
+    look: dict[str, Any] = {"facecolors": list(cells.faces), "edgecolors": FACE}
+    drawn = PolyCollection(corners, linewidths=widths, zorder=1, **look)
     ax.add_collection(drawn, autolim=False)
     return drawn
 

@@ -1,11 +1,9 @@
 """What pictures say of nodes, computed without matplotlib: places, words, classes, branches."""
 
 import contextlib
-import dataclasses
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex, TypeAlias, final, get_args
+from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +14,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot import _axes
-from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine
+from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine, value
 
 Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]
 Orientation: TypeAlias = Literal["down", "right"]
@@ -28,20 +26,13 @@ LONGEST, LONGEST_NAME = 28, 20  # letters of a line, and of a class with a share
 MINUS_SIGN = "\u2212"  # as wide as a plus
 
 
-def name_fields(value: Any) -> str:
-    """Return a short repr: what there is to ask for, not what it holds."""
-    names = ", ".join(field.name for field in dataclasses.fields(value))
-    return f"{type(value).__name__}({names})"
-
-
 def expect_orientation(given: object) -> None:
     """Raise ValueError for what is no orientation."""
     if given not in get_args(Orientation):
         raise InputError(f"orientation must be 'down' or 'right', got {given!r}")
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class TreeLayout:
     """Places for the nodes of a tree, or of its upper levels.
 
@@ -55,8 +46,6 @@ class TreeLayout:
     breadth: Array
     parents: IndexArray  # of each node but the first, the position of its parent in nodes
     is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
-
-    __repr__ = name_fields
 
     @property
     def n_ends(self) -> int:
@@ -85,13 +74,9 @@ def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayou
     is_inner[parents] = True
     has_children = np.zeros(hierarchy.n_nodes, dtype=bool)
     has_children[hierarchy.parents[1:]] = True
-    return TreeLayout(
-        nodes=nodes,
-        depth=hierarchy.depth[nodes],
-        breadth=_breadths(parents, is_inner, hierarchy.start[nodes]),
-        parents=parents,
-        is_cut=has_children[nodes] & ~is_inner,
-    )
+    breadth = _breadths(parents, is_inner, hierarchy.start[nodes])
+    is_cut = has_children[nodes] & ~is_inner
+    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut)
 
 
 def _families(parents: IndexArray) -> tuple[IndexArray, IndexArray, IndexArray]:
@@ -169,16 +154,15 @@ def tidy(lines: Sequence[str | StyledLine], node: int) -> list[StyledLine]:
     for n, line in enumerate(lines):
         text, style = (line, STYLES[min(n, 1)]) if isinstance(line, str) else line
         if style not in STYLES:
+            known = ", ".join(STYLES)
             raise InputError(
-                f"the style of a line must be one of {', '.join(STYLES)}, "
-                f"got {style!r} for node {node}"
+                f"the style of a line must be one of {known}, got {style!r} for node {node}"
             )
         tidied.append((shorten(text), style))
     return tidied
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class Makeup:
     """How many rows of each class there are in each node; without classes, all is empty."""
 
@@ -199,10 +183,9 @@ class Makeup:
         if not self.entries:
             return []
         found, shares = self.largest(hierarchy, node)
-        told = zip(found[:N_NAMED].tolist(), shares[:N_NAMED].tolist(), strict=True)
         return [
             (f"{shorten(self.names[n], LONGEST_NAME)} · {share:.0%}", "plain")
-            for n, share in told
+            for n, share in zip(found[:N_NAMED].tolist(), shares.tolist(), strict=False)
             if share >= LEAST
         ]
 

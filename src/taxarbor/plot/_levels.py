@@ -1,8 +1,7 @@
 """Which features the splits of each level turn on."""
 
 import operator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes
-from taxarbor.plot._axes import FACE, FONT_SIZE, PLAIN, PLUS, room_on, width_of
-from taxarbor.plot._layout import name_fields, shorten
+from taxarbor.plot._axes import FACE, FONT_SIZE, PLAIN, PLUS, room_on, value, width_of
+from taxarbor.plot._layout import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +26,7 @@ RIGHT, TOLD = 76.0, "share of the level"  # points for it and its label
 N_TICKS = 20
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class FeatureLevels:
     """The part that each feature has in the splits of each level.
 
@@ -41,8 +39,6 @@ class FeatureLevels:
     features: IndexArray  # (n_used,), columns by the first level to which they matter
     names: tuple[str, ...]
     matrix: Array  # (n_used, n_levels), the shares
-
-    __repr__ = name_fields
 
 
 def measure_levels(hierarchy: Any) -> FeatureLevels:
@@ -93,8 +89,7 @@ def _order(matrix: Array) -> IndexArray:
     return used[np.lexsort([-shares[np.arange(len(used)), first], first])]
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class LevelArtists:
     """What ``plot_feature_levels`` drew; see there."""
 
@@ -103,8 +98,6 @@ class LevelArtists:
     mesh: "QuadMesh"
     texts: tuple["Text", ...]
     colorbar: "Colorbar"
-
-    __repr__ = name_fields
 
 
 def plot_feature_levels(
@@ -119,23 +112,21 @@ def plot_feature_levels(
     hierarchy : Hierarchy or fitted estimator
         The tree. It must have rules.
     n_top : int
-        How many features to show: those with the largest shares over all levels, in the
-        order of the first level to which they matter. A last line sums up all others.
+        How many features to show: those with the largest shares over all levels, by the first
+        level to which they matter. A last line sums up all others.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     LevelArtists
-        What was drawn, to be changed or asked for its place: ``axes``, ``levels`` (with
-        ``levels.names`` and ``levels.matrix``, the shares of all features in each level),
-        ``mesh`` (the cells), ``texts`` (percentages, where they fit) and ``colorbar``.
+        What was drawn: ``axes``, ``levels`` (``levels.names`` and ``levels.matrix``, the shares
+        of all features), ``mesh``, ``texts`` (percentages, where they fit) and ``colorbar``.
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        If matplotlib is not installed, if there are no rules, or if an argument is
-        none of the above.
+        Without matplotlib, if there are no rules, or for an argument not as above.
 
     Examples
     --------

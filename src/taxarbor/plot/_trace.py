@@ -1,8 +1,7 @@
 """How the objective of each split fell, round by round."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -10,8 +9,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes
-from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN
-from taxarbor.plot._layout import name_fields
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,16 +21,13 @@ LINE, ROOT_LINE, DOT = 1.2, 2.4, 12.0
 N_NAMED = 5  # depths in the legend, beside the root
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class TraceLines:
     """The objective of splits over their rounds, as shares of what it was at the start."""
 
     nodes: IndexArray  # (n_lines,), ids of the nodes that were split
     depth: IndexArray  # (n_lines,)
     lines: tuple[Array, ...]  # (n_rounds + 1, 2) each: rounds and shares
-
-    __repr__ = name_fields
 
 
 def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) -> TraceLines:
@@ -45,9 +40,8 @@ def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) ->
         chosen = [hierarchy.path(node)[-1] for node in nodes]
         without = [node for node in chosen if not told[node]]
         if without:
-            raise InputError(
-                f"there is no trace of node {without[0]}: no split of it was sought"
-            )
+            why = "no split of it was sought"
+            raise InputError(f"there is no trace of node {without[0]}: {why}")
     if not chosen:
         raise InputError(
             "there are no traces to show: only splits that a solver found in rounds have any"
@@ -61,8 +55,7 @@ def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) ->
     return TraceLines(np.array(chosen), hierarchy.depth[chosen], tuple(lines))
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class TraceArtists:
     """What ``plot_trace`` drew; see there."""
 
@@ -71,8 +64,6 @@ class TraceArtists:
     lines: "LineCollection"
     ends: "PathCollection"
     legend: "Legend"
-
-    __repr__ = name_fields
 
 
 def plot_trace(
@@ -85,24 +76,23 @@ def plot_trace(
     hierarchy : Hierarchy or fitted estimator
         The tree.
     nodes : iterable of int, optional
-        Ids of nodes. A leaf has a trace, too, if a split of it was tried. If not given: all
-        nodes that were split and have a trace.
+        Ids of nodes. A leaf has a trace, too, if a split of it was tried. By default: all nodes
+        that were split and have a trace.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     TraceArtists
-        What was drawn, to be changed or asked for its place: ``axes``, ``traces`` (with
-        ``traces.nodes``, the ids, and ``traces.lines``, rounds and shares), ``lines`` and
-        ``ends`` (where they end), both in reverse order, so that the root is on top, and
-        ``legend`` (the colours of the depths).
+        What was drawn: ``axes``, ``traces`` (``traces.nodes``, the ids, and ``traces.lines``,
+        rounds and shares), ``lines`` and ``ends`` (where they end), both in reverse order, so
+        that the root is on top, and ``legend`` (the colours of the depths).
 
     Raises
     ------
     ImportError, TypeError, IndexError, ValueError
-        If matplotlib is not installed, or if there are no such nodes, or no traces of
-        them: only splits that a solver found in rounds have any.
+        Without matplotlib, or for nodes that do not exist or have no trace: only splits that a
+        solver found in rounds have one.
 
     Examples
     --------

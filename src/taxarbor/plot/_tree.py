@@ -8,8 +8,7 @@ Lengths are in points.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, final
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +19,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.plot import _axes, _layout
-from taxarbor.plot._axes import LegendLayout, Size, StyledLine
+from taxarbor.plot._axes import LegendLayout, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ IMAGE_GAP = 0.1  # between two images, in widths of one
 SMALLEST_STRIP = 2.0  # height below which images show nothing
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class TreeArtists:
     """What ``plot_tree`` drew; see there."""
 
@@ -59,8 +57,6 @@ class TreeArtists:
     bars: "PolyCollection | None"
     strips: tuple["AxesImage", ...]
     legend: "Legend | None"
-
-    __repr__ = _layout.name_fields
 
 
 def plot_tree(
@@ -84,46 +80,41 @@ def plot_tree(
         Show no deeper nodes. A dotted line marks a node that has some below; leaves are grey.
     describe : callable, optional
         Takes a node's id and returns the lines of its box: strings, or pairs of a string and
-        a style, which is "title", "plain", "plus" or "minus". The first line is a title by
-        default, the others plain. Texts are shown as they are, without mathematics, and cut
-        after 28 characters. If not given: the number of rows; three features, ``+name``
-        where larger values lead to the node, ``-name`` where smaller ones do; and the two
-        largest classes.
+        "title", "plain", "plus" or "minus". The first line is a title by default, the others
+        plain. Texts are shown as they are, without mathematics, up to 28 characters. By
+        default: the number of rows; three features, ``+name`` where larger values lead to the
+        node, ``-name`` where smaller ones do; and the two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
         the eight largest classes in colours and any others in grey, and a legend names them.
     images : array of shape (n_rows, height, width) or (n_rows, height, width, 3 or 4), optional
-        An image for each row, in grey or in colours: floats from 0 to 1, or bytes. Each box
-        then shows some of its rows.
+        An image for each row: floats from 0 to 1, or bytes. Each box shows some of its rows.
     exemplars : mapping or callable, optional
         By a node's id, the numbers of the rows whose images are shown; nodes that a mapping
-        leaves out show none. If not given: four rows from all over the node.
+        leaves out show none. By default: four rows from all over the node.
     orientation : {"down", "right"}
         Where the tree grows to: from a root on top, or from a root on the left.
     ax : Axes, optional
-        What to draw on, all over. If not given, a new figure is made, as large as the boxes
-        need, but at most 100 inches. If the figure or the axes are too small, all is drawn
-        smaller, and without text where letters would be below one point.
+        What to draw on, all over; by default a new figure, as large as the boxes need, but at
+        most 100 inches. Where there is too little room, all is drawn smaller, and without text
+        where letters would be below one point.
 
     Returns
     -------
     TreeArtists
-        What was drawn, to be changed or asked for its place: ``axes`` (``axes.figure`` is the
-        figure), ``layout`` (``layout.nodes`` are the ids of the nodes shown, in the order of
-        ``boxes`` and ``texts``), ``boxes``, ``texts`` (the lines of each node), ``branches``
-        and ``stubs`` (lines to children that are shown, and to those that are not), ``bars``
-        (None without classes), ``strips`` (an image for each node that shows any) and
-        ``legend`` (None without classes).
+        What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
+        order of ``boxes`` and ``texts``), ``boxes``, ``texts`` (the lines of each node),
+        ``branches`` and ``stubs`` (to children shown, and not shown), ``bars`` and ``legend``
+        (None without classes) and ``strips`` (an image for each node that shows any).
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        If matplotlib is not installed, or if an argument, or what ``describe`` or
-        ``exemplars`` returns, is none of the above.
+        Without matplotlib, or for an argument, or what ``describe`` or ``exemplars`` returns,
+        not as above.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
     >>> from taxarbor.exchange import from_linkage
     >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_tree(tree, describe=lambda node: [f"node {node}", "costs $5"])
@@ -143,12 +134,10 @@ def plot_tree(
     makeup = _layout.count_classes(hierarchy, classes)
     if describe is None:
         describe = functools.partial(describe_node, hierarchy, makeup)
-    contents = Contents(
-        words=[_layout.tidy(describe(node), node) for node in nodes],
-        counts=makeup.counts[layout.nodes],
-        colours=tuple(colour for _, colour in makeup.entries),
-        strips=make_strips(hierarchy, nodes, images, exemplars),
-    )
+    words = [_layout.tidy(describe(node), node) for node in nodes]
+    colours = tuple(colour for _, colour in makeup.entries)
+    strips = make_strips(hierarchy, nodes, images, exemplars)
+    contents = Contents(words, makeup.counts[layout.nodes], colours, strips)
     _axes.require_matplotlib("plot_tree")
     place = functools.partial(place_boxes, layout, *contents.measure(), orientation)
     if ax is None:
@@ -163,15 +152,13 @@ def plot_tree(
 
 def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     """Return the number of rows, the features that lead here, and the largest classes."""
-    told: list[StyledLine] = [(_layout.count_rows(hierarchy, node), "title")]
-    return told + _layout.describe_reasons(hierarchy, node) + makeup.describe(hierarchy, node)
+    size: StyledLine = (_layout.count_rows(hierarchy, node), "title")
+    reasons = _layout.describe_reasons(hierarchy, node)
+    return [size, *reasons, *makeup.describe(hierarchy, node)]
 
 
 def make_strips(
-    hierarchy: Hierarchy,
-    nodes: Sequence[int],
-    images: ArrayLike | None,
-    exemplars: Exemplars | None,
+    hierarchy: Hierarchy, nodes: Sequence[int], images: Any, exemplars: Exemplars | None
 ) -> list[Strip]:
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
@@ -191,14 +178,12 @@ def _choose(hierarchy: Hierarchy, node: int, exemplars: Exemplars | None) -> lis
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
-    n_rows = len(hierarchy.order)
+    last = len(hierarchy.order) - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(f"exemplars must be row numbers, got {given!r} for node {node}")
-    if chosen.min() < 0 or chosen.max() >= n_rows:
-        raise InputError(
-            f"exemplars must be row numbers from 0 to {n_rows - 1}, "
-            f"got {chosen.min()} to {chosen.max()} for node {node}"
-        )
+    if chosen.min() < 0 or chosen.max() > last:
+        got = f"got {chosen.min()} to {chosen.max()} for node {node}"
+        raise InputError(f"exemplars must be row numbers from 0 to {last}, {got}")
     return [int(row) for row in chosen]
 
 
@@ -218,8 +203,7 @@ def _line_up(images: list[Pixels]) -> Strip:
     return strip, (point * strip.shape[1], point * height)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class Contents:
     """What the boxes of a tree hold, in the order of its layout."""
 
@@ -258,8 +242,7 @@ class Contents:
         return _axes.rectangles(low, high), pieces
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class BoxLayout:
     """Boxes that do not overlap, and branches that cross none."""
 
@@ -294,14 +277,10 @@ def place_boxes(
         return np.stack([x, page[1] - y], axis=-1)
 
     corners = turn(first), turn(last)
-    return BoxLayout(
-        low=np.minimum(*corners),
-        high=np.maximum(*corners),
-        branches=tuple(line for lines in branches for line in turn(lines)),
-        stubs=tuple(turn(stubs)),
-        size=(float(page[0]), float(page[1])),
-        scale=scale,
-    )
+    low, high = np.minimum(*corners), np.maximum(*corners)
+    lines = tuple(line for several in branches for line in turn(several))
+    page_size = float(page[0]), float(page[1])
+    return BoxLayout(low, high, lines, tuple(turn(stubs)), page_size, scale)
 
 
 def _arrange(
@@ -391,21 +370,14 @@ def _draw_tree(
         faces = [contents.colours[n] for n in classes]
         bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
         ax.add_collection(bars, autolim=False)
-    return TreeArtists(
-        axes=ax,
-        layout=layout,
-        boxes=_draw_boxes(ax, layout, placed),
-        texts=_write_words(ax, placed, contents.words),
-        branches=branches,
-        stubs=stubs,
-        bars=bars,
-        strips=tuple(
-            ax.imshow(pixels, extent=tuple(place), aspect="auto", zorder=3)
-            for (pixels, size), place in zip(contents.strips, places, strict=True)
-            if scale * size[1] >= SMALLEST_STRIP
-        ),
-        legend=_axes.draw_legend(ax, legend),
+    boxes, texts = _draw_boxes(ax, layout, placed), _write_words(ax, placed, contents.words)
+    strips = tuple(
+        ax.imshow(pixels, extent=tuple(place), aspect="auto", zorder=3)
+        for (pixels, size), place in zip(contents.strips, places, strict=True)
+        if scale * size[1] >= SMALLEST_STRIP
     )
+    drawn_legend = _axes.draw_legend(ax, legend)
+    return TreeArtists(ax, layout, boxes, texts, branches, stubs, bars, strips, drawn_legend)
 
 
 def _draw_boxes(

@@ -6,7 +6,7 @@ from typing import Self, final
 import numpy as np
 from scipy.linalg import eigh
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
 
@@ -78,9 +78,8 @@ class Coordinates:
     @property
     def about_origin(self) -> Rows:
         """The coordinates as rows about zero, which is where their mean is but for rounding."""
-        return as_rows(
-            self.values, center=np.zeros(self.values.shape[1]), n_threads=self.n_threads
-        )
+        origin = np.zeros(self.values.shape[1])
+        return as_rows(self.values, center=origin, n_threads=self.n_threads)
 
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""
@@ -95,8 +94,7 @@ def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
     if size >= P:
         return np.eye(P)
     if P <= MAX_GRAM:
-        everything: IndexArray = np.arange(P, dtype=np.intp)
-        gram = rows.gram(np.arange(rows.n_rows, dtype=np.intp), everything)
+        gram = rows.gram(np.arange(rows.n_rows), np.arange(P))
         top = eigh(gram, subset_by_index=[P - size, P - 1])[1]
         return np.ascontiguousarray(top[:, ::-1].T)
     width = min(size + EXTRA, rows.n_rows)

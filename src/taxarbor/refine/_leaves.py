@@ -70,30 +70,21 @@ def compete(
     model = fit_leaves(coordinates, grown, tree.n_leaves)
     rule = coordinates.rule(model.weights, model.offsets)
     seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    wanted = best_scores(seen, rule.weights, rule.offsets)
     sizes = np.bincount(grown, minlength=tree.n_leaves)
     most = np.maximum(sizes, rows.n_rows if max_leaf_size is None else max_leaf_size)
     least = np.minimum(sizes, min_leaf_size)
-    tree.move_rows(_send_back(seen, rule, grown, wanted, least=least, most=most))
+    tree.move_rows(_send_back(seen, rule, grown, least, most))
     return Placement(rule, np.array(tree.leaves))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafModel:
-    """Linear scores of the leaves, and how they were found.
+    """Linear scores: a row goes to the leaf of the highest ``weights @ x + offsets``."""
 
-    Attributes
-    ----------
-    weights, offsets : arrays of shape (n_leaves, n_coordinates) and (n_leaves,)
-        A row goes to the leaf of the highest ``weights @ x + offsets``.
-    trace : list of float
-        ``log det S`` before each round of moves, of which the last is yet to come.
-    """
-
-    weights: Array
-    offsets: Array
-    trace: list[float]
+    weights: Array  # (n_leaves, n_coordinates)
+    offsets: Array  # (n_leaves,)
+    trace: list[float]  # log det S before each round of moves; the last is yet to come
 
 
 def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> LeafModel:
@@ -103,7 +94,7 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
     """
     rows = coordinates.about_origin
     n, size = rows.n_rows, rows.n_features - 1
-    total = rows.gram(np.arange(n, dtype=np.intp), np.arange(size, dtype=np.intp)) / n
+    total = rows.gram(np.arange(n), np.arange(size)) / n
     ridge = 0.0
     trace: list[float] = []
     for step in range(STEPS):
@@ -140,19 +131,14 @@ def _means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
 
 
 def _send_back(
-    rows: Rows,
-    rule: LinearRule,
-    grown: IndexArray,
-    wanted: IndexArray,
-    *,
-    least: IndexArray,
-    most: IndexArray,
+    rows: Rows, rule: LinearRule, grown: IndexArray, least: IndexArray, most: IndexArray
 ) -> IndexArray:
     """Return the leaves that rows want, but for those that must stay for the leaves' sizes.
 
     Of these the ones that gain least from their move go back to the leaf they came from. The
     leaves as they were grown keep to the sizes, so in the end all do.
     """
+    wanted = best_scores(rows, rule.weights, rule.offsets)
     labels = wanted.copy()
     moved = np.flatnonzero(wanted != grown)
     gain: Array | None = None

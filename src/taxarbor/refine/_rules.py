@@ -104,26 +104,11 @@ def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run)
 
 
 def find_rule(
-    rows: Rows,
-    labels: IndexArray,
-    sparsity: Sparsity,
-    usage: Array,
-    rng: np.random.Generator,
+    rows: Rows, labels: IndexArray, sparsity: Sparsity, usage: Array, rng: np.random.Generator
 ) -> LinearRule:
-    """Return a sparse rule that reproduces the division of one node.
+    """Return a sparse rule that reproduces the division of one node's rows into its children.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows of the node.
-    labels : int array of shape (n_rows,)
-        The child of each; none is empty.
-    sparsity : Sparsity
-        How few features to use.
-    usage : array of shape (n_features,)
-        How much the ancestors use each feature.
-    rng : Generator
-        The node's own random numbers.
+    ``usage`` says how much the ancestors use each feature, ``rng`` is the node's own.
     """
     positions = _sample(labels, rng)
     own = labels[positions].astype(np.int32)
@@ -132,9 +117,7 @@ def find_rule(
     center = (few.center + child_means(few, own, K).mean(axis=0)).astype(rows.dtype)
     spread = true_spread(few)
     few = few.take(np.arange(len(own)), center=center)
-    weights, offsets = few.find_rule(
-        _problem(few, own, K, sparsity, usage=usage, spread=spread)
-    )
+    weights, offsets = few.find_rule(_problem(few, own, sparsity, usage, spread))
     if K == 2:
         weights = np.concatenate([0.5 * weights, -0.5 * weights])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
@@ -162,15 +145,9 @@ def _sample(labels: IndexArray, rng: np.random.Generator) -> IndexArray:
 
 
 def _problem(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    n_children: int,
-    sparsity: Sparsity,
-    *,
-    usage: Array,
-    spread: Array,
+    rows: Rows, labels: NDArray[np.int32], sparsity: Sparsity, usage: Array, spread: Array
 ) -> RuleProblem:
-    is_constant = spread == 0.0
+    n_children, is_constant = int(labels.max()) + 1, spread == 0.0
     sides = labels[:, None] == np.arange(n_children if n_children > 2 else 1)
     gradients = rows.adjoint((2.0 * sides - 1.0).astype(rows.dtype)) / rows.n_rows
     gradients[:, is_constant] = 0.0
@@ -189,7 +166,7 @@ def _problem(
         labels=labels,
         n_children=n_children,
         l1=np.where(is_constant, barred, l1),
-        ridge=penalty.ridge / 2.0,
+        ridge=0.0,
         second_ridge=RIDGE * float(rows.norms().mean()) / 2.0,
         barred=barred,
         strengths=STRENGTHS,

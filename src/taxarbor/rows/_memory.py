@@ -55,9 +55,8 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
         data = native.Data.csr(*parts, matrix.shape[1], middle, n_threads)
         return MemoryRows(csr_array(parts, shape=matrix.shape), data)
     if not isinstance(X, np.ndarray):
-        raise TypeError(
-            f"X must be a NumPy array or a SciPy CSR matrix; got {type(X).__name__}"
-        )
+        kind = type(X).__name__
+        raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
     return MemoryRows(X, native.Data.dense(X, middle, n_threads))
 
 
@@ -107,9 +106,8 @@ class MemoryRows:
 
     def gram(self, positions: IndexArray, features: IndexArray) -> Array:
         """Return the Gram matrix of some rows and features, about the centre."""
-        return native.gram(
-            self._data, _positions(positions, "positions"), _positions(features, "features")
-        )
+        rows, columns = _positions(positions, "positions"), _positions(features, "features")
+        return native.gram(self._data, rows, columns)
 
     def lloyd(self, centers: Array, n_steps: int) -> tuple[NDArray[np.int32], Array]:
         """Return the nearest centre of each row and the centres after steps of k-means."""

@@ -15,11 +15,11 @@ from typing import Literal, final
 
 import numpy as np
 
-from taxarbor._types import Array, Status
+from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs
-from taxarbor.optim._loss import HingeLoss, Labels, Point
-from taxarbor.optim._minimise import Minimiser, first_point
+from taxarbor.optim._loss import HingeLoss, Labels
+from taxarbor.optim._minimise import first_point
 from taxarbor.optim._newton import MAX_DENSE, MAX_SMOOTH, MAX_WORKING, ProximalNewton
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
@@ -38,30 +38,19 @@ STEPS = {"newton": 1, "pqn": 20}
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternation:
-    """Where an alternation ended.
+    """Where an alternation ended."""
 
-    Attributes
-    ----------
-    W : array of shape (n_children, n_features), or (1, n_features) for two children
-        The weights of each child; of two, the difference.
-    labels : array of shape (n_rows,)
-        The child of each row.
-    scores : array of shape (n_rows, len(W))
-        The rows' scores by these weights.
-    status : Status
-        How it ended.
-    trace : list of float
-        The objective at the start and after each round.
-    n_passes : float
-        Sweeps over the rows.
-    """
-
-    W: Array
-    labels: Labels
-    scores: Array
+    W: Array  # (n_children, n_features) or, for two children, their difference
+    labels: Labels  # (n_rows,), the child of each row
+    scores: Array  # (n_rows, len(W)), the rows' scores by these weights
     status: Status
-    trace: list[float]
+    trace: list[float]  # the objective at the start and after each round
     n_passes: float
+
+    @property
+    def info(self) -> SolveInfo:
+        """How it went."""
+        return SolveInfo(self.status, len(self.trace) - 1, self.n_passes, tuple(self.trace))
 
     @property
     def weights(self) -> Array:
@@ -83,26 +72,14 @@ class Alternation:
 class Problem:
     """The optimisation problem of one node, on all of its rows or a sample of them.
 
-    Parameters
-    ----------
-    penalty : SparseGroupPenalty
-        On the weights of all children.
-    balance : tuple of float
-        Least and greatest size of a child, as multiples of an equal share.
-    n_children : int
-        Number of children.
-    tol, violation : float
-        Stop when a round lowers the objective by less than the share ``tol``, or when no row
-        moves and no feature violates optimality by more than ``violation``.
-    solver : {"auto", "newton", "pqn"}
-        How the weights are found.
-    hold : int
-        Rounds for which a start's labels stay as they are: where the first step is a poor
-        guide, as with an intercept, which it would move first of all.
+    It ends when a round lowers the objective by less than the share ``tol``, or when no row
+    moves and no feature violates optimality by more than ``violation``. A start's labels stay
+    as they are for ``hold`` rounds: where the first step is a poor guide, as with an intercept,
+    which it would move first of all.
     """
 
-    penalty: SparseGroupPenalty
-    balance: tuple[float, float]
+    penalty: SparseGroupPenalty  # on the weights of all children
+    balance: tuple[float, float]  # least and greatest size of a child, in equal shares
     n_children: int
     tol: float
     violation: float
@@ -113,12 +90,12 @@ class Problem:
         """Alternate from the child whose centre is nearest."""
         scores = rows.scores(centers)
         scores -= (0.5 * np.einsum("kp,kp->k", centers, centers)).astype(rows.dtype)
-        bounds = self._bounds(rows)
-        if self.n_children == 2:
+        bounds, n_models = self._bounds(rows), self.n_children
+        if n_models == 2:
             labels: Labels = assign_two(scores[:, 0] - scores[:, 1], *bounds)
+            n_models = 1
         else:
             labels = assign_balanced(-scores, *bounds)
-        n_models = 1 if self.n_children == 2 else self.n_children
         return self._alternate(rows, np.zeros((n_models, rows.n_features)), labels)
 
     def from_weights(self, rows: Rows, W: Array) -> Alternation:
@@ -147,12 +124,8 @@ class Problem:
             return self._run(rows, W, labels, solver)
         if solver == "newton":
             return self._solve_pair(rows, W, labels)
-        both = self._run(
-            rows,
-            np.concatenate([0.5 * W, -0.5 * W]),
-            None if labels is None else labels.astype(np.int32),
-            solver,
-        )
+        whole = None if labels is None else labels.astype(np.int32)
+        both = self._run(rows, np.concatenate([0.5 * W, -0.5 * W]), whole, solver)
         d = (both.W[:1] - both.W[1:]).astype(rows.dtype).astype(np.float64)
         scores = rows.scores(d)
         labels = self.assign(scores)
@@ -162,8 +135,7 @@ class Problem:
         self, rows: Rows, W: Array, labels: Labels | None, solver: SolverName
     ) -> Alternation:
         """Alternate with a model per child."""
-        loss = HingeLoss(rows, self.n_children)
-        penalty = self.penalty
+        loss, penalty = HingeLoss(rows, self.n_children), self.penalty
         if labels is None:
             scores = rows.scores(W)
             point = loss.at(W, self.assign(scores), scores)
@@ -173,7 +145,7 @@ class Problem:
             is_wide = solver == "newton" and self.n_children * rows.n_features > MAX_DENSE
             point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
-        minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
+        minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
@@ -186,7 +158,10 @@ class Problem:
                 if solution.status is not Status.ITERATION_LIMIT:
                     hold = 0  # nothing left to do for these labels
                 continue
-            point, moved = self._reassign(loss, point)
+            labels = self.assign(point.scores, point.labels)
+            moved = not np.array_equal(labels, point.labels)
+            if moved:
+                point = loss.at(point.W, labels, point.scores)
             trace.append(point.value + penalty.value(point.W))
             slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
             if not moved and solution.status is not Status.ITERATION_LIMIT:
@@ -194,13 +169,6 @@ class Problem:
             elif slow and len(trace) > least_rounds:
                 status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
-
-    def _reassign(self, loss: HingeLoss, point: Point) -> tuple[Point, bool]:
-        """Return the point with its best labels, and whether a row moved."""
-        labels = self.assign(point.scores, point.labels)
-        if np.array_equal(labels, point.labels):
-            return point, False
-        return loss.at(point.W, labels, point.scores), True
 
     def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         """Run the same rounds inside the rows, in d: a hundred calls fewer per round."""
@@ -219,14 +187,8 @@ class Problem:
                 max_working=MAX_WORKING,
             )
         )
-        return Alternation(
-            found.weights[None],
-            found.labels,
-            found.scores,
-            Status(found.status),
-            found.trace,
-            found.n_passes,
-        )
+        W, status = found.weights[None], Status(found.status)
+        return Alternation(W, found.labels, found.scores, status, found.trace, found.n_passes)
 
     def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
         """Newton, unless the features in use would be too many for its Hessian."""

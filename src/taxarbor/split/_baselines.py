@@ -67,15 +67,10 @@ def follow(rows: Rows, rule: LinearRule) -> Labels:
 def conclude(rows: Rows, found: Division, rule: LinearRule, criterion: Criterion) -> Split:
     """Return a split with its score."""
     if criterion == "scatter":
-        score = _scatter(rows)
+        score = float(np.sqrt(rows.norms()).sum())
     else:
         score = _compactness(rows, found, child_means(rows, found.labels, rule.n_children))
     return Split(found.labels, rule, score, found.objective, found.info)
-
-
-def _scatter(rows: Rows) -> float:
-    """Return the total distance of the rows from their centre."""
-    return float(np.sqrt(rows.norms()).sum())
 
 
 def _compactness(rows: Rows, found: Division, means: Array) -> float:

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from taxarbor._types import Array, SolveInfo
+from taxarbor._types import Array
 from taxarbor.optim import SparseGroupPenalty
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
@@ -54,14 +54,7 @@ HOLD = 3
 
 TINY = 1e-300
 
-STARTS: tuple[Start, ...] = (
-    principal_start,
-    ward_start,
-    far_rows_start,
-    ward_start,
-    ward_start,
-    ward_start,
-)
+STARTS: tuple[Start, ...] = (principal_start, ward_start, far_rows_start, *[ward_start] * 3)
 """Taken in turn, again and again, until there are as many as asked for. Ward's clusters of
 other rows are other starts; the others hardly change."""
 
@@ -117,26 +110,17 @@ class GapSplitter:
         if positions is not None:
             scores = lift(rows).scores(best.W)
             labels = problem.assign(scores)
-        return Split(
-            labels=number_by_first(keep_ties(scores, labels, K, self.min_size), K),
-            rule=None,
-            score=rows.n_rows * gap(best, between),
-            objective=best.trace[-1],
-            info=SolveInfo(best.status, len(best.trace) - 1, best.n_passes, tuple(best.trace)),
-        )
+        labels = number_by_first(keep_ties(scores, labels, K, self.min_size), K)
+        score = rows.n_rows * gap(best, between)
+        return Split(labels, None, score, best.trace[-1], best.info)
 
     def _problem(self, task: SplitTask, variance: float) -> Problem:
         n_rows, K = task.rows.n_rows, task.n_children
         low, high = self.balance
-        return Problem(
-            SparseGroupPenalty(0.0, np.zeros(task.rows.n_features), RIDGE * variance),
-            (max(low, min(self.min_size * K / n_rows, 1.0)), high),
-            K,
-            TOL,
-            VIOLATION * TOL * float(np.sqrt(variance)),
-            "auto",
-            HOLD,
-        )
+        balance = max(low, min(self.min_size * K / n_rows, 1.0)), high
+        penalty = SparseGroupPenalty(0.0, np.zeros(task.rows.n_features), RIDGE * variance)
+        violation = VIOLATION * TOL * float(np.sqrt(variance))
+        return Problem(penalty, balance, K, TOL, violation, "auto", HOLD)
 
 
 def gap(found: Alternation, between: float) -> float:
@@ -172,9 +156,7 @@ def keep_ties(scores: Array, labels: Labels, n_children: int, min_size: int = 1)
     else:
         near = np.flatnonzero(np.isin(first, moved))
     same = np.unique(scores[near], axis=0, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(
-        same * n_children + labels[near], minlength=(same.max() + 1) * n_children
-    )
+    counts = np.bincount(same * n_children + labels[near], minlength=len(near) * n_children)
     together = labels.copy()
     together[near] = counts.reshape(-1, n_children).argmax(axis=1)[same]
     smallest = int(np.bincount(together, minlength=n_children).min())

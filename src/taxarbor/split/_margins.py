@@ -18,7 +18,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from taxarbor._types import Array, SolveInfo
+from taxarbor._types import Array
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import SparseGroupPenalty
 from taxarbor.rows import Rows
@@ -49,7 +49,7 @@ class Regularizer:
 
     Attributes
     ----------
-    kind : str
+    kind : {"group+exclusive", "group", "exclusive", "l1", "l2"}
         Which norms take part.
     alpha, beta : float
         Strength of sparsity and of the competition with ancestors.
@@ -71,16 +71,9 @@ class Regularizer:
     relative: bool
 
     def at(self, usage: Array, critical: float, n_children: int) -> SparseGroupPenalty:
-        """Return the penalty of a node.
+        """Return the penalty of a node, given how much its ancestors use each feature.
 
-        Parameters
-        ----------
-        usage : array of shape (n_features,)
-            How much the ancestors use each feature.
-        critical : float
-            The largest mean absolute deviation of a feature on the node's rows.
-        n_children : int
-            Number of models.
+        The critical value is the largest mean absolute deviation of a feature on its rows.
         """
         P, K = len(usage), n_children
         unit = critical if self.relative else 1.0 / (P * K)
@@ -142,11 +135,9 @@ class MaxMarginSplitter:
     solver : {"auto", "newton", "pqn"}
         Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size.
     tol : float
-        Stop when a round of labels and weights lowers the objective by less than this
-        share, or when no row moves and the weights are optimal.
+        Stop when a round lowers the objective by less than this share.
     center : {"node", "data"}
-        Through which point the boundary between two children passes: the mean of the node's
-        rows, or that of all the data.
+        Where boundaries pass through: the mean of the node's rows, or that of all the data.
 
     Examples
     --------
@@ -181,18 +172,18 @@ class MaxMarginSplitter:
             spread = true_spread(rows)
             critical = float(spread.max())
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
-        problem = Problem(
-            self.regularizer.at(usage, critical, K).barring(spread == 0.0, critical),
-            self.balance,
-            K,
-            self.tol,
-            VIOLATION * self.tol * critical,
-            self.solver,
-        )
+        penalty = self.regularizer.at(usage, critical, K).barring(spread == 0.0, critical)
+        violation = VIOLATION * self.tol * critical
+        problem = Problem(penalty, self.balance, K, self.tol, violation, self.solver)
         found = self._solve(problem, rows, task.rng())
         if not found.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
-        return self._conclude(rows, usage, found)
+        weights = found.weights
+        complexity = self.regularizer.complexity(weights, usage)
+        # The paper's Eq. 4; infinite for a split that its penalty says is free.
+        score = found.own_scores / complexity if complexity > 0.0 else float("inf")
+        rule = LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype))
+        return Split(found.labels, rule, score, found.trace[-1], found.info)
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
         positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)
@@ -204,20 +195,3 @@ class MaxMarginSplitter:
             tried.append(problem.from_centers(sample, centers))
         best = min(tried, key=lambda found: found.trace[-1])
         return best if positions is None else problem.from_weights(rows, best.W)
-
-    def _score(self, own: float, weights: Array, usage: Array) -> float:
-        """Return the paper's Eq. 4; infinite for a split that its penalty says is free."""
-        complexity = self.regularizer.complexity(weights, usage)
-        return own / complexity if complexity > 0.0 else float("inf")
-
-    def _conclude(self, rows: Rows, usage: Array, found: Alternation) -> Split:
-        weights = found.weights
-        return Split(
-            labels=found.labels,
-            rule=LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype)),
-            score=self._score(found.own_scores, weights, usage),
-            objective=found.trace[-1],
-            info=SolveInfo(
-                found.status, len(found.trace) - 1, found.n_passes, tuple(found.trace)
-            ),
-        )
