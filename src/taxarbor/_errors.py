@@ -62,9 +62,8 @@ class InterruptedFitWarning(UserWarning):
 
 def missing_extra(what: str, *packages: str) -> ImportError:
     """Return an error for libraries that are not installed, with a command that gets them."""
-    return ImportError(
-        f"{what} needs {' and '.join(packages)}: pip install {' '.join(packages)}"
-    )
+    command = f"pip install {' '.join(packages)}"
+    return ImportError(f"{what} needs {' and '.join(packages)}: {command}")
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:

@@ -263,7 +263,7 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.parquet"]),
         ("File name too long", ["customers.csv", "-o", "m" * 300]),
     ]
-    monkeypatch.setattr(_files, "Asked", None)  # nothing is read
+    monkeypatch.setattr(_files, "read_table", None)  # nothing is read
     (folder / "sub").mkdir()
     (folder / "link.csv").symlink_to("customers.csv")
     (folder / "labels.csv").write_text("mine", encoding="utf-8")

@@ -193,7 +193,7 @@ def test_export_refuses_in_one_line(refused, folder):
     refused("there already", "export", "model.taxarbor", "-o", "t.nwk")
     refused("No such file", "export", "nowhere", "--to", "json")
     from_labels([0, 0]).save(folder / "one")
-    refused("at least two clusters", "export", "one", "--to", "linkage")
+    refused("a linkage needs two leaves at least", "export", "one", "--to", "linkage")
     refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
 
 

@@ -12,6 +12,7 @@ from taxarbor.cli._shell import say_json
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
 
+PAGE = Path("demo.html")
 CLUSTERS = 12
 DEPTH = 2
 """Level of the biological classification whose classes colour the page."""
@@ -22,9 +23,7 @@ def demo(
         Literal["animals", "digits"],
         typer.Option(help="Animals by attributes, or handwritten digits."),
     ] = "animals",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
-        "demo.html"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = PAGE,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
