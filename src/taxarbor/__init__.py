@@ -47,8 +47,8 @@ _LATE = {
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
-    *("assign", "data", "estimators", "explain", "grow", "hierarchy", "metrics", "optim"),
-    *("plot", "report", "rows", "split", "tables"),
+    *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
+    *("optim", "plot", "refine", "report", "rows", "split", "tables"),
 )
 
 
