@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taxarbor._errors import some
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json
 
@@ -92,8 +93,6 @@ def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
 
 def _members(tree: "Hierarchy", row_names: Any, classes: list[str]) -> dict[int, str]:
     """Name some rows of each cluster; of those without names, the classes and how many."""
-    from taxarbor.cli._render import some
-
     told = {}
     for leaf in tree.leaves.tolist():
         rows = tree.rows(leaf)

@@ -19,7 +19,7 @@ from typing import Any
 
 import typer
 
-from taxarbor._errors import FileFormatError, InputError, counted
+from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor.cli import interruptible
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._file import write_whole
@@ -77,10 +77,9 @@ def _read(source: Any, columns: Sequence[str] | None, **asked: str | None) -> Ta
     n_empty = sum(not name.strip() for name in ids)
     if n_empty:
         notes.append(f"{counted(n_empty, 'id is', 'ids are')} empty")
-    repeated = [name for name, n in Counter(ids).items() if n > 1 and name.strip()]
+    repeated = [repr(name) for name, n in Counter(ids).items() if n > 1 and name.strip()]
     if repeated:
-        more = f" and {len(repeated) - 1} more" * (len(repeated) > 1)
-        notes.append(f"ids repeat: {repeated[0]!r}{more}")
+        notes.append(f"ids repeat: {some(repeated, 1)}")
     return replace(table, notes=tuple(notes))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taxarbor._errors import InputError, counted, printable
+from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json, say_notes
@@ -232,11 +232,8 @@ def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, floa
 
 def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
     """Return a note on the columns that were left out, if there are any."""
-    if not dropped:
-        return []
-    told = ", ".join(f"{name} ({reason})" for name, reason in dropped[:MAX_NAMED])
-    n_more = len(dropped) - MAX_NAMED
-    return [f"left out: {told}" + (f" and {n_more} more" if n_more > 0 else "")]
+    told = some([f"{name} ({reason})" for name, reason in dropped], MAX_NAMED)
+    return [f"left out: {told}"] if dropped else []
 
 
 def _say(

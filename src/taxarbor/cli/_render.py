@@ -142,12 +142,6 @@ def add_row(table: Table, *cells: Any) -> None:
     table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
 
 
-def some(values: Sequence[str], most: int) -> str:
-    """Return ``a, b and 7 more``."""
-    told, n_more = ", ".join(values[:most]), len(values) - most
-    return f"{told} and {n_more} more" if n_more > 0 else told
-
-
 def number(value: float | None) -> str:
     """Return a number as people write it, such as 17,590; ``-`` for none."""
     return "-" if value is None else in_digits(value)

@@ -6,19 +6,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, TypeAlias, cast
 
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
-from taxarbor.tables._frames import read_csv, read_parquet, read_tsv
+from taxarbor.tables._frames import read_csv, read_parquet
 from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
     "csv": read_csv,
-    "tsv": read_tsv,
+    "tsv": partial(read_csv, separator="\t"),
     "parquet": read_parquet,
     "npy": read_npy,
     "npz": read_npz,

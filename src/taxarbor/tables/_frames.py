@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from taxarbor._errors import counted, missing_extra
+from taxarbor._errors import counted, missing_extra, some
 from taxarbor.tables._table import (
+    MAX_NAMED,
     NamelessError,
     Request,
     Table,
@@ -25,7 +26,6 @@ from taxarbor.tables._table import (
     as_labels,
     as_texts,
     by_position,
-    listed,
     refuse_absent,
     refuse_gaps,
     refuse_repeated,
@@ -151,11 +151,6 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
         notes=text.notes,
     )
     return _table(columns)
-
-
-def read_tsv(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in a text with tabs."""
-    return read_csv(stream, request, "\t")
 
 
 @final
@@ -327,7 +322,7 @@ def _chosen(
     unused = [(name, reason) for name, reason in reasons.items() if name not in used]
     dropped = tuple(sorted(unused, key=lambda pair: pair[1] != FORMATTED))
     if not chosen:
-        told = listed(dropped, lambda pair: f"{pair[0]!r} ({pair[1]})")
+        told = some([f"{name!r} ({reason})" for name, reason in dropped], MAX_NAMED)
         raise request.error("has no column of numbers to use" + f": {told}" * bool(told))
     return chosen, dropped
 

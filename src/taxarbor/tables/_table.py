@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import FileFormatError, counted
+from taxarbor._errors import FileFormatError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
 
@@ -123,12 +123,9 @@ def by_position(row: int) -> str:
     return f"row {row}, counted from 0"
 
 
-def listed(values: Iterable[Any], told: Callable[[Any], str] = repr) -> str:
+def listed(values: Iterable[Any]) -> str:
     """Return ``'a', 'b', ... and 7 more``."""
-    shown = [told(value) for value in values]
-    n_more = len(shown) - MAX_NAMED
-    text = ", ".join(shown[:MAX_NAMED])
-    return f"{text} and {n_more} more" if n_more > 0 else text
+    return some([repr(value) for value in values], MAX_NAMED)
 
 
 def refuse_repeated(request: Request, names: Iterable[str]) -> None:
