@@ -39,21 +39,16 @@ __all__ = [
     "make_planted_tree",
 ]
 
+_METHODS = ("HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral", "Taxarbor")
 _LATE = {
-    "HMMC": "estimators",
-    "MMC": "estimators",
-    "HierarchicalKMeans": "estimators",
-    "HierarchicalSpectral": "estimators",
-    "Taxarbor": "estimators",
-    "Hierarchy": "hierarchy",
-    "LinearRule": "hierarchy",
-    "load_animals": "data",
-    "make_planted_tree": "data",
+    **dict.fromkeys(_METHODS, "estimators"),
+    **dict.fromkeys(("Hierarchy", "LinearRule"), "hierarchy"),
+    **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
-    *("assign", "data", "estimators", "explain", "grow", "hierarchy", "metrics", "optim"),
-    *("plot", "report", "rows", "split", "tables"),
+    *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
+    *("optim", "plot", "refine", "report", "rows", "split", "tables"),
 )
 
 

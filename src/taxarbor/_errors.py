@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 class TaxarborError(Exception):
@@ -62,14 +62,19 @@ class InterruptedFitWarning(UserWarning):
 
 def missing_extra(what: str, *packages: str) -> ImportError:
     """Return an error for libraries that are not installed, with a command that gets them."""
-    return ImportError(
-        f"{what} needs {' and '.join(packages)}: pip install {' '.join(packages)}"
-    )
+    command = f"pip install {' '.join(packages)}"
+    return ImportError(f"{what} needs {' and '.join(packages)}: {command}")
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
     """Return ``1 row``, ``12 rows``, ``1,200 rows``; ``many`` where that is no ``s`` more."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """Return ``a, b and 7 more``."""
+    told, n_more = ", ".join(texts[:most]), len(texts) - most
+    return f"{told} and {n_more} more" if n_more > 0 else told
 
 
 def printable(text: str) -> str:

@@ -55,6 +55,19 @@ def folder(made, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def edited(folder):
+    """Write a copy of the customers, with some texts replaced by others."""
+
+    def edited(name, *changes):
+        text = (folder / "customers.csv").read_text(encoding="utf-8")
+        for old, new in changes:
+            text = text.replace(old, new)
+        (folder / name).write_text(text, encoding="utf-8")
+
+    return edited
+
+
+@pytest.fixture
 def run(folder):
     """Run the command in this process."""
 
@@ -84,17 +97,17 @@ def run_json(run):
 def refused(run, folder):
     """Run the command, which must refuse in one line, and change no file."""
 
+    def contents():
+        return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
     def refused(message, *arguments, stdin=None):
-        before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        before = contents()
         told = run(*arguments, stdin=stdin)
-        assert told.exit_code == 2, told.output
-        assert told.stdout == ""
+        assert (told.exit_code, told.stdout) == (2, ""), told.output
         assert told.stderr.startswith("taxarbor: ")
         assert told.stderr.count("\n") == 1
         assert message in told.stderr
-        assert before == {
-            path: path.read_bytes() for path in folder.iterdir() if path.is_file()
-        }
+        assert before == contents()
 
     return refused
 

@@ -30,12 +30,10 @@ def examples_of(name):
     return [line.removeprefix("Example: ") for line in lines if line.startswith("Example: ")]
 
 
-def test_there_are_commands():
+def test_help_ends_with_an_example(run):
     named = "fit predict show explain cut export score report demo info"
     assert set(COMMANDS) == set(named.split())
-
-
-def test_help_ends_with_an_example(run):
+    assert "Example: taxarbor demo" in run("--help").stdout
     for name in COMMANDS:
         told = run(name, "--help")
         assert told.exit_code == 0
@@ -56,22 +54,12 @@ def test_the_example_runs(run, folder, name):
     assert told.stdout
 
 
-def test_the_example_of_all(run):
-    assert "Example: taxarbor demo" in run("--help").stdout
-
-
-def test_version(run):
+def test_version_formats_and_help_without_arguments(run):
     assert run("--version").stdout == f"taxarbor {taxarbor.__version__}\n"
-
-
-def test_without_arguments_there_is_help(run):
+    assert get_args(FileFormat) == tuple(READERS)
     told = run()
     assert "fit" in told.stdout + told.stderr
     assert "See taxarbor" not in told.output
-
-
-def test_the_formats_are_those_that_can_be_read():
-    assert get_args(FileFormat) == tuple(READERS)
 
 
 def test_as_a_process(start):
@@ -97,15 +85,11 @@ def test_a_closed_pipe_is_no_error(folder):
     assert done.stderr == b""
 
 
-def test_a_poor_encoding_is_no_error(folder):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    (folder / "odd.csv").write_text(text.replace("spend", "身長"), encoding="utf-8")
-    done = subprocess.run(
-        [*RUN, "fit", "odd.csv", "-k", "2", "-o", "m", "--columns", "身長"],
-        capture_output=True,
-        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
-        check=False,
-    )
+def test_a_poor_encoding_is_no_error(edited):
+    edited("odd.csv", ("spend", "身長"))
+    command = [*RUN, "fit", "odd.csv", "-k", "2", "-o", "m", "--columns", "身長"]
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, capture_output=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert rb"\u8eab\u9577" in done.stdout
 
@@ -128,9 +112,6 @@ def test_completion():
     assert "--label-column" in complete("fit", "--l")
     # Nothing of our own: bash then completes names of files.
     assert complete("fit", "cust") == complete("fit", "x", "-o", "mod") == []
-
-
-def test_the_completion_script(start):
     # Typer asks which shell it is in by the process above it.
     shell = ["bash", "-c", f"{SHELL} --show-completion; true"]
     shown = subprocess.run(shell, capture_output=True, text=True, check=True)
@@ -168,10 +149,8 @@ def test_the_library_is_loaded_late_and_whole():
     code += "assert set(taxarbor.__all__) <= set(dir(taxarbor)); "
     code += "assert taxarbor.hierarchy.Hierarchy is taxarbor.Hierarchy; "
     code += "from taxarbor import *; assert HMMC.__name__ == 'HMMC' and load_animals"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    loaded = run.stdout.split()
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert not [name for name in (*HEAVY, "typer", "rich") if name in loaded]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         taxarbor.nothing  # noqa: B018
@@ -187,28 +166,22 @@ def test_without_typer_there_is_one_line():
         assert done.stderr.endswith(("pip install typer rich\n", "pip install rich\n"))
 
 
-def test_our_own_mistakes_are_tracebacks(run, start, monkeypatch):
-    """Also those that look like bad input."""
-    for error in (TypeError, ValueError, KeyError):
+def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monkeypatch):
+    """Also mistakes that look like bad input."""
+    for error in (TypeError, ValueError, KeyError, KeyboardInterrupt):
 
         def fail(*_, error=error, **__):
             raise error("ours")
 
         monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
         told = run("show", "model.taxarbor")
-        assert (type(told.exception), told.exit_code) == (error, 1)
+        if error is KeyboardInterrupt:
+            assert (told.exit_code, told.stdout) == (130, "")
+            assert told.stderr == "taxarbor: interrupted\n"
+        else:
+            assert (type(told.exception), told.exit_code) == (error, 1)
     monkeypatch.setitem(sys.modules, "taxarbor.report", None)
     assert isinstance(run("demo").exception, ModuleNotFoundError)
-
-
-def test_an_interrupt_is_one_line(run, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("taxarbor.cli._render.say_tree", interrupt)
-    told = run("show", "model.taxarbor")
-    assert (told.exit_code, told.stdout) == (130, "")
-    assert told.stderr == "taxarbor: interrupted\n"
 
 
 SLOW = """
@@ -283,21 +256,10 @@ def test_a_demo_overwrites_nothing(refused, run, folder):
 
 def test_numbers_as_people_write_them():
     for value, told in (
-        (17592.3, "17,590"),
-        (-17592.3, "-17,590"),
-        (123456789.0, "123,500,000"),
-        (999_960.0, "1,000,000"),
-        (9.9996, "10"),
-        (3.14159, "3.142"),
-        (0.5, "0.5"),
-        (0.00012345, "0.0001234"),
-        (0.0, "0"),
-        (1200.0, "1200"),
-        (2.5e9, "2.5e+09"),
-        (0.00002, "2e-05"),
-        (None, "-"),
-        (math.nan, "nan"),
-        (math.inf, "inf"),
+        *((17592.3, "17,590"), (-17592.3, "-17,590"), (123456789.0, "123,500,000")),
+        *((999_960.0, "1,000,000"), (9.9996, "10"), (3.14159, "3.142"), (0.5, "0.5")),
+        *((0.00012345, "0.0001234"), (0.0, "0"), (1200.0, "1200"), (2.5e9, "2.5e+09")),
+        *((0.00002, "2e-05"), (None, "-"), (math.nan, "nan"), (math.inf, "inf")),
     ):
         assert number(value) == told
     assert counted(1, "row") == "1 row"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, Taxarbor, make_planted_tree
@@ -32,28 +33,21 @@ def value(animals: Bundle, name: str, feature: str) -> float:
     return float(animals.X[animals.names.index(name), animals.feature_names.index(feature)])
 
 
-def test_shapes(animals: Bundle) -> None:
-    n_rows, n_features = animals.X.shape
-    assert n_rows >= 100
-    assert n_features >= 40
-    assert len(animals.names) == n_rows
-    assert len(animals.feature_names) == n_features
-
-
 def test_values_are_small_whole_numbers(animals: Bundle) -> None:
     X = animals.X
+    assert X.shape == (len(animals.names), len(animals.feature_names))
+    assert X.shape[0] >= 100
+    assert X.shape[1] >= 40
     assert X.dtype == np.float64
     assert np.isfinite(X).all()
     assert np.array_equal(X, np.rint(X))
     highest = np.array([4 if name in ORDINAL else 1 for name in animals.feature_names])
     assert np.array_equal(X.min(axis=0), np.zeros(len(highest)))
-    assert np.array_equal(X.max(axis=0), highest)
-
-
-def test_no_column_is_constant_and_none_repeats_nor_does_a_row(animals: Bundle) -> None:
-    assert (np.ptp(animals.X, axis=0) > 0).all()
-    assert len(np.unique(animals.X, axis=1).T) == animals.X.shape[1]
-    assert len(np.unique(animals.X, axis=0)) == len(animals.X)
+    assert np.array_equal(X.max(axis=0), highest)  # so that no column is constant
+    assert len(np.unique(X, axis=1).T) == X.shape[1]
+    assert len(np.unique(X, axis=0)) == len(X)
+    with pytest.raises(ValueError, match="read-only"):
+        X[0, 0] = 1
 
 
 def test_names_are_unique_and_plain(animals: Bundle) -> None:
@@ -66,23 +60,12 @@ def test_names_are_unique_and_plain(animals: Bundle) -> None:
     assert all(name == name.lower().strip() for name in animals.feature_names + animals.names)
 
 
-def test_rows_are_read_only(animals: Bundle) -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        animals.X[0, 0] = 1
-
-
-def test_each_call_loads_its_own_tree() -> None:
-    load_animals().tree["children"].clear()
+def test_the_tree(animals: Bundle) -> None:
+    load_animals().tree["children"].clear()  # each call loads its own
     assert load_animals().tree["children"]
-
-
-def test_leaves_of_the_tree_are_the_rows(animals: Bundle) -> None:
-    leaves = [node["name"] for node in walk(animals.tree) if "children" not in node]
-    assert sorted(leaves) == sorted(animals.names)
-
-
-def test_nodes_of_the_tree(animals: Bundle) -> None:
     nodes = list(walk(animals.tree))
+    leaves = [node["name"] for node in nodes if "children" not in node]
+    assert sorted(leaves) == sorted(animals.names)
     assert animals.tree["name"] == "animals"
     assert len({node["name"] for node in nodes}) == len(nodes)
     assert all(len(node["children"]) >= 2 for node in nodes if "children" in node)
@@ -174,34 +157,22 @@ def test_planted_shapes():
         sizes = np.bincount(planted.labels)
         assert len(sizes) == branching**depth
         assert sizes.max() - sizes.min() <= 1
+        together = np.concatenate(planted.features)
+        assert len(np.unique(together)) == len(together) == 5 * depth  # the noise in no level
 
 
-def test_levels_have_features_of_their_own():
-    planted = make_planted_tree(100, depth=3)
-    together = np.concatenate(planted.features)
-    assert len(np.unique(together)) == len(together)
-    assert planted.X.shape[1] - len(together) == 8  # the noise, in no level
-
-
-@pytest.mark.parametrize("branching", [2, 3, 4])
-def test_features_tell_apart_the_children_of_their_level(branching):
+def test_features_tell_apart_the_children_of_their_level():
     """Means differ between siblings of a level on its own features, and on no others."""
-    depth = 2
-    planted = make_planted_tree(9000, depth=depth, branching=branching)
-    for level, own in enumerate(planted.features):
-        child = planted.labels // branching ** (depth - 1 - level) % branching
+    for branching, level in itertools.product((2, 3, 4), (0, 1)):
+        planted = make_planted_tree(9000, depth=2, branching=branching)
+        own = planted.features[level]
+        child = planted.labels // branching ** (1 - level) % branching
         means = np.array([planted.X[child == k].mean(axis=0) for k in range(branching)])
         gaps = np.abs(means[:, None] - means[None]).max(axis=(0, 1))
-        others = np.setdiff1d(np.arange(planted.X.shape[1]), own)
         assert gaps[own].min() > 2.0
-        assert gaps[others].max() < 1.0
+        assert np.delete(gaps, own).max() < 1.0
         # No two siblings are alike, and higher levels are further apart.
-        distances = [
-            np.linalg.norm(means[a, own] - means[b, own])
-            for a in range(branching)
-            for b in range(a)
-        ]
-        assert min(distances) > 6.0 * 2.0 ** (depth - 1 - level)
+        assert pdist(means[:, own]).min() > 6.0 * 2.0 ** (1 - level)
 
 
 def test_shifts_are_as_long_as_the_separation():
@@ -241,10 +212,10 @@ def test_more_separation_moves_leaves_apart():
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_both_methods_find_the_planted_tree(shape, is_ours):
-    branching, depth = shape["branching"], shape["depth"]
-    for seed, kind in itertools.product((0, 1), ("float32", "float64", "csr")):
+def test_both_methods_find_the_planted_tree(is_ours):
+    kinds = ("float32", "float64", "csr")
+    for shape, seed, kind in itertools.product(SHAPES, (0, 1), kinds):
+        branching, depth = shape["branching"], shape["depth"]
         planted = make_planted_tree(**shape, random_state=seed)
         X = sparse.csr_array(planted.X) if kind == "csr" else planted.X.astype(kind)
         sizes = {"n_clusters": branching**depth, "branching": branching, "random_state": seed}
@@ -260,16 +231,13 @@ def test_both_methods_find_the_planted_tree(shape, is_ours):
                 assert set(rule.features.tolist()) <= allowed
 
 
-def test_every_variant_finds_the_leaves():
+def test_every_variant_and_solver_finds_the_leaves():
     for shape, penalty in itertools.product(SHAPES, ("group", "exclusive", "l1", "l2")):
         planted = make_planted_tree(**shape)
         branching, depth = shape["branching"], shape["depth"]
         setting = {"penalty": penalty, "random_state": 0}
         model = HMMC(branching**depth, branching=branching, **setting).fit(planted.X)
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
-
-
-def test_every_solver_finds_the_leaves():
     planted = make_planted_tree(400, depth=2)
     for solver in ("newton", "pqn"):
         model = HMMC(n_clusters=4, solver=solver, random_state=0).fit(planted.X)

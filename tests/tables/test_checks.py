@@ -1,7 +1,9 @@
 """What users pass to estimators."""
 
+import itertools
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -38,8 +40,7 @@ def cloud():
 
 
 def check(X):
-    rows, _ = check_training_rows(Anything(), X, 1)
-    return rows
+    return check_training_rows(Anything(), X, 1)[0]
 
 
 def refused(told, X, check=check, kind=InputError):
@@ -58,10 +59,8 @@ def test_an_error_names_the_parameter_in_the_words_of_who_asks():
     assert error.told({}.get) == str(error)
     error = FileFormatError("a.csv has gaps", remedy=("; choose others with", "columns"))
     assert str(error) == "a.csv has gaps; choose others with columns="
-    assert (
-        error.told({"columns": "--columns"}.get)
-        == "a.csv has gaps; choose others with --columns"
-    )
+    told = error.told({"columns": "--columns"}.get)
+    assert told == "a.csv has gaps; choose others with --columns"
     assert error.told({}.get) == "a.csv has gaps"
     for kind in (InputError, InputTypeError, FileFormatError):
         assert issubclass(kind, TaxarborError)
@@ -74,22 +73,19 @@ def test_an_error_names_the_parameter_in_the_words_of_who_asks():
 
 
 def test_not_finite(X):
-    for layout in LAYOUTS:
-        for dtype in ("float64", "float32"):
-            for value in (math.nan, math.inf, -math.inf):
-                bad = X.astype(dtype)
-                bad[3, 2] = value
-                told = "contains NaN" if math.isnan(value) else "contains infinity"
-                refused(told, layout(bad))
+    values = (math.nan, math.inf, -math.inf)
+    for layout, dtype, value in itertools.product(LAYOUTS, ("float64", "float32"), values):
+        bad = X.astype(dtype)
+        bad[3, 2] = value
+        refused("contains NaN" if math.isnan(value) else "contains infinity", layout(bad))
     for missing in (None, math.nan):
         bad = X.astype(object)
         bad[3, 2] = missing
         refused("contains NaN", bad)
 
 
-@pytest.mark.parametrize(
-    ("bad", "told"),
-    [
+def test_no_rows_of_numbers():
+    for bad, told in (
         (np.empty((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 2"),
         (np.ones((1, 3)), r"1 sample\(s\) \(shape=\(1, 3\)\) while a minimum of 2"),
         (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1"),
@@ -104,28 +100,22 @@ def test_not_finite(X):
         (sparse.csr_array((1, 3)), "while a minimum of 2 is required by Anything"),
         (sparse.csr_array((0, 3)), "while a minimum of 2 is required by Anything"),
         ([[10**400, 1], [2, 3]], "X holds an integer that is too large for float64"),
-    ],
-)
-def test_no_rows_of_numbers(bad, told):
-    refused(told, bad)
-
-
-def test_a_type_that_is_no_number_is_a_type_error():
+    ):
+        refused(told, bad)
     refused("must be a string or a real number", np.array([[{}], [{}]]), kind=TypeError)
 
 
 def test_sparse_indices_that_point_outside(X):
     """Each of these ended the process."""
-    for layout in (sparse.csr_array, sparse.csc_array):
-        for change in ("large", "negative", "indptr"):
-            bad = layout(X)
-            if change == "indptr":
-                bad.indptr[2] = 10**6
-            else:
-                bad.indices[5] = 2 * 10**9 if change == "large" else -1
-            refused("damaged sparse matrix", bad)
-            fitted = Taxarbor(3, random_state=0).fit(X)
-            refused("damaged sparse matrix", bad, fitted.predict)
+    fitted = Taxarbor(3, random_state=0).fit(X)
+    changes = (("indices", 5, 2 * 10**9), ("indices", 5, -1), ("indptr", 2, 10**6))
+    for layout, (part, place, value) in itertools.product(
+        (sparse.csr_array, sparse.csc_array), changes
+    ):
+        bad = layout(X)
+        getattr(bad, part)[place] = value
+        refused("damaged sparse matrix", bad)
+        refused("damaged sparse matrix", bad, fitted.predict)
     for axis in (0, 1):
         bad = sparse.coo_array(X)
         bad.coords[axis][5] = 2 * 10**9
@@ -141,11 +131,7 @@ def test_out_of_range(X):
             ("float64", 1e-300, "by about .e-30. in float64, .* multiply it"),
             ("float64", 1e-75, "by about .e-7. in float64, .* multiply it"),
             ("float64", 1e-312, "in float64, .* multiply it"),
-            (
-                "float32",
-                1e30,
-                r"in float32, where it should vary by 1e-15 to 1e\+15, .* divide",
-            ),
+            ("float32", 1e30, r"in float32, .* vary by 1e-15 to 1e\+15, .* divide"),
             ("float32", 1e-30, "in float32, .* multiply it"),
         ):
             refused(f"^X varies .*{told}", layout((X * scale).astype(dtype)))
@@ -154,27 +140,20 @@ def test_out_of_range(X):
 # scikit-learn warns on its way: it sums the values to see whether they are finite.
 @pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
 def test_at_the_end_of_the_range(X):
-    for layout in LAYOUTS:
-        for dtype in ("float64", "float32"):
-            largest = (np.sign(X) * float(np.finfo(dtype).max)).astype(dtype)
-            refused(f"in {dtype}, .* divide it by a constant first", layout(largest))
+    for layout, dtype in itertools.product(LAYOUTS, ("float64", "float32")):
+        largest = (np.sign(X) * float(np.finfo(dtype).max)).astype(dtype)
+        refused(f"in {dtype}, .* divide it by a constant first", layout(largest))
 
 
 def test_wide_range_is_fine(X):
-    for dtype, power in (
-        ("float64", 220),
-        ("float64", -220),
-        ("float32", 43),
-        ("float32", -43),
-    ):
-        for layout in LAYOUTS:
-            for method in (Taxarbor, HMMC):
-                setting = {"balance": None, "random_state": 0}
-                scaled = layout((X * 2.0**power).astype(dtype))
-                model = method(5, **setting).fit(scaled)
-                plain = method(5, **setting).fit(layout(X.astype(dtype)))
-                np.testing.assert_array_equal(model.labels_, plain.labels_)
-                np.testing.assert_array_equal(model.predict(scaled), model.labels_)
+    setting = {"balance": None, "random_state": 0}
+    wide = (("float64", 220), ("float64", -220), ("float32", 43), ("float32", -43))
+    for (dtype, power), layout, method in itertools.product(wide, LAYOUTS, (Taxarbor, HMMC)):
+        scaled = layout((X * 2.0**power).astype(dtype))
+        model = method(5, **setting).fit(scaled)
+        plain = method(5, **setting).fit(layout(X.astype(dtype)))
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        np.testing.assert_array_equal(model.predict(scaled), model.labels_)
 
 
 # Rows that are taken
@@ -202,9 +181,7 @@ def test_other_sparse_formats_are_converted(X):
         for part in ("data", "indices", "indptr"):
             found, expected = getattr(rows._X, part), getattr(usual._X, part)
             np.testing.assert_array_equal(found, expected)
-
-
-def test_canonical_without_touching_the_original():
+    # They are made canonical, and the original stays as it is.
     values, columns, starts = [1.0, 2.0, 4.0, 8.0], [2, 0, 2, 1], [0, 3, 4]
     X = sparse.csr_array((values, columns, starts), shape=(2, 3))
     rows = check(X)
@@ -237,15 +214,10 @@ def fitted(X):
 
 
 def test_new_rows(fitted, X):
-    for layout in LAYOUTS:
-        for dtype in ("float64", "float32"):
-            new = check_new_rows(fitted, layout(X[:1].astype(dtype)))
-            assert (new.dtype, new.shape) == (dtype, (1, 4))
-
-
-@pytest.mark.parametrize(
-    ("bad", "told"),
-    [
+    for layout, dtype in itertools.product(LAYOUTS, ("float64", "float32")):
+        new = check_new_rows(fitted, layout(X[:1].astype(dtype)))
+        assert (new.dtype, new.shape) == (dtype, (1, 4))
+    for bad, told in (
         (np.ones((2, 3)), "X has 3 features, but Anything is expecting 4 features as input"),
         (sparse.csr_array((2, 5)), "X has 5 features, but Anything is expecting 4 features"),
         (np.full((2, 4), np.nan), "contains NaN"),
@@ -254,10 +226,8 @@ def test_new_rows(fitted, X):
         (np.ones(4), "Expected 2D array, got 1D array"),
         ([["a"] * 4], "could not convert string to float: 'a'"),
         ([[10**400] * 4], "too large for float64"),
-    ],
-)
-def test_bad_new_rows(fitted, bad, told):
-    refused(told, bad, lambda X: check_new_rows(fitted, X))
+    ):
+        refused(told, bad, lambda X: check_new_rows(fitted, X))
 
 
 def test_new_rows_of_models(X):
@@ -268,9 +238,8 @@ def test_new_rows_of_models(X):
         Taxarbor().predict(X)
     for model in (Taxarbor(4, random_state=0), HMMC(4, random_state=0)):
         model.fit(X)
-        for scale in (1e300, 1e-320):
-            for layout in LAYOUTS:
-                assert set(model.predict(layout(X * scale))) <= set(range(4))
+        for scale, layout in itertools.product((1e300, 1e-320), LAYOUTS):
+            assert set(model.predict(layout(X * scale))) <= set(range(4))
 
 
 # Parameters
@@ -320,29 +289,18 @@ def test_jobs():
 def test_choice():
     assert check_choice("units", "raw", ("relative", "raw")) is None
     for value in ("cm", "RAW", "", None, 3, ["raw"], ("raw",)):
-        with pytest.raises(
-            InputError, match="units must be one of 'relative', 'raw'; got "
-        ) as e:
+        told = re.escape(f"units must be one of 'relative', 'raw'; got {value!r}")
+        with pytest.raises(InputError, match=told):
             check_choice("units", value, ("relative", "raw"))
-        assert repr(value) in str(e.value)
 
 
 def test_balance():
-    for value, n_children, expected in (
-        (None, 2, (0.0, 2.0)),
-        (None, 5, (0.0, 5.0)),
-        (0, 2, (0.0, 2.0)),
-        (0.25, 3, (0.25, 1.75)),
-        (1, 2, (1.0, 1.0)),
-        ((0.9, 1.1), 2, (0.9, 1.1)),
-        ([0.5, 3], 2, (0.5, 3.0)),
-        ((0, 1), 2, (0.0, 1.0)),
-        (np.float32(0.5), 2, (0.5, 1.5)),
+    for value, expected in (
+        *((None, (0.0, 3.0)), (0, (0.0, 2.0)), (0.25, (0.25, 1.75)), (1, (1.0, 1.0))),
+        *(((0.9, 1.1), (0.9, 1.1)), ([0.5, 3], (0.5, 3.0)), ((0, 1), (0.0, 1.0))),
+        (np.float32(0.5), (0.5, 1.5)),
     ):
-        assert check_balance(value, n_children) == expected
-
-
-def test_infeasible_balance():
+        assert check_balance(value, 3) == expected
     infeasible = (
         *((1.2, 1.5), (0.5, 0.8), -0.1, 1.5, math.nan, math.inf, (0.5, math.nan), (-1, 1)),
         *((1, 0), "x", (0.9,), (0.9, 1.0, 1.1), ("a", "b"), True, {}, 1j, 10**400),

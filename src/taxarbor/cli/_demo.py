@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taxarbor._errors import some
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
 
+PAGE = Path("demo.html")
 CLUSTERS = 12
 DEPTH = 2
 """Level of the biological classification whose classes colour the page."""
@@ -22,9 +24,7 @@ def demo(
         Literal["animals", "digits"],
         typer.Option(help="Animals by attributes, or handwritten digits."),
     ] = "animals",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
-        "demo.html"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = PAGE,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -93,8 +93,6 @@ def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
 
 def _members(tree: "Hierarchy", row_names: Any, classes: list[str]) -> dict[int, str]:
     """Name some rows of each cluster; of those without names, the classes and how many."""
-    from taxarbor.cli._render import some
-
     told = {}
     for leaf in tree.leaves.tolist():
         rows = tree.rows(leaf)

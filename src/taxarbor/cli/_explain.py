@@ -48,10 +48,10 @@ def explain(
         raise InputError("only one of DATA and --new can be standard input")
     tree = Hierarchy.load(model)
     wanted = None if node is None else _node_id(tree, node)
-    notes: list[str] = []
-    table = files.read_own(tree, data, files.Asked(id_column, label_column, format), notes)
-    fresh = None if new is None else files.read_for(tree, new, files.Asked(id_column))
-    notes += () if fresh is None else fresh.notes
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = files.read_own(tree, data, **asked)
+    fresh = None if new is None else files.read_for(tree, new, id_column=id_column)
+    notes = [*table.notes, *(() if fresh is None else fresh.notes)]
     names = tree.feature_names or table.feature_names
     X: Any = table.X
     classes = None if table.labels is None else without_gaps(table.labels)
@@ -87,7 +87,7 @@ def _node_id(tree: "Hierarchy", text: str) -> int:
 
 def _row_id(why: "Explanation", text: str) -> int | str:
     """Return the name of a row if it is one, else its number."""
-    n_rows = len(why.hierarchy.order)
+    n_rows = why.hierarchy.n_rows
     n_called = (why.row_names or ()).count(text)
     if n_called == 1:
         return text
@@ -97,7 +97,5 @@ def _row_id(why: "Explanation", text: str) -> int | str:
         return int(text)
     if why.row_names is not None:
         raise InputError(f"no row is called {text!r}, and numbers go from 0 to {n_rows - 1}")
-    raise InputError(
-        f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}; --id-column says "
-        "where the names are"
-    )
+    told = f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}"
+    raise InputError(f"{told}; --id-column says where the names are")

@@ -13,13 +13,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import typer
 
-from taxarbor._errors import FileFormatError, InputError, counted
+from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor.cli import interruptible
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._file import write_whole
@@ -27,54 +27,12 @@ from taxarbor.hierarchy._route import check_data
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._table import NamelessError
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
 LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt")
 STDIN = STDOUT = "-"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a command wants from a file beside the numbers."""
-
-    id_column: str | None = None
-    label_column: str | None = None
-    format: str | None = None
-
-    def read(self, source: Any, columns: Sequence[str] | None = None) -> Table:
-        """Return the rows in a file; see :func:`read_table`. Odd ids are noted."""
-        if isinstance(source, io.BytesIO):
-            source.seek(0)
-        elif str(source) == STDIN:
-            source = STDIN
-        table = read_table(
-            source,
-            columns=columns,
-            id_column=self.id_column,
-            label_column=self.label_column,
-            format=self.format,
-        )
-        ids = () if self.id_column is None else table.row_names or ()
-        return replace(table, notes=(*table.notes, *_notes_on_ids(ids)))
-
-    def read_columns(self, source: Path, columns: str | None) -> Table:
-        """Return the columns named in a text such as ``a, b``, or all.
-
-        Blanks around names do not count, unless there are columns whose names have them.
-        """
-        if columns is None:
-            return self.read(source)
-        names = tuple(next(csv.reader([columns]), ()))
-        bare = tuple(name.strip() for name in names)
-        if names == bare:
-            return self.read(source, names)
-        kept = _kept(source)
-        try:
-            return self.read(kept, names)
-        except FileFormatError:
-            return self.read(kept, bare)
 
 
 class _Stdin(io.BytesIO):
@@ -84,19 +42,45 @@ class _Stdin(io.BytesIO):
 
 
 def _kept(path: Path) -> Any:
-    return _Stdin(sys.stdin.buffer.read()) if str(path) == STDIN else path
+    return _Stdin(sys.stdin.buffer.read()) if str(path) == STDIN else str(path)
 
 
-def _notes_on_ids(ids: Sequence[str]) -> list[str]:
+def read_columns(path: Path, columns: str | None, **asked: str | None) -> Table:
+    """Return the columns of a file that a text such as ``a, b`` names, or all.
+
+    Blanks around names do not count, unless there are columns whose names have them.
+    """
+    if columns is None:
+        return _read(str(path), None, **asked)
+    try:
+        names = next(csv.reader([columns]), [])
+    except csv.Error as error:
+        raise InputError(
+            f"must be names with commas between them: {error}", "columns"
+        ) from error
+    bare, source = [name.strip() for name in names], _kept(path)
+    try:
+        return _read(source, names, **asked)
+    except FileFormatError:
+        if names == bare:
+            raise
+        return _read(source, bare, **asked)
+
+
+def _read(source: Any, columns: Sequence[str] | None, **asked: str | None) -> Table:
+    """Return the rows in a file; see :func:`read_table`. Odd ids are noted."""
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    table = read_table(source, columns=columns, **asked)
+    ids = () if asked.get("id_column") is None else table.row_names or ()
+    notes = [*table.notes]
     n_empty = sum(not name.strip() for name in ids)
-    repeated = [name for name, n in Counter(ids).items() if n > 1 and name.strip()]
-    notes = []
     if n_empty:
         notes.append(f"{counted(n_empty, 'id is', 'ids are')} empty")
+    repeated = [repr(name) for name, n in Counter(ids).items() if n > 1 and name.strip()]
     if repeated:
-        more = f" and {len(repeated) - 1} more" * (len(repeated) > 1)
-        notes.append(f"ids repeat: {repeated[0]!r}{more}")
-    return notes
+        notes.append(f"ids repeat: {some(repeated, 1)}")
+    return replace(table, notes=tuple(notes))
 
 
 def heading(title: str | None, data: Path) -> dict[str, str]:
@@ -108,79 +92,55 @@ def heading(title: str | None, data: Path) -> dict[str, str]:
 
 def read_truth(path: Path | None) -> ClassTree | None:
     """Return the tree of the classes in a file, where one is given."""
-    if path is None:
-        return None
-    return ClassTree.read(path)
+    try:
+        return None if path is None else ClassTree.read(path)
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is not text in UTF-8: {error.reason}") from error
 
 
-def check_classes(truth: ClassTree | None, labels: Any) -> None:
-    """Refuse classes that the true tree, where there is one, does not have."""
-    if truth is not None:
-        truth.leaves_of(sorted(set(map(str, labels))))
-
-
-def read_for(tree: Hierarchy, path: Path, asked: Asked) -> Table:
+def read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
     """Return rows with the features of a model: by name where both have names, else by place.
 
     Columns that the model does not know are passed over in silence.
     """
     names = tree.feature_names
-    table = asked.read(path) if names is None else _read_named(names, path, asked)
+    source = str(path) if names is None else _kept(path)
+    for option in ("id_column", "label_column"):
+        column = asked.get(option)
+        if column in (names or ()):
+            raise InputError(f"must not be {column!r}, which is a feature of the model", option)
+    try:
+        table = _read(source, names, **asked)
+        table = table if names is None else replace(table, dropped=())
+    except NamelessError as error:
+        table = _read(source, None, **asked)
+        if names is not None and table.X.shape[1] != len(names):
+            raise InputError(
+                f"{path} has {counted(table.X.shape[1], 'column')} without names, and the "
+                f"model {counted(len(names), 'feature')}"
+            ) from error
     X: Any = table.X
     check_data(X, tree)
     return table
 
 
-def _read_named(names: Sequence[str], path: Path, asked: Asked) -> Table:
-    for option, column in (
-        ("id_column", asked.id_column),
-        ("label_column", asked.label_column),
-    ):
-        if column in names:
-            raise InputError(f"must not be {column!r}, which is a feature of the model", option)
-    source = _kept(path)
-    try:
-        return replace(asked.read(source, names), dropped=())
-    except FileFormatError as error:
-        table = _unnamed(source, asked)
-        if table is None:
-            raise
-        if table.X.shape[1] != len(names):
-            raise InputError(
-                f"{path} has {counted(table.X.shape[1], 'column')} without names, and the "
-                f"model {counted(len(names), 'feature')}"
-            ) from error
-        return table
-
-
-def _unnamed(source: Any, asked: Asked) -> Table | None:
-    """Return the rows of a file whose columns have no names, None of any other."""
-    try:
-        table = asked.read(source)
-    except FileFormatError:
-        return None
-    return table if table.feature_names is None else None
-
-
-def read_own(tree: Hierarchy, path: Path, asked: Asked, notes: list[str]) -> Table:
+def read_own(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
     """Return the rows that a model was fitted on; a doubt that they are is a note."""
-    table = read_for(tree, path, asked)
-    notes += table.notes
-    n_rows = len(tree.order)
-    if table.X.shape[0] != n_rows:
+    table = read_for(tree, path, **asked)
+    if table.X.shape[0] != tree.n_rows:
         raise InputError(
             f"{path} has {counted(table.X.shape[0], 'row')}, and the model was fitted on "
-            f"{n_rows:,}: give the same rows, in the same order"
+            f"{tree.n_rows:,}: give the same rows, in the same order"
         )
-    if deciding_rule(tree) is not None:
-        X: Any = table.X
-        share = float((tree.predict(X) == tree.labels).mean())
-        if share < LIKELY:
-            notes.append(
-                f"the model would put only {share:.0%} of these rows where it has them: are "
-                "they those it was fitted on, in the same order?"
-            )
-    return table
+    if deciding_rule(tree) is None:
+        return table
+    X: Any = table.X
+    share = float((tree.predict(X) == tree.labels).mean())
+    if share >= LIKELY:
+        return table
+    doubt = f"the model would put only {share:.0%} of these rows where it has them: are they "
+    doubt += "those it was fitted on, in the same order?"
+    return replace(table, notes=(*table.notes, doubt))
 
 
 def check_outputs(
@@ -200,24 +160,20 @@ def check_outputs(
         if place in taken:
             raise InputError(f"{path} would be written twice; name different files")
         taken.add(place)
-        _check_target(path, force)
-        _check_folder(Path(place).parent)
+        _check_target(path, Path(place).parent, force)
 
 
-def _check_target(path: Path, force: bool) -> None:
+def _check_target(path: Path, folder: Path, force: bool) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        return
+        mode = 0
     if stat.S_ISDIR(mode):
         raise InputError(f"{path} is a folder; name a file in it")
-    if not stat.S_ISREG(mode):
+    if mode and not stat.S_ISREG(mode):
         raise InputError(f"{path} is no plain file, and would be replaced by one")
-    if not force:
+    if mode and not force:
         raise InputError(f"{path} is there already; --force replaces it")
-
-
-def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
     try:

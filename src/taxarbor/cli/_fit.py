@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taxarbor._errors import InputError, counted, printable
+from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json, say_notes
@@ -18,22 +18,18 @@ if TYPE_CHECKING:
 DEFAULT_CLUSTERS = 8
 MAX_NAMED = 5
 """Columns that a note names before it only counts them."""
+ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
+"""Options of the tree that every method has."""
 ONLY = {
-    "max_features": ("taxarbor",),
-    "novelty": ("taxarbor",),
-    "min_leaf_size": ("taxarbor",),
+    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
     "balance": ("taxarbor", "hmmc"),
-    "penalty": ("hmmc",),
-    "alpha": ("hmmc",),
-    "beta": ("hmmc",),
-    "units": ("hmmc",),
-    "center": ("hmmc",),
-    "solver": ("hmmc",),
-    "tol": ("hmmc",),
+    **dict.fromkeys(
+        ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
+    ),
     "criterion": ("kmeans", "spectral"),
     "n_neighbors": ("spectral",),
 }
-"""The methods that have an option; all others are for every method."""
+"""The methods that have an option of some only."""
 AVOID = "How strongly a split avoids the features above it"
 
 
@@ -53,11 +49,7 @@ def fit(
     ],
     n_clusters: Annotated[
         int | None,
-        opt.option(
-            "Number of clusters; 8 unless --max-leaf-size or --max-depth is given.",
-            *("--n-clusters", "-k"),
-            min=1,
-        ),
+        opt.clusters("Number of clusters; 8 unless --max-leaf-size or --max-depth is given."),
     ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
@@ -83,7 +75,9 @@ def fit(
     ] = None,
     max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
     n_init: Annotated[int | None, _tree("Starts per split; 1 is fastest.", min=1)] = None,
-    seed: Annotated[int, _tree("The same seed gives the same tree; default: 0.", min=0)] = 0,
+    seed: Annotated[
+        int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
+    ] = 0,
     jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
     max_features: Annotated[
         int | None, _some("max_features", "Most features per split.", min=1)
@@ -137,10 +131,7 @@ def fit(
     Columns of numbers are features; others are left out, and named. Ctrl-C while the tree
     grows saves the tree so far.
     """
-    given = dict(locals())
-    settings = {name: given[name] for name in ONLY if given[name] is not None}
-    _check_method(method, settings)
-    settings |= _growth(given)
+    settings = _settings(method, dict(locals()))
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
     from taxarbor.cli import _files as files
@@ -153,7 +144,8 @@ def fit(
     estimator = make_estimator(method, settings)
     files.check_labels_name(labels)
     files.check_outputs((output, report, labels), (data,), force=force)
-    table = files.Asked(id_column, label_column, format).read_columns(data, columns)
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = files.read_columns(data, columns, **asked)
     _check_rows(data, table.X.shape[0], settings.get("n_clusters", DEFAULT_CLUSTERS))
     notes = [*table.notes]
     fitted = fit_table(table, estimator, notes, standardize=standardize)
@@ -187,17 +179,13 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _check_method(method: str, settings: dict[str, Any]) -> None:
-    for name in settings:
-        if method not in ONLY[name]:
-            told = f"is for --method {' or '.join(ONLY[name])}, not for {method}"
+def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a method that were given, or refuse those of another one."""
+    found = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
+    for name in found:
+        if method not in (methods := ONLY.get(name, (method,))):
+            told = f"is for --method {' or '.join(methods)}, not for {method}"
             raise InputError(told, name)
-
-
-def _growth(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that every method has, those that were given."""
-    names = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
-    found = {name: given[name] for name in names if given[name] is not None}
     if found.keys() & {"max_leaf_size", "max_depth"}:
         found.setdefault("n_clusters", None)
     return found
@@ -221,11 +209,9 @@ def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
     """Refuse too few rows, in words that the library does not have."""
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
-    if n_clusters is not None and n_clusters > n_rows:
-        raise InputError(
-            f"{_name(data)} has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a "
-            "smaller -k"
-        )
+    if (n_clusters or 0) > n_rows:
+        told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
+        raise InputError(f"{_name(data)} {told}")
 
 
 def _name(data: Path) -> str:
@@ -246,11 +232,8 @@ def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, floa
 
 def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
     """Return a note on the columns that were left out, if there are any."""
-    if not dropped:
-        return []
-    told = ", ".join(f"{name} ({reason})" for name, reason in dropped[:MAX_NAMED])
-    n_more = len(dropped) - MAX_NAMED
-    return [f"left out: {told}" + (f" and {n_more} more" if n_more > 0 else "")]
+    told = some([f"{name} ({reason})" for name, reason in dropped], MAX_NAMED)
+    return [f"left out: {told}"] if dropped else []
 
 
 def _say(

@@ -1,6 +1,5 @@
 """``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
 
-import io
 import json
 import platform
 from pathlib import Path
@@ -17,12 +16,8 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
 SUFFIXES: dict[str, Kind] = {
-    ".json": "json",
-    ".nwk": "newick",
-    ".newick": "newick",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".csv": "csv",
+    **{".json": "json", ".csv": "csv"},
+    **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
 LIBRARIES = (
     *("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich"),
@@ -49,7 +44,7 @@ def show(
     if as_json:
         say_json({"nodes": _nodes(tree, depth, top)})
     else:
-        say_tree(tree, max_depth=depth, n_top=top)
+        say_tree(tree, depth, top)
 
 
 def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
@@ -69,9 +64,8 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
             "reasons": [
-                {"feature": reason.name, "sign": reason.sign}
-                | {"share": reason.share, "weight": reason.weight}
-                for reason in tree.reasons(node, n_top)
+                {"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight}
+                for r in tree.reasons(node, n_top)
             ],
         }
         for node in range(tree.n_nodes)
@@ -81,17 +75,14 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
 
 def cut(
     model: opt.Model,
-    n_clusters: Annotated[
-        int | None, opt.option("Number of clusters to keep.", "--n-clusters", "-k", min=1)
-    ] = None,
+    n_clusters: Annotated[int | None, opt.clusters("Number of clusters to keep.")] = None,
     depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
     output: Annotated[
         Path | None,
         opt.option(
             "A name that ends in .taxarbor gets the smaller model, any other the clusters of "
             "the rows, as csv. Default: those, on standard output.",
-            "--output",
-            "-o",
+            *("--output", "-o"),
         ),
     ] = None,
     data: Annotated[
@@ -119,26 +110,21 @@ def cut(
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
     if n_clusters is not None and n_clusters > tree.n_leaves:
-        told = (
-            f"must be at most {tree.n_leaves:,}, as many as the model has; got {n_clusters:,}"
-        )
-        raise InputError(told, "n_clusters")
+        told = f"at most {tree.n_leaves:,}, as many as the model has; got {n_clusters:,}"
+        raise InputError(f"must be {told}", "n_clusters")
     smaller = tree.prune(n_clusters, depth=depth)
-    notes: list[str] = []
-    row_names = None
-    if data is not None:
-        asked = files.Asked(id_column, format=format)
-        row_names = files.read_own(tree, data, asked, notes).row_names
+    asked = {"id_column": id_column, "format": format}
+    table = None if data is None else files.read_own(tree, data, **asked)
+    row_names, notes = (None, ()) if table is None else (table.row_names, table.notes)
     labels = smaller.labels.tolist()
     if is_model and output is not None:
         with files.placed(output, force=force) as path:
             smaller.save(path)
     elif output is not None or not as_json:
         files.write_labels(output, labels, row_names, id_column, force=force)
-    found: dict[str, Any] = {"output": output, "n_clusters": smaller.n_leaves}
+    found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
     line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
-    found |= {"rows": row_names, "labels": labels, "notes": notes}
-    answer(found, as_json, *([] if output is None else [line]))
+    answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)
 
 
 def export(
@@ -170,8 +156,8 @@ def export(
     if output is not None:
         files.write_text(output, text, force=force)
     if as_json:
-        told = {"text": text} if output is None else {}
-        say_json({"format": kind, "output": output} | told)
+        told = {"format": kind, "output": output}
+        say_json(told | ({"text": text} if output is None else {}))
     else:
         typer.echo(text if output is None else f"{kind} -> {output}\n", nl=False)
 
@@ -186,15 +172,9 @@ def _text(tree: "Hierarchy", kind: Kind) -> str:
     if kind == "dot":
         return to_dot(tree)
     if kind == "csv":
-        buffer = io.StringIO()
-        to_frame(tree).to_csv(buffer, index=False, lineterminator="\n")
-        return buffer.getvalue()
-    if tree.n_leaves < 2:
-        raise InputError("a linkage needs at least two clusters, and the model has one")
-    merges = to_linkage(tree).astype(int).tolist()
-    return "".join(
-        f"{a},{b},{h},{n}\n" for a, b, h, n in [("a", "b", "height", "size"), *merges]
-    )
+        return str(to_frame(tree).to_csv(index=False, lineterminator="\n"))
+    lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
 def info(

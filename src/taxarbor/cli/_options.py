@@ -13,6 +13,11 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
+def clusters(help: str) -> Any:
+    """Declare the option for a number of clusters."""
+    return option(help, "--n-clusters", "-k", min=1)
+
+
 def argument(help: str, name: str) -> Any:
     """Declare an argument."""
     return typer.Argument(help=help, metavar=name, show_default=False)
@@ -25,9 +30,7 @@ Data = Annotated[
 ]
 SameData = Annotated[
     Path,
-    argument(
-        "The rows the model was fitted on, in the same order; - is standard input.", "DATA"
-    ),
+    argument("The rows the model was fitted on, in their order; - is standard input.", "DATA"),
 ]
 IdColumn = Annotated[str | None, option("Column with the names of the rows.")]
 LabelColumn = Annotated[

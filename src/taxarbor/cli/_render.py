@@ -5,7 +5,7 @@ All text from models and data goes through :func:`rich.text.Text`, which reads n
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
-from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._display import count_leaves, in_digits
 from taxarbor.hierarchy._rule import deciding_rule
 
@@ -64,11 +64,7 @@ def plain(value: object) -> Text:
 
 
 def say_tree(
-    tree: Hierarchy,
-    *,
-    max_depth: int | None = None,
-    n_top: int = 3,
-    max_nodes: int | None = None,
+    tree: Hierarchy, max_depth: int | None, n_top: int = 3, *, max_nodes: int | None = None
 ) -> None:
     """Print a tree with reasons: guides and colours on a terminal, indented text elsewhere."""
     most = tree.n_nodes if max_nodes is None else max_nodes
@@ -80,7 +76,7 @@ def say_tree(
 
 def say_first_levels(tree: Hierarchy) -> None:
     """Print as much of a tree as fits on a screen."""
-    say_tree(tree, max_depth=FIRST_LEVELS, max_nodes=FIRST_LINES)
+    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
     if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
         typer.echo("(the first levels; taxarbor show has all of it)")
 
@@ -120,9 +116,10 @@ def draw_tree(
 
 def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text:
     reasons = tree.reasons(node, n_top)
-    text = Text(", ").join(signed(reason) for reason in reasons)
-    if not reasons:
-        text = Text("all" if node == tree.root else f"node {node}", "bold")
+    text = Text("all" if node == tree.root else f"node {node}", "bold")
+    if reasons:
+        told = [Text(printable(str(reason)), SIGNS[reason.sign]) for reason in reasons]
+        text = Text(", ").join(told)
     text.append(f"  {counted(len(tree.rows(node)), 'row')}", "dim")
     if node in label:
         text.append(f"  {label[node]}", "bold green")
@@ -131,32 +128,18 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
     return text
 
 
-def signed(reason: Reason) -> Text:
-    """Return ``+age`` or ``-age``, in colour."""
-    return Text(printable(str(reason)), SIGNS[reason.sign])
-
-
-def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
+def make_table(*columns: str, right: Sequence[str] = ()) -> Table:
     """Return an empty table; columns of numbers stand to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    numeric = set(right)
     for name in columns:
-        is_number = name in numeric
-        table.add_column(
-            Text(name), justify="right" if is_number else "left", no_wrap=is_number
-        )
+        is_number = name in right
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
     return table
 
 
 def add_row(table: Table, *cells: Any) -> None:
     """Add a line to a table; what is no text of rich's yet is taken as it is."""
     table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
-
-
-def some(values: Sequence[str], most: int) -> str:
-    """Return ``a, b and 7 more``."""
-    told, n_more = ", ".join(values[:most]), len(values) - most
-    return f"{told} and {n_more} more" if n_more > 0 else told
 
 
 def number(value: float | None) -> str:

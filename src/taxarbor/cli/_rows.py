@@ -30,7 +30,7 @@ def predict(
     tree = Hierarchy.load(model)
     if deciding_rule(tree) is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
-    table = files.read_for(tree, data, files.Asked(id_column, format=format))
+    table = files.read_for(tree, data, id_column=id_column, format=format)
     X: Any = table.X
     labels = tree.predict(X).tolist()
     if output is not None or not as_json:
@@ -38,7 +38,7 @@ def predict(
     told = {"output": output, "rows": table.row_names, "labels": labels}
     told |= {"n_clusters": tree.n_leaves, "notes": table.notes}
     line = f"{counted(len(labels), 'row')} -> {output}"
-    answer(told, as_json, *([] if output is None else [line]))
+    answer(told, as_json, line if output else None)
 
 
 def score(
@@ -60,8 +60,7 @@ def score(
 
     tree = Hierarchy.load(model)
     classes = files.read_truth(truth)
-    notes: list[str] = []
-    table = files.read_own(tree, data, files.Asked(None, label_column, format), notes)
+    table = files.read_own(tree, data, label_column=label_column, format=format)
     labels: Any = table.labels
     n_gaps = int((labels == "").sum())
     if n_gaps:
@@ -69,11 +68,10 @@ def score(
             f"{data} has {counted(n_gaps, 'row')} without a label in {label_column!r}; every "
             "row needs one"
         )
-    files.check_classes(classes, labels)
     scores = score_hierarchy(tree, labels, classes)
     n_classes = len(set(labels.tolist()))
     told: dict[str, Any] = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
-    told |= {"scores": scores, "notes": notes}
+    told |= {"scores": scores, "notes": table.notes}
     line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
     answer(told, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
     if not as_json:
@@ -102,22 +100,18 @@ def report(
     from taxarbor.report import report as write_report
 
     if truth is not None and label_column is None:
-        raise InputError(
-            "--truth is a tree of the classes of the rows: give --label-column, too"
-        )
+        raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
     files.check_outputs((output,), (model, data, truth), force=force)
     tree = Hierarchy.load(model)
     classes = files.read_truth(truth)
-    notes: list[str] = []
-    asked = files.Asked(id_column, label_column, format)
-    table = files.read_own(tree, data, asked, notes)
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = files.read_own(tree, data, **asked)
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     options: dict[str, Any] = files.heading(title, data)
     if table.labels is not None:
         options["classes"] = without_gaps(table.labels)
-        files.check_classes(classes, options["classes"])
     X: Any = table.X
     with files.placed(output, force=force) as path:
         write_report(tree, X, path, row_names=table.row_names, truth=classes, **options)
-    answer({"report": output, "notes": notes}, as_json, f"report -> {output}")
+    answer({"report": output, "notes": table.notes}, as_json, f"report -> {output}")

@@ -26,13 +26,11 @@ CALLED = {"random_state": "seed", "n_jobs": "jobs"}
 class Commands(TyperGroup):
     """Commands that end with one line on standard error where input is bad."""
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **options: Any) -> Any:
+    def main(self, *arguments: Any, **options: Any) -> Any:
         """Parse what was typed and run it, then exit."""
         run: Any = super().main
-        if not standalone_mode:
-            return run(*arguments, standalone_mode=False, **options)
         try:
-            code = run(*arguments, standalone_mode=False, **options)
+            code = run(*arguments, **options | {"standalone_mode": False})
         except UsageError as error:
             message = error.format_message()
             if "\n" in message:  # nothing was typed, and this is the help
@@ -89,13 +87,13 @@ def on_one_line(message: str) -> str:
     return " ".join(printable(message).split())
 
 
-def answer(document: Mapping[str, Any], as_json: bool, *lines: str) -> None:
-    """Print a document, or its notes on standard error and then the lines."""
+def answer(document: Mapping[str, Any], as_json: bool, line: str | None = None) -> None:
+    """Print a document, or its notes on standard error and then a line, if there is one."""
     if as_json:
         say_json(document)
         return
     say_notes(document["notes"])
-    for line in lines:
+    if line is not None:
         typer.echo(line)
 
 

@@ -101,13 +101,8 @@ def load_animals() -> Bundle:
     header, *rows = csv.reader(_read("animals.csv").splitlines())
     X = np.array([row[1:] for row in rows], dtype=np.float64)
     X.flags.writeable = False
-    return Bundle(
-        X=X,
-        feature_names=tuple(header[1:]),
-        names=tuple(row[0] for row in rows),
-        tree=json.loads(_read("animals_tree.json")),
-        description=_ANIMALS,
-    )
+    names, tree = tuple(row[0] for row in rows), json.loads(_read("animals_tree.json"))
+    return Bundle(X, tuple(header[1:]), names, tree, _ANIMALS)
 
 
 def _read(name: str) -> str:

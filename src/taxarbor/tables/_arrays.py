@@ -37,7 +37,6 @@ SPARSE_PARTS = SPARSE_KEYS | {"indices", "indptr", "row", "col", "_is_array"}
 LAYOUTS = ("csr", "csc", "coo")
 LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
-
 H5AD_LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
 
 
@@ -77,9 +76,8 @@ def _refuse_lies(request: Request, text: bytes) -> None:
     half = n_rows * (n_rows - 1) // 2  # of a symmetric matrix, its diagonal aside
     n_cells = rest[0] if not is_dense else n_rows * n_columns if is_general else half
     if 2 * n_cells > len(text):
-        raise request.error(
-            f"declares {counted(n_cells, 'number')}, more than its {len(text):,} bytes can hold"
-        )
+        told = f"declares {counted(n_cells, 'number')}, more than its {len(text):,} bytes"
+        raise request.error(f"{told} can hold")
     if not is_dense:
         refuse_size(request, (n_rows, n_columns), n_cells)
 
@@ -99,9 +97,9 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
         parts = SPARSE_PARTS if is_sparse else {key}
         beside = {name: shape for name, shape in shapes.items() if name not in parts}
         refuse_absent(request, request.text_columns, tuple(beside), "array")
-        label = request.label_column or _label_array(beside, X.shape[0])
-        wanted = (*NAMES, *request.text_columns, *([] if label is None else [label]))
-        used = beside.keys() & wanted
+        fitting = (name for name in LABELS if beside.get(name) == (X.shape[0],))
+        label = request.label_column or next(fitting, None)
+        used = beside.keys() & {*NAMES, *request.text_columns, label}
         arrays = {name: _load(request, file, name) for name in used}
     names = _names(request, arrays, "feature_names", X.shape[1])
     X, names = selected(request, X, names)
@@ -117,9 +115,8 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
 
 def _unnamed(request: Request, values: Any) -> Table:
     if request.text_columns:
-        raise request.error(
-            f"holds numbers only, so {listed(request.text_columns)} cannot be looked up in it"
-        )
+        asked = listed(request.text_columns)
+        raise request.error(f"holds numbers only, so {asked} cannot be looked up in it")
     X, _ = selected(request, as_floats(request, values), None)
     refuse_gaps(request, X, None)
     return Table(X, None)
@@ -143,10 +140,8 @@ def _main_array(request: Request, shapes: Mapping[str, tuple[int, ...]]) -> str:
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
     if len(tables) == 1:
         return tables[0]
-    told = listed(shapes) if shapes else "none"
-    raise request.error(
-        f"has neither an array X nor a single one with two axes; its arrays: {told}"
-    )
+    told = f"its arrays: {listed(shapes) or 'none'}"
+    raise request.error(f"has neither an array X nor a single one with two axes; {told}")
 
 
 def _load(request: Request, file: zipfile.ZipFile, name: str) -> NDArray[Any]:
@@ -166,17 +161,12 @@ def _sparse(request: Request, stream: IO[bytes], file: zipfile.ZipFile) -> Any:
     layout = _load(request, file, "format").item()
     layout = layout.decode() if isinstance(layout, bytes) else layout
     if layout not in LAYOUTS:
-        raise request.error(
-            f"holds a sparse matrix in layout {layout!r}; expected {', '.join(LAYOUTS)}"
-        )
+        told = f"holds a sparse matrix in layout {layout!r}; expected {', '.join(LAYOUTS)}"
+        raise request.error(told)
     stream.seek(0)
     values: Any = sparse.load_npz(stream)
     check_structure(values)  # a wrong index would crash later
     return values
-
-
-def _label_array(shapes: Mapping[str, tuple[int, ...]], n_rows: int) -> str | None:
-    return next((name for name in LABELS if shapes.get(name) == (n_rows,)), None)
 
 
 def _names(
@@ -201,9 +191,8 @@ def _labels(
     y = arrays[name]
     is_index = y.shape == (n_rows,) and y.dtype.kind in "iu" and classes.ndim == 1
     if not is_index or not ((y >= 0) & (y < len(classes))).all():
-        raise request.error(
-            f"holds class_names, so {name!r} must number them from 0 to {classes.size - 1}"
-        )
+        told = f"so {name!r} must number them from 0 to {classes.size - 1}"
+        raise request.error(f"holds class_names, {told}")
     return as_texts(classes.astype(str)[y].tolist())
 
 
@@ -215,7 +204,14 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
         raise missing_extra("reading h5ad", "h5py") from error
     damage = (TypeError, SystemError)  # the latter where h5py stumbles while it visits links
     with request.reading("h5ad", *damage), h5py.File(stream, "r") as file:
-        _refuse_foreign(request, file)
+        # Links to other files could bring in whatever the reader may read. This follows none
+        # and ends with the first such one; without these, soft links stay within the file.
+        foreign = file.visititems_links(
+            lambda name, link: name if isinstance(link, h5py.ExternalLink) else None
+        )
+        if foreign is not None:
+            told = f"links {foreign!r} to another file; that is not read, for safety"
+            raise request.error(told)
         obs, var = _data_frame(request, file, "obs"), _data_frame(request, file, "var")
         columns = [name for name in obs if name not in ("__categories", obs.attrs["_index"])]
         refuse_absent(request, request.text_columns, columns, "column of obs")
@@ -233,21 +229,6 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
     return Table(X, names, ids, as_labels(labels))
-
-
-def _refuse_foreign(request: Request, file: Any) -> None:
-    """Refuse links to other files: they could bring in whatever the reader may read.
-
-    This does not follow links. Without such ones, soft links stay within the file.
-    """
-    import h5py
-
-    def foreign(name: str, link: Any) -> str | None:
-        return name if isinstance(link, h5py.ExternalLink) else None
-
-    found = file.visititems_links(foreign)  # which ends with the first that is not None
-    if found is not None:
-        raise request.error(f"links {found!r} to another file; that is not read, for safety")
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:
@@ -272,9 +253,8 @@ def _matrix(request: Request, file: Any) -> Any:
         return _values(request, file, "X")
     kind = str(found.attrs.get("encoding-type"))
     if kind not in H5AD_LAYOUTS:
-        raise request.error(
-            f"holds X as {kind!r}; expected an array, {' or '.join(H5AD_LAYOUTS)}"
-        )
+        told = f"holds X as {kind!r}; expected an array, {' or '.join(H5AD_LAYOUTS)}"
+        raise request.error(told)
     parts = tuple(_values(request, found, part) for part in ("data", "indices", "indptr"))
     shape = tuple(int(length) for length in found.attrs["shape"])
     matrix: Any = H5AD_LAYOUTS[kind](parts, shape=shape)
@@ -288,9 +268,9 @@ def _h5ad_column(request: Request, frame: Any, name: str) -> tuple[str, ...]:
     if not _is_group(found):
         values = _values(request, frame, name)
         older = frame.get("__categories", {})  # anndata 0.7 kept the texts of codes there
-        return (
-            _decoded(_values(request, older, name), values) if name in older else _texts(values)
-        )
+        if name in older:
+            return _decoded(_values(request, older, name), values)
+        return _texts(values)
     if "codes" in found:
         codes = _values(request, found, "codes")
         return _decoded(_values(request, found, "categories"), codes)
@@ -324,9 +304,8 @@ def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
     if not isinstance(found, h5py.Dataset):
         raise request.error(f"is no h5ad file, or a damaged one: {found.name!r} is no array")
     if found.external or found.is_virtual:
-        raise request.error(
-            f"keeps {found.name!r} in another file; that is not read, for safety"
-        )
+        told = f"keeps {found.name!r} in another file; that is not read, for safety"
+        raise request.error(told)
     is_text = h5py.check_string_dtype(found.dtype) is not None
     values: NDArray[Any] = found.asstr()[()] if is_text else found[()]
     return values

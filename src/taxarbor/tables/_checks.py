@@ -40,9 +40,8 @@ class SeenFeatures:
     def attributes(self) -> dict[str, Any]:
         """What to set on the estimator."""
         found = {"n_features_in_": self.n_features_in_}
-        if self.feature_names_in_ is None:
-            return found
-        return found | {"feature_names_in_": self.feature_names_in_}
+        names = self.feature_names_in_
+        return found if names is None else found | {"feature_names_in_": names}
 
 
 def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:

@@ -6,19 +6,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, TypeAlias, cast
 
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
-from taxarbor.tables._frames import read_csv, read_parquet, read_tsv
+from taxarbor.tables._frames import read_csv, read_parquet
 from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
     "csv": read_csv,
-    "tsv": read_tsv,
+    "tsv": partial(read_csv, separator="\t"),
     "parquet": read_parquet,
     "npy": read_npy,
     "npz": read_npz,
@@ -28,10 +29,7 @@ READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
 TEXTS = ("csv", "tsv", "mtx")
 """The formats that may be compressed as a whole; the others are so within, if at all."""
 MAGIC = {
-    b"PAR1": "parquet",
-    b"\x93NUMPY": "npy",
-    b"PK": "npz",
-    b"\x89HDF": "h5ad",
+    **{b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK": "npz", b"\x89HDF": "h5ad"},
     b"%%MatrixMarket": "mtx",
 }
 SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
@@ -87,7 +85,8 @@ def read_table(
     >>> table.feature_names, table.X.shape, table.dropped
     (('height', 'legs'), (2, 2), (('name', 'text, 2 different values'),))
     """
-    request = _request(source, columns, id_column, label_column)
+    names = None if columns is None else _names(columns, id_column, label_column)
+    request = Request(_name(source), names, id_column, label_column)
     if format is not None and format not in READERS:
         raise InputError(f"must be one of {', '.join(READERS)}; got {format!r}", "format")
     with _opened(source, request) as stream:
@@ -97,32 +96,27 @@ def read_table(
         return READERS[found](plain, request)
 
 
-def _request(
-    source: Source,
-    columns: Sequence[str] | None,
-    id_column: str | None,
-    label_column: str | None,
-) -> Request:
-    """Check what is asked for, and give the source a name that fits in a line."""
+def _names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
+    """Return the columns asked for, none of which may be an id or label column, too."""
     if isinstance(columns, str):
-        raise InputTypeError(
-            f"must be a sequence of names, got the text {columns!r}", "columns"
-        )
-    asked = None if columns is None else tuple(columns)
-    if asked is not None:
-        taken = {id_column, label_column} & set(asked)
-        if taken:
-            raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
-        if not asked or len(set(asked)) < len(asked):
-            raise InputError(f"must be names, each once; got {list(asked)}", "columns")
+        told = f"must be a sequence of names, got the text {columns!r}"
+        raise InputTypeError(told, "columns")
+    names = tuple(columns)
+    taken = {*roles} & {*names}
+    if taken:
+        raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
+    if not names or len({*names}) < len(names):
+        raise InputError(f"must be names, each once; got {list(names)}", "columns")
+    return names
+
+
+def _name(source: Source) -> str:
+    """Return a name of the source that fits in a line."""
     if isinstance(source, str | os.PathLike):
-        is_stdin = source == STDIN
         path = Path(source).name or str(source)  # which a dot has no last part of
-        name = "standard input" if is_stdin else " ".join(path.split())
-    else:
-        given = getattr(source, "name", None)  # which an open file has
-        name = Path(given).name if isinstance(given, str) else "the stream"
-    return Request(name, asked, id_column, label_column)
+        return "standard input" if source == STDIN else " ".join(path.split())
+    given = getattr(source, "name", None)  # which an open file has
+    return Path(given).name if isinstance(given, str) else "the stream"
 
 
 @contextmanager
@@ -152,18 +146,15 @@ def _format_by_name(source: Source, request: Request) -> str | None:
     """Return the format a file's name ends in; pipes need not have such names."""
     if not isinstance(source, str | os.PathLike) or source == STDIN:
         return None
-    name = Path(source).name.lower().removesuffix(".gz")
-    found = name.rpartition(".")[2]
+    found = Path(source).name.lower().removesuffix(".gz").rpartition(".")[2]
     if found in READERS:
         return found
     if not Path(source).is_file():
         return None
     if found in SPREADSHEETS:
         raise request.error("is a spreadsheet, which is not read; save the sheet as csv")
-    raise request.error(
-        f"has a name that does not tell its format, one of {', '.join(READERS)}",
-        ("; say which it is with", "format"),
-    )
+    told = f"has a name that does not tell its format, one of {', '.join(READERS)}"
+    raise request.error(told, ("; say which it is with", "format"))
 
 
 def _format_by_content(stream: IO[bytes]) -> str:

@@ -16,9 +16,10 @@ from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from taxarbor._errors import counted, missing_extra
+from taxarbor._errors import counted, missing_extra, some
 from taxarbor.tables._table import (
     MAX_NAMED,
+    NamelessError,
     Request,
     Table,
     Where,
@@ -61,9 +62,7 @@ MISSING = (
 )
 """Stand for no value, as in pandas, but in names and labels: there, NA may be Namibia."""
 WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
-COUNTED = (
-    "the first line counts, {first}, {second}, ..., and was taken for the names of the columns"
-)
+COUNTED = "the first line counts, {}, {}, ..., and was taken for the names of the columns"
 NO_NAMES = (
     "the first line holds numbers only and was taken for a row; give the columns names if it "
     "is a header"
@@ -126,7 +125,8 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
     with request.reading("csv"):
         text = _open_text(stream, request, separator)
         if not text.has_header and (request.columns or request.text_columns):
-            raise request.error("has numbers in its first line, so no column has a name")
+            told = "has numbers in its first line, so no column has a name"
+            raise NamelessError(f"{request.name} {told}")
         refuse_repeated(request, text.names)
         refuse_absent(request, request.text_columns, text.names)
         index = text.names[0] if text.names[0] == UNNAMED.format(0) else None
@@ -151,11 +151,6 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
         notes=text.notes,
     )
     return _table(columns)
-
-
-def read_tsv(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in a text with tabs."""
-    return read_csv(stream, request, "\t")
 
 
 @final
@@ -248,7 +243,7 @@ def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _T
         _, second = next(records, (0, first))
     notes: tuple[str, ...] = ()
     if _counts(first):
-        notes = (COUNTED.format(first=first[0], second=first[1]),)
+        notes = (COUNTED.format(*first),)
     elif all(as_number(cell) is not None for cell in first):
         names = tuple(f"column {j}" for j in range(1, len(first) + 1))
         return replace(found, names=names, has_header=False, notes=(NO_NAMES,))
@@ -327,10 +322,8 @@ def _chosen(
     unused = [(name, reason) for name, reason in reasons.items() if name not in used]
     dropped = tuple(sorted(unused, key=lambda pair: pair[1] != FORMATTED))
     if not chosen:
-        told = ", ".join(f"{name!r} ({reason})" for name, reason in dropped[:MAX_NAMED])
-        more = f" and {len(dropped) - MAX_NAMED} more" * (len(dropped) > MAX_NAMED)
-        why = f": {told}{more}" if told else ""
-        raise request.error(f"has no column of numbers to use{why}")
+        told = some([f"{name!r} ({reason})" for name, reason in dropped], MAX_NAMED)
+        raise request.error("has no column of numbers to use" + f": {told}" * bool(told))
     return chosen, dropped
 
 

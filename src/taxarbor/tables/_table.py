@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import FileFormatError, counted
-from taxarbor._types import Array, IndexArray
+from taxarbor._errors import FileFormatError, counted, some
+from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
 
 if TYPE_CHECKING:
@@ -33,20 +33,10 @@ MAX_NAMED = 10
 EMPTY = 10_000_000
 """Rows, or columns, that a sparse table may have beyond the entries that it holds."""
 DAMAGED = (
-    EOFError,
-    LookupError,
+    *(EOFError, LookupError, OSError, OverflowError, RuntimeError, ValueError),
     MemoryError,  # as often a header that lies as a file that is too large
-    OSError,
-    OverflowError,
-    RuntimeError,
-    SyntaxError,  # of the literal that heads an npy file
-    ValueError,
-    csv.Error,
-    lzma.LZMAError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(SyntaxError, tokenize.TokenError),  # of the literal that heads an npy file
+    *(csv.Error, lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error),
 )
 """What the libraries that read files raise when these are not what they should be."""
 
@@ -85,6 +75,10 @@ class Table:
     labels: NDArray[np.str_] | None = None
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+
+
+class NamelessError(FileFormatError):
+    """Columns were asked for by name, and those of the file have none."""
 
 
 @final
@@ -129,12 +123,9 @@ def by_position(row: int) -> str:
     return f"row {row}, counted from 0"
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(values: Iterable[Any]) -> str:
     """Return ``'a', 'b', ... and 7 more``."""
-    shown = [repr(name) for name in names]
-    n_more = len(shown) - MAX_NAMED
-    text = ", ".join(shown[:MAX_NAMED])
-    return f"{text} and {n_more} more" if n_more > 0 else text
+    return some([repr(value) for value in values], MAX_NAMED)
 
 
 def refuse_repeated(request: Request, names: Iterable[str]) -> None:
@@ -182,9 +173,8 @@ def selected(
     if request.columns is None:
         return X, names
     if names is None:
-        raise request.error(
-            f"has no column names, so {listed(request.columns)} cannot be looked up in it"
-        )
+        told = f"has no column names, so {listed(request.columns)} cannot be looked up in it"
+        raise NamelessError(f"{request.name} {told}")
     refuse_absent(request, request.columns, names)
     position = {name: j for j, name in enumerate(names)}
     chosen = [position[name] for name in request.columns]
@@ -201,8 +191,8 @@ def as_floats(request: Request, values: Any) -> "Matrix":
         raise request.error(f"holds {what.get(kind, str(values.dtype))}, not real numbers")
     if len(values.shape) != 2:
         hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
-        more = hint if len(values.shape) == 1 else ""
-        raise request.error(f"has shape {values.shape}, not (n_rows, n_features){more}")
+        told = f"has shape {values.shape}, not (n_rows, n_features)"
+        raise request.error(told + hint * (len(values.shape) == 1))
     dtype = np.float32 if kind == "f" and size <= 4 else np.float64
     with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
         if not issparse(values):
@@ -223,9 +213,15 @@ def refuse_gaps(
     cells: Any = X.data if issparse(X) else X
     if all_finite(cells):
         return
-    rows, columns = _gaps(X)
+    if issparse(X):
+        sparse: Any = X.tocoo()
+        at = np.flatnonzero(~np.isfinite(sparse.data))
+        rows, columns = sparse.row[at], sparse.col[at]
+    else:
+        rows, columns = np.nonzero(~np.isfinite(cells))
     found = np.unique(columns).tolist()
-    named = listed(names[j] for j in found) if names is not None else _numbered(found)
+    named = f"{listed(found)} (counted from 0)"
+    named = named if names is None else listed(names[j] for j in found)
     n_cells = f"{len(rows):,} cells that are" if len(rows) > 1 else "a cell that is"
     raise request.error(
         f"has {n_cells} missing or infinite, in column{'s' * (len(found) > 1)} {named}, "
@@ -246,20 +242,3 @@ def as_labels(values: Iterable[str] | None) -> NDArray[np.str_] | None:
 
 def _is_none(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _gaps(X: "Matrix") -> tuple[IndexArray, IndexArray]:
-    """Return the rows and the columns of the cells that are not finite."""
-    sparse: Any = X
-    if not issparse(X):
-        rows, columns = np.nonzero(~np.isfinite(sparse))
-        return rows, columns
-    at = np.flatnonzero(~np.isfinite(sparse.data))
-    rows = np.searchsorted(sparse.indptr, at, side="right") - 1
-    return rows, sparse.indices[at].astype(np.intp)
-
-
-def _numbered(columns: list[int]) -> str:
-    text = ", ".join(map(str, columns[:MAX_NAMED]))
-    n_more = len(columns) - MAX_NAMED
-    return (f"{text} and {n_more} more" if n_more > 0 else text) + " (counted from 0)"
