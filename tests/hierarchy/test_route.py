@@ -1,20 +1,19 @@
 """Where new rows go, what is refused as data, and the means of nodes."""
 
 import dataclasses
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
-from taxarbor.exchange import from_json, from_labels, to_json
+from taxarbor.exchange import from_json, to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement, _route
-from taxarbor.hierarchy._route import route, with_means
+from taxarbor.hierarchy._route import route
 from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
 
@@ -387,37 +386,6 @@ def test_what_is_written_places_rows_as_before(placing, same, X, tmp_path):
 def exact_means(tree, X):
     X = np.asarray(X, dtype=np.longdouble)
     return np.array([X[tree.rows(node)].mean(axis=0) for node in range(tree.n_nodes)])
-
-
-@given(data=st.data())
-@settings(max_examples=50)
-def test_means_of_any_tree(trees, data):
-    tree = data.draw(trees)
-    none = dict.fromkeys(("placement", "means", "fidelity", "feature_names"))
-    bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **none)
-    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    for dtype, tolerance in (("float32", 1e-6), ("float64", 1e-14)):
-        X = rng.normal(size=(bare.n_rows, 4)).astype(dtype)
-        for kind in KINDS:
-            tree = with_means(bare, as_rows(kind(X)))
-            assert bare.means is None
-            assert tree.means.dtype == dtype
-            assert not tree.means.flags.writeable
-            np.testing.assert_allclose(tree.means, exact_means(bare, X), rtol=0, atol=tolerance)
-
-
-def test_rows_far_from_the_origin_lose_no_digits():
-    X = 1e8 + np.random.default_rng(0).normal(size=(1000, 3))
-    tree = with_means(from_labels(np.arange(1000) % 7), as_rows(X))
-    np.testing.assert_allclose(tree.means, exact_means(tree, X), rtol=4e-16)
-
-
-def test_leaves_may_be_swept_side_by_side():
-    X = np.random.default_rng(0).normal(size=(500, 6))
-    tree = from_labels(np.arange(500) % 40)
-    with ThreadPoolExecutor(2) as pool:
-        together = with_means(tree, as_rows(X))
-    np.testing.assert_array_equal(together.means, with_means(tree, as_rows(X)).means)
 
 
 @pytest.mark.parametrize(

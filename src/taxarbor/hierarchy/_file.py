@@ -117,25 +117,20 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
-    names, means = meta["feature_names"], arrays["means"]
+    means, leaves = arrays["means"], arrays["placement_leaves"]
+    if leaves.dtype.kind not in "iu":
+        raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
+    cells = [arrays[name] for name in _PLACEMENT[:-1]]
+    has_cells = any(len(array) for array in (*cells, leaves))
     return {
         **{name: arrays[name] for name in (*_INDICES, *_NODES)},
         "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
-        "feature_names": None if names is None else tuple(names),
-        "placement": _unpack_placement(arrays),
+        "feature_names": meta["feature_names"],
+        "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
         "means": None if means.shape == (0, 0) else means,
     }
-
-
-def _unpack_placement(arrays: dict[str, NDArray[Any]]) -> Placement | None:
-    weights, center, offsets, leaves = (arrays[name] for name in _PLACEMENT)
-    if leaves.dtype.kind not in "iu":
-        raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
-    if not (len(weights) or len(center) or len(offsets) or len(leaves)):
-        return None
-    return Placement(LinearRule(weights, center, offsets), leaves)
 
 
 def _unstack(
