@@ -1,4 +1,4 @@
-"""Where new rows go, what is refused as data, and the means of nodes."""
+"""Where new rows go, what is refused as data, and the means of fitted trees."""
 
 import dataclasses
 
@@ -231,30 +231,25 @@ def test_bad_data_is_refused(tree, placing, refused):
         ([[1, 2, 3], [1]], "inhomogeneous"),
         ([[10**400, 0, 0]], "an integer too large for float64"),
         ([[0.5, -(10**400), 0]], "an integer too large for float64"),
-        (
-            pd.DataFrame(zeros, columns=["b", "a", "c"]),
-            r"order.*use X\[hierarchy.feature_names",
-        ),
-        (pd.DataFrame(zeros, columns=["b", "a", "d"]), r"not those .* missing: \['c'\]"),
+        (pd.DataFrame(zeros, columns=[*"bac"]), r"order.*use X\[hierarchy.feature_names"),
+        (pd.DataFrame(zeros, columns=[*"bad"]), r"not those .* missing: \['c'\]"),
     ]
     for one in (tree, placing, without_rules(placing)):
         for method in (one.predict, one.decision_path):
             refused(method, cases)
-    frame = pd.DataFrame(zeros, columns=["c", "a", "b"])[tree.feature_names]
-    assert len(tree.predict(frame)) == 2
+    assert len(tree.predict(pd.DataFrame(zeros, columns=[*"cab"])[tree.feature_names])) == 2
 
 
 def damaged(kind, X):
     """Return sparse matrices that point outside themselves, or have no beginning or end."""
-    for name, place, value in [
-        ("indices", 5, 2 * 10**9),
-        ("indices", 5, -1),
-        ("indices", 5, X.shape[0]),
+    wrong = [("indices", 5, value) for value in (2 * 10**9, -1, X.shape[0])]
+    wrong += [
         ("indptr", 3, 10**9),
         ("indptr", 3, 0),
         ("indptr", 0, 1),
         ("indptr", -1, 2 * 10**9),
-    ]:
+    ]
+    for name, place, value in wrong:
         matrix = kind(X)
         getattr(matrix, name)[place] = value
         yield matrix
@@ -380,34 +375,25 @@ def test_what_is_written_places_rows_as_before(placing, same, X, tmp_path):
         np.testing.assert_array_equal(again.predict(X), placing.predict(X))
 
 
-# The means of nodes, against those of their rows.
-
-
-def exact_means(tree, X):
-    X = np.asarray(X, dtype=np.longdouble)
-    return np.array([X[tree.rows(node)].mean(axis=0) for node in range(tree.n_nodes)])
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
+def test_fitted_trees_have_the_means_of_their_rows():
+    for model in (
         Taxarbor(5, random_state=0),
         HMMC(5, random_state=0),
         MMC(3, random_state=0),
         HierarchicalKMeans(5, branching=3, random_state=0),
         HierarchicalSpectral(4, random_state=0),
         Taxarbor(1),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_fitted_trees_have_the_means_of_their_rows(model):
-    for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-13)):
-        X = load_animals().X.astype(dtype)
-        for kind in KINDS:
-            tree = model.fit(kind(X)).hierarchy_
-            assert tree.means.dtype == dtype
-            assert tree.means.shape == (tree.n_nodes, X.shape[1])
-            np.testing.assert_allclose(tree.means, exact_means(tree, X), rtol=0, atol=tolerance)
+    ):
+        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
+            X = load_animals().X.astype(dtype)
+            for kind in KINDS:
+                tree = model.fit(kind(X)).hierarchy_
+                assert tree.means.dtype == dtype
+                parts = [
+                    X[tree.rows(node)].astype(np.longdouble) for node in range(tree.n_nodes)
+                ]
+                means = [part.mean(axis=0) for part in parts]
+                np.testing.assert_allclose(tree.means, means, rtol=0, atol=close)
 
 
 def test_means_and_labels_do_not_depend_on_the_number_of_threads():
