@@ -23,13 +23,23 @@ INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
 @settings(deadline=None)
 @given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
 def test_a_split_is_a_stable_partition(labels):
-    builder = HierarchyBuilder(7)
-    children = builder.add_split(0, labels, LinearRule(np.ones((3, 1)), np.zeros(1)))
-    assert children == (1, 2, 3)
-    for label, child in enumerate(children):
-        assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
-        assert builder.depth(child) == 1
-    assert builder.n_leaves == 3
+    for rule in (LinearRule(np.ones((3, 2)), np.zeros(2)), None):  # or of labels alone
+        builder = HierarchyBuilder(7)
+        children = builder.add_split(0, labels, rule)
+        assert children == (1, 2, 3)
+        for label, child in enumerate(children):
+            assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
+            assert builder.depth(child) == 1
+        assert builder.n_leaves == 3
+        assert builder.add_split(1, [1, 0, 1], rule and TWO) == (4, 5)
+        tree = builder.freeze()
+        assert tree.rules == (rule, rule and TWO, *[None] * 4)
+        assert tree.cut(3).tolist() == labels
+        for node in (0, 1):
+            with pytest.raises(ValueError, match="split before"):
+                builder.add_split(node, [0] * 7, rule)
+            with pytest.raises(ValueError, match="split before"):
+                builder.refuse(node, "why not")
 
 
 def test_labels_follow_the_rows_of_the_node():
@@ -83,22 +93,6 @@ def test_bad_rules_and_nodes_are_refused():
     assert builder.freeze(feature_names=["a", "b"]).feature_names == ["a", "b"]
     with pytest.raises(ValueError, match="3 feature names for rules over"):
         builder.freeze(feature_names=["a", "b", "c"])
-
-
-@settings(deadline=None)
-@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
-def test_labels_alone_make_a_split(labels):
-    builder = HierarchyBuilder(7)
-    assert builder.add_split(0, labels) == (1, 2, 3)
-    assert builder.add_split(1, [1, 0, 1]) == (4, 5)
-    tree = builder.freeze()
-    assert tree.rules == (None,) * 6
-    assert tree.cut(3).tolist() == labels
-    for node in (0, 1):
-        with pytest.raises(ValueError, match="split before"):
-            builder.add_split(node, [0] * 7)
-        with pytest.raises(ValueError, match="split before"):
-            builder.refuse(node, "why not")
 
 
 def test_rules_are_for_all_splits_or_none():
