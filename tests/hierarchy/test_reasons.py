@@ -249,7 +249,9 @@ def test_means_of_the_rest_of_many_children():
             others = [child for child in tree.children(0) if child != node]
             means, sizes = tree.means[others].astype(float), tree.sizes[others]
             expected = np.average(means, axis=0, weights=sizes)
-            np.testing.assert_allclose(rest_mean(tree, node), expected, rtol=1e-14)
+            bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes)
+            for one in (tree, bare):
+                np.testing.assert_allclose(rest_mean(one, node), expected, rtol=1e-14)
 
 
 def test_many_children_are_looked_at_together():

@@ -335,7 +335,8 @@ def _first_label(part: Any) -> int:
 def _centers(fitted: object, labels: NDArray[Any]) -> Array | None:
     """Return the point that each label stands for, if rows go to the nearest of them."""
     centers: Any = getattr(fitted, "cluster_centers_", None)
-    points = np.asarray(centers.toarray() if sparse.issparse(centers) else centers)
+    is_sparse = sparse.issparse(centers)
+    points = np.asarray(centers.toarray() if is_sparse else centers)
     if points.dtype.kind in "iu":
         points = points.astype(np.float64)
     are_points = points.ndim == 2 and points.dtype in (np.float32, np.float64)

@@ -135,7 +135,7 @@ class HierarchyBuilder:
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None
     ) -> tuple[int, ...]:
-        """Split a leaf.
+        """Split a leaf, and return the ids of its children.
 
         Parameters
         ----------
@@ -147,11 +147,6 @@ class HierarchyBuilder:
         rule : LinearRule, optional
             How new rows are sent to the children. A tree without rules cannot predict,
             unless it has a placement.
-
-        Returns
-        -------
-        tuple of int
-            Ids of the children.
 
         Raises
         ------
@@ -169,9 +164,8 @@ class HierarchyBuilder:
         del self._nodes[self.n_nodes :]
         stops = leaf.start + np.cumsum(sizes)
         for start, stop in zip((stops - sizes).tolist(), stops.tolist(), strict=True):
-            self._nodes.append(
-                _Node(start, stop, int(node), len(self._splits) + 1, leaf.depth + 1)
-            )
+            birth, depth = len(self._splits) + 1, leaf.depth + 1
+            self._nodes.append(_Node(start, stop, int(node), birth, depth))
         leaf.rule, leaf.note = rule, ""
         made = range(len(self._nodes) - len(sizes), len(self._nodes))
         self._splits[int(node)] = made
@@ -211,13 +205,7 @@ class HierarchyBuilder:
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
 
     def explain(self, node: int, rule: LinearRule, fidelity: float = nan) -> None:
-        """Give a node that was split a rule, and say which share of its rows follow it.
-
-        Raises
-        ------
-        ValueError
-            If the node is a leaf, the rule does not fit it, or the fidelity is no share.
-        """
+        """Give a node that was split a rule, and say which share of its rows follow it."""
         if node not in self._splits or rule.n_children != len(self._splits[node]):
             n_children = len(self._splits.get(node, ()))
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
@@ -244,10 +232,8 @@ class HierarchyBuilder:
         ----------
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
-        feature_names : sequence of str, optional
-            Names of the columns.
-        means : array of shape (n_nodes, n_features), optional
-            The mean of each node's rows.
+        feature_names, means : optional
+            Names of the columns, and the mean of each node's rows.
 
         Raises
         ------

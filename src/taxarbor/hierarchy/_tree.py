@@ -47,10 +47,8 @@ class Hierarchy:
     rules : tuple of LinearRule or None
         How each node sends rows to its children; None for leaves. A tree made from labels
         or merges alone has no rules, and cannot place new rows.
-    info : tuple of SolveInfo or None
-        What it took to find the split or the candidate.
-    notes : tuple of str
-        Why a leaf could not be split; "" otherwise.
+    info, notes : tuples of SolveInfo or None, and of str
+        What it took to find the split or the candidate; why a leaf could not be split, or "".
     feature_names : list of str or None
         Names of the columns, where known: a copy, which data frames take as columns.
     fidelity : float array of shape (n_nodes,)
@@ -74,11 +72,8 @@ class Hierarchy:
     >>> builder = HierarchyBuilder(4)
     >>> builder.add_split(0, [1, 0, 1, 1], LinearRule(np.eye(2), np.zeros(2)))
     (1, 2)
-    >>> tree = builder.freeze()
-    >>> tree
-    Hierarchy(n_rows=4, n_leaves=2, height=1)
-    >>> tree.labels
-    array([1, 0, 1, 1])
+    >>> builder.freeze(), builder.freeze().labels
+    (Hierarchy(n_rows=4, n_leaves=2, height=1), array([1, 0, 1, 1]))
     """
 
     order: IndexArray
@@ -233,15 +228,9 @@ class Hierarchy:
     def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
         """Return the features that send rows to this node rather than to its siblings.
 
-        Those that do most for it come first; () for the root and where there are no rules.
-
-        Parameters
-        ----------
-        node : int
-            Id of the node.
-        n_top : int, optional
-            Return so many at most, and only such that pull the rows apart. None is all
-            that the rule uses, those that pull them together with a negative share.
+        Those that do most for it come first, ``n_top`` at most, and only such that pull the
+        rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
+        together with a negative share. There are none for the root and without rules.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
