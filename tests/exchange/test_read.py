@@ -1,5 +1,6 @@
 """Trees from labels, merges and clusterers, against SciPy's and scikit-learn's own answers."""
 
+import itertools
 import sys
 import time
 import warnings
@@ -37,17 +38,11 @@ NUMBERS, WORDS = [3, 1, 1, -1, 3], ["b", "aa", "aa", "", "b"]
 
 
 def test_labels_become_leaves_in_sorted_order():
+    kinds = (str, "S", object, np.dtypes.StringDType())
     for labels in [
-        NUMBERS,
-        np.array(NUMBERS, dtype="int8"),
-        np.array([2**63, 1, 1, 0, 2**63], dtype="uint64"),
-        [2**70, 1, 1, 0, 2**70],
-        [3.5, 1.0, 1.0, -np.inf, 3.5],
-        WORDS,
-        np.array(WORDS),
-        np.array([word.encode() for word in WORDS]),
-        np.array(WORDS, dtype=object),
-        np.array(WORDS, dtype=np.dtypes.StringDType()),
+        *(NUMBERS, np.array(NUMBERS, dtype="int8"), [3.5, 1.0, 1.0, -np.inf, 3.5]),
+        *([2**70, 1, 1, 0, 2**70], np.array([2**63, 1, 1, 0, 2**63], dtype="uint64")),
+        *(WORDS, *(np.array(WORDS, dtype=kind) for kind in kinds)),
         pd.Series(WORDS, index=[7, 7, 1, 0, 2]),
         pd.Categorical(WORDS, categories=["b", "aa", ""]),
         pd.array(NUMBERS, dtype="Int64"),
@@ -61,9 +56,6 @@ def test_labels_become_leaves_in_sorted_order():
         assert tree.birth.tolist() == [0, 1, 1, 1]
         assert tree.rules == (None,) * 4
         assert np.isnan(tree.score).all()
-
-
-def test_bools_and_equal_labels():
     assert from_labels([True, False, True]).labels.tolist() == [1, 0, 1]
     assert from_labels(np.array([True, False])).labels.tolist() == [1, 0]
     for labels in (["a", "a"], np.zeros(2), [-1, -1], [True, True]):
@@ -86,26 +78,17 @@ class Unlike:
 
 
 def test_what_are_no_labels(refused):
+    missing = [[1.0, np.nan], np.array([1.0, np.nan]), [1, None], ["a", None], ["a", np.nan]]
+    missing += [np.array(["a", float("nan")], dtype=object), pd.Series(["a", None])]
+    unlike = [[[1], [2, 3]], np.array([Unlike(), Unlike()]), [{}, {}]]
     cases = [
         ([], r"one entry at least, got shape \(0,\)"),
         (np.zeros((3, 1)), r"one dimension .* got shape \(3, 1\)"),
-        ([[1, 2], [3, 4]], "one dimension"),
-        (3, "one dimension"),
-        (None, "one dimension"),
-        ("text", "one dimension"),
-        ([1.0, np.nan], "missing"),
-        (np.array([1.0, np.nan]), "missing"),
-        ([1, None], "missing"),
-        (["a", None], "missing"),
-        (["a", np.nan], "missing"),
-        (np.array(["a", float("nan")], dtype=object), "missing"),
-        (pd.Series(["a", None]), "missing"),
-        (pd.array([1, None], dtype="Int64"), "missing"),
+        *((labels, "one dimension") for labels in ([[1, 2], [3, 4]], 3, None, "text")),
+        *((labels, "missing") for labels in (*missing, pd.array([1, None], dtype="Int64"))),
         (pd.Series(["a", pd.NA], dtype=object), "none missing"),
         ([1, "a"], "one kind that can be hashed and sorted"),
-        ([[1], [2, 3]], "one kind"),
-        (np.array([Unlike(), Unlike()]), "one kind"),
-        ([{}, {}], "one kind"),
+        *((labels, "one kind") for labels in unlike),
         (np.array(["2024-01-01"], dtype="datetime64[D]"), r"not datetime64\[D\]"),
         (np.zeros(3, complex), "not complex128"),
     ]
@@ -223,14 +206,10 @@ def put(row, column, value):
 def test_what_is_no_linkage(refused):
     cases = [
         (GOOD[:, :3], r"shape \(n_rows - 1, 4\).*linkage, got float64 of shape \(2, 3\)"),
-        (GOOD.ravel(), "shape"),
-        ([], "shape"),
-        (GOOD.astype(str), "numbers"),
-        (GOOD.astype(complex), "numbers"),
-        (put(0, 2, np.nan), "finite"),
-        (put(0, 3, np.inf), "finite"),
-        (put(0, 0, 0.5), "cluster numbers"),
-        (put(0, 0, 1e300), "cluster numbers"),
+        *((Z, "shape") for Z in (GOOD.ravel(), [])),
+        *((GOOD.astype(kind), "numbers") for kind in (str, complex)),
+        *((Z, "finite") for Z in (put(0, 2, np.nan), put(0, 3, np.inf))),
+        *((put(0, 0, value), "cluster numbers") for value in (0.5, 1e300)),
         (put(0, 0, -1), r"merge 0 is of clusters \[-1, 1\].* 0 to 2 exist: 3 rows"),
         (put(0, 0, 3), r"merge 0 is of clusters \[3, 1\]"),
         (put(1, 0, 4), r"merge 1 is of clusters \[4, 2\], but then only clusters 0 to 3 exist"),
@@ -264,6 +243,7 @@ def test_large_linkages():
 # Clusterers.
 
 LINKAGES = ("ward", "complete", "average", "single")
+DTYPES = ("float32", "float64")
 
 
 def blobs(seed=0, dtype="float64", n_rows=300):
@@ -282,6 +262,10 @@ def agree(tree, model, X):
     assert len(np.unique(theirs)) == model.n_clusters
 
 
+def same_clusters(tree, model):
+    return adjusted_rand_score(tree.labels, model.labels_) == 1
+
+
 def test_our_own_have_one():
     for model in (Taxarbor(5, random_state=0), MMC(3, random_state=0)):
         assert from_sklearn(model.fit(blobs())) is model.hierarchy_
@@ -294,18 +278,18 @@ def test_agglomerative_clustering():
             model = cluster.AgglomerativeClustering(n_clusters, linkage=linkage).fit(X)
             tree = from_sklearn(model)
             assert tree.n_leaves == n_clusters
-            assert adjusted_rand_score(tree.labels, model.labels_) == 1
+            assert same_clusters(tree, model)
             assert np.isnan(tree.score).all()
             for fewer in (1, max(n_clusters // 2, 1)):
                 other = cluster.AgglomerativeClustering(fewer, linkage=linkage).fit(X)
-                assert adjusted_rand_score(tree.cut(fewer), other.labels_) == 1
+                assert same_clusters(tree.prune(fewer), other)
 
 
 def test_agglomerative_clustering_with_distances():
     model = cluster.AgglomerativeClustering(None, distance_threshold=20.0).fit(blobs())
     tree = from_sklearn(model)
     assert tree.n_leaves == model.n_clusters_ > 2
-    assert adjusted_rand_score(tree.labels, model.labels_) == 1
+    assert same_clusters(tree, model)
     heights = tree.score[tree.parents[1::2]]
     np.testing.assert_array_equal(heights, model.distances_[::-1][: tree.n_splits])
     assert (heights >= 20).all()
@@ -328,7 +312,7 @@ def test_agglomerative_clustering_of_a_graph():
             assert (model.n_connected_components_ > 1) == (n_components > 1)
             tree = from_sklearn(model)
             assert tree.n_leaves == 5
-            assert adjusted_rand_score(tree.labels, model.labels_) == 1
+            assert same_clusters(tree, model)
 
 
 def test_a_tree_that_stopped_early_is_refused():
@@ -340,27 +324,22 @@ def test_a_tree_that_stopped_early_is_refused():
         with pytest.raises(ValueError, match=r"180 of 299 merges.* compute_full_tree=True"):
             from_sklearn(model)
         model.set_params(compute_full_tree=True).fit(X)
-        assert adjusted_rand_score(from_sklearn(model).labels, model.labels_) == 1
+        assert same_clusters(from_sklearn(model), model)
 
 
 STRATEGIES = ("biggest_inertia", "largest_cluster")
 
 
 def test_bisecting_k_means():
-    for strategy in STRATEGIES:
-        for dtype in ("float32", "float64"):
-            for seed in range(4):
-                X = blobs(seed, dtype)
-                X += 100
-                model = cluster.BisectingKMeans(
-                    9, bisecting_strategy=strategy, random_state=seed
-                )
-                tree = from_sklearn(model.fit(X))
-                np.testing.assert_array_equal(tree.labels, model.labels_)
-                assert tree.n_splits == 8
-                assert tree.rules[0].dtype == dtype
-                agree(tree, model, X)
-                agree(tree, model, new_rows(dtype) + np.float32(100))
+    for strategy, dtype, seed in itertools.product(STRATEGIES, DTYPES, range(4)):
+        X = blobs(seed, dtype) + np.float32(100)
+        model = cluster.BisectingKMeans(9, bisecting_strategy=strategy, random_state=seed)
+        tree = from_sklearn(model.fit(X))
+        np.testing.assert_array_equal(tree.labels, model.labels_)
+        assert tree.n_splits == 8
+        assert tree.rules[0].dtype == dtype
+        agree(tree, model, X)
+        agree(tree, model, new_rows(dtype) + np.float32(100))
     X = sparse.random_array((200, 8), density=0.3, rng=np.random.default_rng(0), format="csr")
     model = cluster.BisectingKMeans(5, random_state=0).fit(X)
     tree = from_sklearn(model)
@@ -399,7 +378,7 @@ def test_bisections_of_equal_rows():
     model = cluster.BisectingKMeans(4, bisecting_strategy="largest_cluster", random_state=0)
     tree = from_sklearn(model.fit(X))
     assert tree.n_leaves == len(np.unique(model.labels_)) == 2
-    assert adjusted_rand_score(tree.labels, model.labels_) == 1
+    assert same_clusters(tree, model)
     np.testing.assert_array_equal(tree.predict(X), tree.labels)
     alone = cluster.BisectingKMeans(2, random_state=0).fit(np.ones((5, 2)))
     assert from_sklearn(alone).n_nodes == 1
@@ -407,32 +386,27 @@ def test_bisections_of_equal_rows():
 
 def test_bisecting_k_means_of_another_version():
     model = cluster.BisectingKMeans(3, random_state=0).fit(blobs())
-    del model._bisecting_tree.right
-    with pytest.raises(ValueError, match=r"BisectingKMeans of this version .*from_labels"):
-        from_sklearn(model)
-    del model._bisecting_tree
-    with pytest.raises(ValueError, match=r"BisectingKMeans of this version .*from_labels"):
-        from_sklearn(model)
+    for holder, name in ((model._bisecting_tree, "right"), (model, "_bisecting_tree")):
+        delattr(holder, name)
+        with pytest.raises(ValueError, match=r"BisectingKMeans of this version .*from_labels"):
+            from_sklearn(model)
 
 
 def test_k_means():
-    for kind in (cluster.KMeans, cluster.MiniBatchKMeans):
-        for dtype in ("float32", "float64"):
-            for seed in range(3):
-                X = blobs(seed, dtype)
-                model = kind(7, n_init=2, random_state=seed).fit(X)
-                tree = from_sklearn(model)
-                np.testing.assert_array_equal(tree.labels, model.labels_)
-                assert tree.parents.tolist() == [-1] + [0] * 7
-                assert tree.rules[0].dtype == dtype
-                agree(tree, model, X)
-                agree(tree, model, new_rows(dtype))
+    kinds = cluster.KMeans, cluster.MiniBatchKMeans
+    for kind, dtype, seed in itertools.product(kinds, DTYPES, range(3)):
+        X = blobs(seed, dtype)
+        model = kind(7, n_init=2, random_state=seed).fit(X)
+        tree = from_sklearn(model)
+        np.testing.assert_array_equal(tree.labels, model.labels_)
+        assert tree.parents.tolist() == [-1] + [0] * 7
+        assert tree.rules[0].dtype == dtype
+        agree(tree, model, X)
+        agree(tree, model, new_rows(dtype))
     tree = from_sklearn(cluster.KMeans(1, n_init=1).fit(blobs()))
     assert tree.n_nodes == 1
     assert tree.predict(blobs()).tolist() == [0] * 300
-
-
-def test_clusters_without_rows_are_left_out():
+    # Clusters without rows are left out.
     centers = np.array([[0.0], [50.0], [10.0]])
     fitted = SimpleNamespace(cluster_centers_=centers, labels_=np.array([0, 2, 2, 0]))
     tree = from_sklearn(fitted)
@@ -456,15 +430,12 @@ def test_other_centres_that_rows_go_to():
 
 
 def test_centres_that_are_no_rule():
+    no_labels = [np.array(labels) for labels in ([0, 1, -1], [0, 1, 2], ["a", "b", "b"])]
+    no_centers = [np.zeros((0, 2)), np.zeros(2), None, [["a"], ["b"]]]
     for changes in [
-        {"labels_": np.array([0, 1, -1])},
-        {"labels_": np.array([0, 1, 2])},
-        {"labels_": np.array(["a", "b", "b"])},
         {"metric": "manhattan"},
-        {"cluster_centers_": np.zeros((0, 2))},
-        {"cluster_centers_": np.zeros(2)},
-        {"cluster_centers_": None},
-        {"cluster_centers_": [["a"], ["b"]]},
+        *({"labels_": labels} for labels in no_labels),
+        *({"cluster_centers_": centers} for centers in no_centers),
     ]:
         values = {"labels_": np.array([0, 1, 1]), "cluster_centers_": np.eye(2)} | changes
         tree = from_sklearn(SimpleNamespace(**values))

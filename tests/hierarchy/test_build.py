@@ -1,5 +1,6 @@
 """The tree on its way: splits, moves, rules and means against what they should be by hand."""
 
+import dataclasses
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ from scipy import sparse
 from taxarbor._run import Run
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._route import with_means
 from taxarbor.rows import as_rows
 
 TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
@@ -21,18 +23,30 @@ INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
 @settings(deadline=None)
 @given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
 def test_a_split_is_a_stable_partition(labels):
-    builder = HierarchyBuilder(7)
-    children = builder.add_split(0, labels, LinearRule(np.ones((3, 1)), np.zeros(1)))
-    assert children == (1, 2, 3)
-    for label, child in enumerate(children):
-        assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
-        assert builder.depth(child) == 1
-    assert builder.n_leaves == 3
+    for rule in (LinearRule(np.ones((3, 2)), np.zeros(2)), None):  # or of labels alone
+        builder = HierarchyBuilder(7)
+        children = builder.add_split(0, labels, rule)
+        assert children == (1, 2, 3)
+        for label, child in enumerate(children):
+            assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
+            assert builder.depth(child) == 1
+        assert builder.n_leaves == 3
+        assert builder.add_split(1, [1, 0, 1], rule and TWO) == (4, 5)
+        tree = builder.freeze()
+        assert tree.rules == (rule, rule and TWO, *[None] * 4)
+        assert tree.cut(3).tolist() == labels
+        for node in (0, 1):
+            with pytest.raises(ValueError, match="split before"):
+                builder.add_split(node, [0] * 7, rule)
+            with pytest.raises(ValueError, match="split before"):
+                builder.refuse(node, "why not")
 
 
 def test_labels_follow_the_rows_of_the_node():
     builder = HierarchyBuilder(4)
+    before = builder.rows(0)
     _, right = builder.add_split(0, np.array([1, 0, 1, 1], dtype="uint64"), TWO)
+    assert before.tolist() == [0, 1, 2, 3]  # a copy
     assert builder.rows(right).tolist() == [0, 2, 3]
     a, b = builder.add_split(right, [1, 1, 0], TWO)
     assert builder.rows(a).tolist() == [3]
@@ -42,33 +56,28 @@ def test_labels_follow_the_rows_of_the_node():
     assert builder.rows(0).tolist() == [1, 3, 0, 2]
 
 
-def test_rows_are_a_copy():
-    builder = HierarchyBuilder(3)
-    before = builder.rows(0)
-    builder.add_split(0, [1, 1, 0], TWO)
-    assert before.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
+def test_bad_labels_change_nothing(refused):
+    builder, alone = HierarchyBuilder(3), HierarchyBuilder(1)
+    cases = [
         ([0, 1], "3 integers"),
         ([[0, 1, 1]], "3 integers"),
         ([0.0, 1.0, 1.0], "3 integers"),
         ([True, False, True], "3 integers"),
         ([0, 0, 0], "child 1 would be empty"),
         ([1, 1, 1], "child 0 would be empty"),
-        ([0, 1, 2], "0 to 2"),
         ([0, 1, 300], "0 to 300"),
         ([-1, 0, 1], "-1 to 1"),
-    ],
-)
-def test_bad_labels_change_nothing(labels, message):
-    builder = HierarchyBuilder(3)
-    with pytest.raises(ValueError, match=message):
-        builder.add_split(0, labels, TWO)
-    assert builder.n_nodes == builder.n_leaves == 1
-    assert builder.freeze().n_leaves == 1
+    ]
+    refused(lambda labels: builder.add_split(0, labels, TWO), [*cases, ([0, 1, 2], "0 to 2")])
+    cases += [
+        ([0, 2, 2], "child 1 would be empty"),
+        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
+        ([0, 1, 10**12], "0 to 1000000000000"),
+    ]
+    refused(lambda labels: builder.add_split(0, labels), cases)
+    cases = [([label], r"would be empty|labels must be 0 to 1") for label in (0, 1, 2)]
+    refused(lambda labels: alone.add_split(0, labels), cases)
+    assert builder.n_nodes == builder.n_leaves == builder.freeze().n_leaves == 1
 
 
 def test_bad_rules_and_nodes_are_refused():
@@ -76,59 +85,14 @@ def test_bad_rules_and_nodes_are_refused():
     builder.add_split(0, [0, 1, 1], TWO)
     with pytest.raises(ValueError, match="one kind"):
         builder.add_split(2, [0, 1], LinearRule(TWO.weights.astype("f4"), np.zeros(2, "f4")))
-    with pytest.raises(ValueError, match="split before"):
-        builder.add_split(0, [0, 1, 1], TWO)
-    with pytest.raises(ValueError, match="split before"):
-        builder.refuse(0, "why not")
     for node in (-1, 3):
         with pytest.raises(IndexError, match="ids run from 0 to 2"):
             builder.rows(node)
     with pytest.raises(ValueError, match="one row at least"):
         HierarchyBuilder(0)
-    assert builder.freeze(feature_names=["a", "b"]).feature_names == ("a", "b")
+    assert builder.freeze(feature_names=["a", "b"]).feature_names == ["a", "b"]
     with pytest.raises(ValueError, match="3 feature names for rules over"):
         builder.freeze(feature_names=["a", "b", "c"])
-
-
-@settings(deadline=None)
-@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
-def test_labels_alone_make_a_split(labels):
-    builder = HierarchyBuilder(7)
-    assert builder.add_split(0, labels) == (1, 2, 3)
-    assert builder.add_split(1, [1, 0, 1]) == (4, 5)
-    tree = builder.freeze()
-    assert tree.rules == (None,) * 6
-    assert tree.cut(3).tolist() == labels
-    for node in (0, 1):
-        with pytest.raises(ValueError, match="split before"):
-            builder.add_split(node, [0] * 7)
-        with pytest.raises(ValueError, match="split before"):
-            builder.refuse(node, "why not")
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 0, 0], "child 1 would be empty"),
-        ([1, 1, 1], "child 0 would be empty"),
-        ([0, 2, 2], "child 1 would be empty"),
-        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
-        ([0, 1, 10**12], "0 to 1000000000000"),
-        ([-1, 0, 1], "-1 to 1"),
-        ([0, 1], "3 integers"),
-    ],
-)
-def test_bad_labels_alone_change_nothing(labels, message):
-    builder = HierarchyBuilder(3)
-    with pytest.raises(ValueError, match=message):
-        builder.add_split(0, labels)
-    assert builder.freeze().n_leaves == 1
-
-
-@pytest.mark.parametrize("label", [0, 1, 2])
-def test_a_row_cannot_be_split(label):
-    with pytest.raises(ValueError, match=r"would be empty|labels must be 0 to 1"):
-        HierarchyBuilder(1).add_split(0, [label])
 
 
 def test_rules_are_for_all_splits_or_none():
@@ -171,37 +135,29 @@ def test_rules_come_later():
     np.testing.assert_array_equal(tree.fidelity, [0.75, *[np.nan] * 4])
 
 
-@pytest.mark.parametrize(
-    ("node", "rule", "fidelity", "message"),
-    [
-        (0, TWO, 1.5, "from 0 to 1, or NaN, got 1.5"),
-        (0, TWO, -0.5, "from 0 to 1, or NaN, got -0.5"),
-        (0, TWO, np.inf, "from 0 to 1, or NaN, got inf"),
-        (1, TWO, 0.5, "node 1 has 0 children, not 2"),
-        (7, TWO, 0.5, "node 7 has 0 children, not 2"),
-        (0, LinearRule(np.ones((3, 2)), np.zeros(2)), 0.5, "node 0 has 2 children, not 3"),
-    ],
-)
-def test_a_bad_explanation_changes_nothing(node, rule, fidelity, message):
+def test_a_bad_explanation_changes_nothing(refused):
     builder = HierarchyBuilder(3)
     builder.add_split(0, [1, 0, 1])
-    with pytest.raises(ValueError, match=message):
-        builder.explain(node, rule, fidelity)
+    three = LinearRule(np.ones((3, 2)), np.zeros(2))
+    cases = [((0, TWO, x), f"from 0 to 1, or NaN, got {x}") for x in (1.5, -0.5, np.inf)]
+    cases += [((node, TWO, 0.5), f"node {node} has 0 children, not 2") for node in (1, 7)]
+    cases += [((0, three, 0.5), "node 0 has 2 children, not 3")]
+    refused(lambda given: builder.explain(*given), cases)
     assert builder.freeze().rules == (None, None, None)
 
 
-@pytest.mark.parametrize("rule", [TWO, None])
-def test_a_placement_is_given_when_the_leaves_are_known(rule):
-    builder = HierarchyBuilder(3)
-    builder.add_split(0, [0, 1, 1], rule)
-    placement = Placement(TWO, [2, 1])
-    tree = builder.freeze(placement=placement)
-    assert tree.placement is placement
-    assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
-    assert builder.freeze().placement is None
-    builder.add_split(2, [0, 1], rule)
-    with pytest.raises(ValueError, match="must send rows to leaves"):
-        builder.freeze(placement=placement)
+def test_a_placement_is_given_when_the_leaves_are_known():
+    for rule in (TWO, None):
+        builder = HierarchyBuilder(3)
+        builder.add_split(0, [0, 1, 1], rule)
+        placement = Placement(TWO, [2, 1])
+        tree = builder.freeze(placement=placement)
+        assert tree.placement is placement
+        assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
+        assert builder.freeze().placement is None
+        builder.add_split(2, [0, 1], rule)
+        with pytest.raises(ValueError, match="must send rows to leaves"):
+            builder.freeze(placement=placement)
 
 
 def test_the_builder_goes_on_after_a_freeze():
@@ -298,8 +254,15 @@ def test_means_by_hand(builder, seed, far):
             assert means.dtype == dtype
             close = 1e-6 if dtype == "float32" else 1e-14
             np.testing.assert_allclose(means, exact, rtol=1e-15 if far else 0, atol=close)
-    frozen = builder.freeze(means=means)
-    np.testing.assert_array_equal(frozen.means, means)
+            assert with_means(tree, rows).means.tobytes() == means.tobytes()
+    assert tree.means is None
+    np.testing.assert_array_equal(builder.freeze(means=means).means, means)
+
+
+def test_means_are_of_the_dtype_of_the_rules(placed):
+    for tree in (placed, dataclasses.replace(placed, placement=None)):
+        whole = as_rows(np.arange(20, dtype="float32").reshape(10, 2))
+        assert with_means(tree, whole).means.dtype == np.float64
 
 
 def test_leaves_may_be_swept_side_by_side():

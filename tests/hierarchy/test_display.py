@@ -175,21 +175,18 @@ def test_big_trees_are_cut(chain):
 
 def test_of_a_wide_split_the_first_children_are_shown():
     page, told = read(from_labels(np.arange(500)))
-    assert "cut to 100 of its clusters" in told
-    assert "… and 400 more clusters" in told
     assert page.tags.count("li") == 1 + 100 + 1
-    assert "c99" in told
+    for text in ("cut to 100 of its clusters", "… and 400 more clusters", "c99"):
+        assert text in told
     assert "c100" not in told
-    _, exact = read(from_labels(np.arange(100)))
-    assert "more clusters" not in exact
-    assert "cut to" not in exact
+    assert not re.search("more clusters|cut to", read(from_labels(np.arange(100)))[1])
     assert "… and 1 more cluster<" in from_labels(np.arange(101))._repr_html_()
     builder = HierarchyBuilder(300)
     for child in builder.add_split(0, np.arange(300) // 2):
         builder.add_split(child, [0, 1])
-    _, told = read(builder.freeze())
-    assert "… and 100 more clusters" in told
-    assert "cut to 100 of its clusters" in told
+    assert re.search(
+        "cut to 100 of its clusters.*… and 100 more clusters", read(builder.freeze())[1]
+    )
 
 
 def test_only_the_first_levels_are_unfolded():
@@ -200,18 +197,10 @@ def test_only_the_first_levels_are_unfolded():
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        Taxarbor(4, random_state=0),
-        HMMC(4, random_state=0),
-        MMC(2, random_state=0),
-        HierarchicalKMeans(4, random_state=0),
-        HierarchicalSpectral(4, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
+    "kind", [Taxarbor, HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral]
 )
-def test_notebooks_show_the_tree_of_fitted_models(model):
-    model = clone(model)
+def test_notebooks_show_the_tree_of_fitted_models(kind):
+    model = kind(3, random_state=0)
     before, parameters = model._repr_mimebundle_(), model.get_params()
     assert "taxarbor" not in before["text/html"].split("</style>")[-1]
     assert "Hierarchy(" not in before["text/html"]

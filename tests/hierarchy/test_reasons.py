@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import to_frame
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
-from taxarbor.hierarchy._reasons import rest_mean
+from taxarbor.hierarchy._reasons import _LATEST, rest_mean
 
 MODELS = {
     "hmmc": Taxarbor(6, random_state=0),
@@ -65,8 +65,9 @@ def test_reasons_are_contrast_times_gap(tree, X):
             assert reason.name == f"x{reason.feature}"
 
 
-def test_the_first_reasons_are_those_that_pull_apart(tree):
+def test_the_first_reasons_are_those_that_pull_apart(tree, X):
     """Positive shares add up to one and come in order; only they are among the first."""
+    named = tree.rename_features([f"column {j}" for j in range(X.shape[1])])
     for node in range(1, tree.n_nodes):
         everything = tree.reasons(node, None)
         shares = np.array([reason.share for reason in everything])
@@ -77,11 +78,6 @@ def test_the_first_reasons_are_those_that_pull_apart(tree):
             assert tree.reasons(node, n_top) == tuple(apart[:n_top])
         assert tree.reasons(node) == tuple(apart[:3])
         assert tree.reasons(node, -1) == ()
-
-
-def test_names_are_the_columns(tree, X):
-    named = tree.rename_features([f"column {j}" for j in range(X.shape[1])])
-    for node in range(1, tree.n_nodes):
         for plain, called in zip(tree.reasons(node), named.reasons(node), strict=True):
             assert called == dataclasses.replace(plain, name=f"column {plain.feature}")
 
@@ -150,12 +146,9 @@ def test_what_all_children_share_is_no_reason():
     assert [r.feature for r in tree.reasons(2, None)] == [2]
 
 
-def test_a_rule_that_uses_nothing_has_no_reasons():
+def test_where_nothing_pulls_apart_no_reason_is_given():
     tree = made(np.zeros((2, 3)), [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     assert tree.reasons(1, None) == tree.reasons(2) == ()
-
-
-def test_where_nothing_pulls_apart_no_reason_is_given():
     tree = made([[1.0, 1.0], [-1.0, -1.0]], [[-1.0, 0.0], [1.0, 0.0]])
     assert tree.reasons(1) == ()
     assert [reason.share > 0.0 for reason in tree.reasons(1, None)] == [False, False]
@@ -166,6 +159,11 @@ def test_equal_reasons_come_in_the_order_of_the_columns():
     W = np.outer([1.0, -1.0], [1.0, 1.0 + 1e-9, 1.0, 1.0 + 2e-9])
     tree = made(W, [[1.0] * 4, [0.0] * 4])
     assert [r.feature for r in tree.reasons(1, None)] == [0, 1, 2, 3]
+    n_features = 250_000
+    W = np.outer([1.0, -1.0], np.ones(n_features))
+    tree = made(W, [np.ones(n_features), np.zeros(n_features)])
+    assert [reason.feature for reason in tree.reasons(1)] == [0, 1, 2]
+    assert tree.reasons(2)[0].share == pytest.approx(1 / n_features)
 
 
 def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X):
@@ -232,14 +230,6 @@ def test_text_and_frames_say_the_reasons(tree):
         assert all(str(reason) in line for reason in tree.reasons(node, 1))
 
 
-def test_many_equal_features_are_reasons_all_the_same():
-    n_features = 250_000
-    W = np.outer([1.0, -1.0], np.ones(n_features))
-    tree = made(W, [np.ones(n_features), np.zeros(n_features)])
-    assert [reason.feature for reason in tree.reasons(1)] == [0, 1, 2]
-    assert tree.reasons(2)[0].share == pytest.approx(1 / n_features)
-
-
 def wide_star(n_children, n_features, dtype="float64"):
     """Return a root with many children, most rows in the first, far from the origin."""
     rng = np.random.default_rng(0)
@@ -247,14 +237,9 @@ def wide_star(n_children, n_features, dtype="float64"):
     sizes[0] = 100_000
     means = (1000.0 + rng.normal(size=(n_children, n_features))).astype(dtype)
     tree = made(rng.normal(size=means.shape), means, sizes)
-    return dataclasses.replace(
-        tree,
-        means=tree.means.astype(dtype),
-        rules=tuple(
-            rule and LinearRule(rule.weights.astype(dtype), rule.center.astype(dtype))
-            for rule in tree.rules
-        ),
-    )
+    rule = LinearRule(tree.rules[0].weights.astype(dtype), np.zeros(n_features, dtype))
+    rules = (rule, *tree.rules[1:])
+    return dataclasses.replace(tree, means=tree.means.astype(dtype), rules=rules)
 
 
 def test_means_of_the_rest_of_many_children():
@@ -264,32 +249,21 @@ def test_means_of_the_rest_of_many_children():
             others = [child for child in tree.children(0) if child != node]
             means, sizes = tree.means[others].astype(float), tree.sizes[others]
             expected = np.average(means, axis=0, weights=sizes)
-            np.testing.assert_allclose(rest_mean(tree, node), expected, rtol=1e-14)
+            bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes)
+            for one in (tree, bare):
+                np.testing.assert_allclose(rest_mean(one, node), expected, rtol=1e-14)
 
 
-def test_many_children_are_looked_at_together(monkeypatch):
+def test_many_children_are_looked_at_together():
     """Or else each would look at all, which takes a time by the square of their number."""
-    from taxarbor.hierarchy import _reasons
-
-    seen = []
-    look_at = _reasons._look_at
-    monkeypatch.setattr(
-        _reasons, "_look_at", lambda *given: seen.append(given[1]) or look_at(*given)
-    )
     tree = wide_star(50, 3)
     one_by_one = [wide_star(50, 3).reasons(node) for node in tree.children(0)]
-    seen.clear()
-    assert [tree.reasons(node) for node in tree.children(0)] == one_by_one
-    assert seen == [0]
-
-
-def test_what_is_kept_of_a_tree_goes_with_it():
-    from taxarbor.hierarchy._reasons import _LATEST
-
-    tree = wide_star(3, 2)
-    tree.reasons(1)
-    assert tree in _LATEST
-    n_kept = len(_LATEST)
+    families = []
+    for node, expected in zip(tree.children(0), one_by_one, strict=True):
+        assert tree.reasons(node) == expected
+        families.append(_LATEST[tree])
+    assert len(set(map(id, families))) == 1
+    n_kept = len(_LATEST)  # what is kept of a tree goes with it
     del tree
     gc.collect()
     assert len(_LATEST) < n_kept

@@ -1,20 +1,19 @@
-"""Where new rows go, what is refused as data, and the means of nodes."""
+"""Where new rows go, what is refused as data, and the means of fitted trees."""
 
 import dataclasses
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
-from taxarbor.exchange import from_json, from_labels, to_json
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement, _route
-from taxarbor.hierarchy._route import route, with_means
+from taxarbor.exchange import from_json, to_json
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement, _route
+from taxarbor.hierarchy._route import route
 from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
 
@@ -34,6 +33,13 @@ def walk(tree, x):
     while not tree.is_leaf(node):
         node = tree.children(node)[scores_of(tree.rules[node], x[None])[0].argmax()]
     return tree.leaves.tolist().index(node)
+
+
+def one_split(n_children, rule):
+    """Return a tree of a row per leaf, which go there by the rule."""
+    builder = HierarchyBuilder(n_children)
+    builder.add_split(0, np.arange(n_children), rule)
+    return builder.freeze()
 
 
 def exact_rule(rng, n_children, dtype):
@@ -144,14 +150,10 @@ def test_no_mean_is_computed_of_new_rows(tree, placing, X, monkeypatch):
 
 
 def test_ties_go_to_the_first():
-    builder = HierarchyBuilder(3)
-    builder.add_split(0, [0, 1, 2], LinearRule(np.zeros((3, 2)), np.zeros(2)))
-    assert builder.freeze().predict(np.ones((2, 2))).tolist() == [0, 0]
-    builder = HierarchyBuilder(2)
-    builder.add_split(0, [0, 1])
     rule = LinearRule(np.zeros((3, 1)), np.zeros(1))
+    assert one_split(3, rule).predict([[1.0], [-1.0]]).tolist() == [0, 0]
     for leaves, label in (([2, 1, 1], 1), ([1, 2, 2], 0)):
-        tree = builder.freeze(Placement(rule, leaves))
+        tree = dataclasses.replace(one_split(2, None), placement=Placement(rule, leaves))
         assert tree.predict([[1.0], [-1.0]]).tolist() == [label, label]
 
 
@@ -159,18 +161,16 @@ def test_offsets_move_the_boundary():
     W = np.array([[-1.0], [1.0]])
     for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
         rule = LinearRule(W, np.zeros(1), offsets)
-        by_rule, by_cells = HierarchyBuilder(2), HierarchyBuilder(2)
-        by_rule.add_split(0, [0, 1], rule)
-        by_cells.add_split(0, [0, 1])
-        for tree in (by_rule.freeze(), by_cells.freeze(Placement(rule, [1, 2]))):
+        by_rule = one_split(2, rule)
+        by_cells = dataclasses.replace(one_split(2, None), placement=Placement(rule, [1, 2]))
+        for tree in (by_rule, by_cells):
             assert tree.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
 
 
 def test_many_children_and_deep_trees_route(chain):
     centers = np.random.default_rng(0).normal(size=(300, 2))
-    builder = HierarchyBuilder(300)
-    builder.add_split(0, np.arange(300), LinearRule.nearest(centers))
-    assert builder.freeze().predict(centers).tolist() == list(range(300))
+    tree = one_split(300, LinearRule.nearest(centers))
+    assert tree.predict(centers).tolist() == list(range(300))
     assert chain.predict([[1.0], [-1.0], [0.0]]).tolist() == [3000, 0, 0]
 
 
@@ -232,30 +232,25 @@ def test_bad_data_is_refused(tree, placing, refused):
         ([[1, 2, 3], [1]], "inhomogeneous"),
         ([[10**400, 0, 0]], "an integer too large for float64"),
         ([[0.5, -(10**400), 0]], "an integer too large for float64"),
-        (
-            pd.DataFrame(zeros, columns=["b", "a", "c"]),
-            r"order.*use X\[hierarchy.feature_names",
-        ),
-        (pd.DataFrame(zeros, columns=["b", "a", "d"]), r"not those .* missing: \['c'\]"),
+        (pd.DataFrame(zeros, columns=[*"bac"]), r"order.*use X\[hierarchy.feature_names"),
+        (pd.DataFrame(zeros, columns=[*"bad"]), r"not those .* missing: \['c'\]"),
     ]
     for one in (tree, placing, without_rules(placing)):
         for method in (one.predict, one.decision_path):
             refused(method, cases)
-    frame = pd.DataFrame(zeros, columns=["c", "a", "b"])[tree.feature_names]
-    assert len(tree.predict(frame)) == 2
+    assert len(tree.predict(pd.DataFrame(zeros, columns=[*"cab"])[tree.feature_names])) == 2
 
 
 def damaged(kind, X):
     """Return sparse matrices that point outside themselves, or have no beginning or end."""
-    for name, place, value in [
-        ("indices", 5, 2 * 10**9),
-        ("indices", 5, -1),
-        ("indices", 5, X.shape[0]),
+    wrong = [("indices", 5, value) for value in (2 * 10**9, -1, X.shape[0])]
+    wrong += [
         ("indptr", 3, 10**9),
         ("indptr", 3, 0),
         ("indptr", 0, 1),
         ("indptr", -1, 2 * 10**9),
-    ]:
+    ]
+    for name, place, value in wrong:
         matrix = kind(X)
         getattr(matrix, name)[place] = value
         yield matrix
@@ -280,14 +275,11 @@ def test_damaged_sparse_matrices_are_refused(tree, X):
 
 
 def test_values_too_large_for_the_rules():
-    builder = HierarchyBuilder(2)
-    rule = LinearRule(np.eye(2, dtype="float32"), np.zeros(2, dtype="float32"))
-    builder.add_split(0, [0, 1], rule)
+    tree = one_split(2, LinearRule(np.eye(2, dtype="float32"), np.zeros(2, dtype="float32")))
     with pytest.raises(ValueError, match="too large for float32"):
-        builder.freeze().predict(np.array([[1e300, 0]]))
-    builder = HierarchyBuilder(2)
-    builder.add_split(0, [0, 1], LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1)))
-    tree = builder.freeze()  # sums may be infinite where no value is
+        tree.predict(np.array([[1e300, 0]]))
+    # Sums may be infinite where no value is.
+    tree = one_split(2, LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1)))
     assert tree.predict([[1e308], [1e308], [-1.0]]).tolist() == [1, 1, 0]
 
 
@@ -332,14 +324,6 @@ def test_decision_paths(tree, placing, X):
             assert (visited.data == 1).all()
 
 
-def test_blocks_of_rows_change_nothing(placing, X, monkeypatch):
-    leaves = expected_leaves(placing.placement, X)
-    for most in (1, 7, 20, 700, 2099, 2100, 10**6):
-        monkeypatch.setitem(best_scores.__globals__, "MAX_SCORES", most)
-        for kind in KINDS:
-            np.testing.assert_array_equal(placing.leaves[placing.predict(kind(X))], leaves)
-
-
 class CountingRows:
     """Rows that remember which of them were scored together."""
 
@@ -373,73 +357,25 @@ def test_scores_are_four_million_at_a_time():
         np.testing.assert_array_equal(chosen, nearest)
 
 
-def test_what_is_written_places_rows_as_before(placing, same, X, tmp_path):
-    placing.save(tmp_path / "tree")
-    to_json(placing, tmp_path / "tree.json")
-    for again in (Hierarchy.load(tmp_path / "tree"), from_json(tmp_path / "tree.json")):
-        same(placing, again)
-        np.testing.assert_array_equal(again.predict(X), placing.predict(X))
-
-
-# The means of nodes, against those of their rows.
-
-
-def exact_means(tree, X):
-    X = np.asarray(X, dtype=np.longdouble)
-    return np.array([X[tree.rows(node)].mean(axis=0) for node in range(tree.n_nodes)])
-
-
-@given(data=st.data())
-@settings(max_examples=50)
-def test_means_of_any_tree(trees, data):
-    tree = data.draw(trees)
-    none = dict.fromkeys(("placement", "means", "fidelity", "feature_names"))
-    bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **none)
-    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    for dtype, tolerance in (("float32", 1e-6), ("float64", 1e-14)):
-        X = rng.normal(size=(bare.n_rows, 4)).astype(dtype)
-        for kind in KINDS:
-            tree = with_means(bare, as_rows(kind(X)))
-            assert bare.means is None
-            assert tree.means.dtype == dtype
-            assert not tree.means.flags.writeable
-            np.testing.assert_allclose(tree.means, exact_means(bare, X), rtol=0, atol=tolerance)
-
-
-def test_rows_far_from_the_origin_lose_no_digits():
-    X = 1e8 + np.random.default_rng(0).normal(size=(1000, 3))
-    tree = with_means(from_labels(np.arange(1000) % 7), as_rows(X))
-    np.testing.assert_allclose(tree.means, exact_means(tree, X), rtol=4e-16)
-
-
-def test_leaves_may_be_swept_side_by_side():
-    X = np.random.default_rng(0).normal(size=(500, 6))
-    tree = from_labels(np.arange(500) % 40)
-    with ThreadPoolExecutor(2) as pool:
-        together = with_means(tree, as_rows(X), pool.map)
-    np.testing.assert_array_equal(together.means, with_means(tree, as_rows(X)).means)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
+def test_fitted_trees_have_the_means_of_their_rows():
+    for model in (
         Taxarbor(5, random_state=0),
         HMMC(5, random_state=0),
         MMC(3, random_state=0),
         HierarchicalKMeans(5, branching=3, random_state=0),
         HierarchicalSpectral(4, random_state=0),
         Taxarbor(1),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_fitted_trees_have_the_means_of_their_rows(model):
-    for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-13)):
-        X = load_animals().X.astype(dtype)
-        for kind in KINDS:
-            tree = model.fit(kind(X)).hierarchy_
-            assert tree.means.dtype == dtype
-            assert tree.means.shape == (tree.n_nodes, X.shape[1])
-            np.testing.assert_allclose(tree.means, exact_means(tree, X), rtol=0, atol=tolerance)
+    ):
+        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
+            X = load_animals().X.astype(dtype)
+            for kind in KINDS:
+                tree = model.fit(kind(X)).hierarchy_
+                assert tree.means.dtype == dtype
+                parts = [
+                    X[tree.rows(node)].astype(np.longdouble) for node in range(tree.n_nodes)
+                ]
+                means = [part.mean(axis=0) for part in parts]
+                np.testing.assert_allclose(tree.means, means, rtol=0, atol=close)
 
 
 def test_means_and_labels_do_not_depend_on_the_number_of_threads():

@@ -33,19 +33,12 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, Placement
-from taxarbor.hierarchy._file import (
-    FORMAT,
-    VERSION,
-    check_version,
-    decode_float,
-    decode_info,
-    encode_float,
-    encode_info,
-    parse_strict,
-    write_whole,
-)
+from taxarbor.hierarchy import Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy._file import decode_float, encode_float
 from taxarbor.hierarchy._rule import deciding_rule
+
+_INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
+"""What every node has under the same name here and in the tree, one number each."""
 
 
 def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
@@ -64,27 +57,22 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     >>> from_json(to_json(from_labels([0, 1, 1])))
     Hierarchy(n_rows=3, n_leaves=2, height=1)
     """
+    rule, placement = deciding_rule(hierarchy), hierarchy.placement
+    typed = hierarchy.means if rule is None else rule.weights
     document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "dtype": _dtype(hierarchy),
+        "format": _file.FORMAT,
+        "version": _file.VERSION,
+        "dtype": None if typed is None else str(typed.dtype),
         "feature_names": hierarchy.feature_names,
         "order": hierarchy.order.tolist(),
-        "placement": _encode_placement(hierarchy.placement),
+        "placement": placement
+        and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
     if path is not None:
-        write_whole(path, lambda file: file.write(text.encode("ascii")))
+        _file.write_whole(path, lambda file: file.write(text.encode("ascii")))
     return text
-
-
-def _dtype(hierarchy: Hierarchy) -> str | None:
-    """Return the one type of all weights and means, None where there are none."""
-    rule, means = deciding_rule(hierarchy), hierarchy.means
-    if rule is None and means is None:
-        return None
-    return str(means.dtype if rule is None else rule.dtype)  # type: ignore[union-attr]
 
 
 def from_json(source: str | os.PathLike[str]) -> Hierarchy:
@@ -108,8 +96,8 @@ def from_json(source: str | os.PathLike[str]) -> Hierarchy:
     """
     data = source if isinstance(source, str) else Path(source).read_bytes()
     try:
-        document = parse_strict(data)
-        check_version(document)
+        document = _file.parse_strict(data)
+        _file.check_version(document)
         return Hierarchy(**_fields(document))
     except FileFormatError:
         raise
@@ -122,6 +110,7 @@ def from_json(source: str | os.PathLike[str]) -> Hierarchy:
 
 
 def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
+    rule = hierarchy.rules[node]
     return {
         "id": node,
         "parent": hierarchy.parent(node),
@@ -134,8 +123,8 @@ def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
         "fidelity": encode_float(hierarchy.fidelity[node]),
         "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
         "note": hierarchy.notes[node],
-        "rule": _encode_rule(hierarchy.rules[node]),
-        "info": encode_info(hierarchy.info[node]),
+        "rule": rule and _encode_rule(rule),
+        "info": _file.encode_info(hierarchy.info[node]),
     }
 
 
@@ -145,27 +134,20 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     if [node["id"] for node in nodes] != list(range(len(nodes))):
         raise InputError("nodes must be listed by id")
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
-    dtype, names = document["dtype"], document["feature_names"]
+    dtype, placement = document["dtype"], document["placement"]
+    cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
     return {
+        **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
+        **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
         "order": np.array(document["order"]),
-        "start": np.array([node["start"] for node in nodes]),
-        "stop": np.array([node["stop"] for node in nodes]),
         "parents": np.array(parents),
-        "birth": np.array([node["birth"] for node in nodes]),
-        "score": np.array([decode_float(node["score"]) for node in nodes]),
-        "objective": np.array([decode_float(node["objective"]) for node in nodes]),
         "rules": tuple(_decode_rule(node["rule"], dtype) for node in nodes),
-        "info": tuple(decode_info(node["info"]) for node in nodes),
+        "info": tuple(_file.decode_info(node["info"]) for node in nodes),
         "notes": tuple(node["note"] for node in nodes),
-        "feature_names": None if names is None else tuple(names),
-        "fidelity": np.array([decode_float(node["fidelity"]) for node in nodes]),
-        "placement": _decode_placement(document["placement"], dtype),
-        "means": _decode_means([node["mean"] for node in nodes], dtype),
+        "feature_names": document["feature_names"],
+        "placement": cells and Placement(cells, np.array(placement["leaves"])),
+        "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
     }
-
-
-def _decode_means(means: list[Any], dtype: str) -> Array | None:
-    return None if all(mean is None for mean in means) else _numbers(means, dtype)
 
 
 def _numbers(values: Any, dtype: str) -> Array:
@@ -176,9 +158,7 @@ def _numbers(values: Any, dtype: str) -> Array:
     return entries.astype(dtype)
 
 
-def _encode_rule(rule: LinearRule | None) -> dict[str, Any] | None:
-    if rule is None:
-        return None
+def _encode_rule(rule: LinearRule) -> dict[str, Any]:
     features = rule.features
     return {
         "center": rule.center.tolist(),
@@ -202,16 +182,3 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
     weights = np.zeros((len(used), len(center)), dtype=dtype)
     weights[:, features] = used
     return LinearRule(weights, center, offsets)
-
-
-def _encode_placement(placement: Placement | None) -> dict[str, Any] | None:
-    if placement is None:
-        return None
-    return {**(_encode_rule(placement.rule) or {}), "leaves": placement.leaves.tolist()}
-
-
-def _decode_placement(values: dict[str, Any] | None, dtype: str) -> Placement | None:
-    rule = _decode_rule(values, dtype)
-    if values is None or rule is None:
-        return None
-    return Placement(rule, np.array(values["leaves"]))

@@ -6,7 +6,6 @@ are told apart by their attributes, as importing ``sklearn.cluster`` takes long.
 
 import heapq
 import operator
-from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -21,18 +20,14 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 def from_labels(labels: ArrayLike) -> Hierarchy:
     """Return a root with one leaf per distinct label, in sorted order.
 
-    If all labels are equal, there is just the root. The tree has no rules.
+    If all labels are equal, there is just the root. The tree has no rules, and its ``labels``
+    count the distinct labels given, 0, 1, ...
 
     Parameters
     ----------
     labels : array of shape (n_rows,)
         Numbers, strings, bools, or objects that can be hashed and sorted. All are treated
         alike: the -1 by which HDBSCAN marks noise makes a leaf, the first one.
-
-    Returns
-    -------
-    Hierarchy
-        Its ``labels`` count the distinct labels given, 0, 1, ..., in sorted order.
 
     Raises
     ------
@@ -43,15 +38,17 @@ def from_labels(labels: ArrayLike) -> Hierarchy:
     --------
     >>> from taxarbor.exchange import from_labels
     >>> tree = from_labels(["cat", "dog", "ant", "dog"])
-    >>> tree
-    Hierarchy(n_rows=4, n_leaves=3, height=1)
-    >>> tree.labels
-    array([1, 2, 0, 2])
+    >>> tree, tree.labels
+    (Hierarchy(n_rows=4, n_leaves=3, height=1), array([1, 2, 0, 2]))
     """
-    codes = _codes(labels)
+    return _one_split(_codes(labels))
+
+
+def _one_split(codes: IndexArray, centers: Array | None = None) -> Hierarchy:
+    """Return a root and its leaves, to which the nearest of the centres, if any, send rows."""
     builder = HierarchyBuilder(len(codes))
     if codes.any():
-        builder.add_split(0, codes)
+        builder.add_split(0, codes, None if centers is None else LinearRule.nearest(centers))
     return builder.freeze()
 
 
@@ -60,7 +57,7 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hiera
 
     The last merge is the first split, the one before it the second, and so on, whatever
     their heights: centroid and median linkage may merge at a lower height than before.
-    The tree has no rules.
+    The score of a split is the height of the merge. The tree has no rules.
 
     Parameters
     ----------
@@ -69,11 +66,6 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hiera
         on the left, and at which height. The last column is not used.
     n_clusters : int, optional
         Number of leaves. By default each row is one.
-
-    Returns
-    -------
-    Hierarchy
-        The score of a split is the height of the merge.
 
     Raises
     ------
@@ -247,19 +239,18 @@ def from_sklearn(fitted: object) -> Hierarchy:
     own = getattr(fitted, "hierarchy_", None)
     if isinstance(own, Hierarchy):
         return own
-    tree = _tree(fitted, _labels(fitted))
-    names = getattr(fitted, "feature_names_in_", None)
-    return tree if names is None else replace(tree, feature_names=tuple(map(str, names)))
-
-
-def _tree(fitted: Any, labels: NDArray[Any]) -> Hierarchy:
-    """Tell estimators apart by what only they have."""
+    labels, names = _labels(fitted), getattr(fitted, "feature_names_in_", None)
+    # They are told apart by what only they have.
     if getattr(fitted, "children_", None) is not None:
-        return _from_agglomeration(fitted, labels)
-    if getattr(fitted, "bisecting_strategy", None) is not None:
-        return _from_bisections(fitted, labels)
-    centers = _centers(fitted, labels)
-    return from_labels(labels) if centers is None else _from_centers(centers, labels)
+        tree = _from_agglomeration(fitted, labels)
+    elif getattr(fitted, "bisecting_strategy", None) is not None:
+        tree = _from_bisections(fitted, labels)
+    elif (centers := _centers(fitted, labels)) is not None:
+        used, codes = np.unique(labels, return_inverse=True)
+        tree = _one_split(codes, centers[used])
+    else:
+        tree = from_labels(labels)
+    return tree if names is None else tree.rename_features(names)
 
 
 def _labels(fitted: object) -> NDArray[Any]:
@@ -323,10 +314,8 @@ def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Hierarchy:
         sides = [part.left, part.right]
         nodes: tuple[int, ...] = (node,)
         if goes_right.any() and not goes_right.all():
-            centers = np.vstack([side.center for side in sides]) + mean
-            nodes = builder.add_split(
-                node, goes_right.astype(np.intp), LinearRule.nearest(centers)
-            )
+            rule = LinearRule.nearest(np.vstack([side.center for side in sides]) + mean)
+            nodes = builder.add_split(node, goes_right.astype(np.intp), rule)
         else:
             sides = [sides[int(goes_right[0])]]
         for child, side in zip(nodes, sides, strict=True):
@@ -350,18 +339,9 @@ def _centers(fitted: object, labels: NDArray[Any]) -> Array | None:
     points = np.asarray(centers.toarray() if is_sparse else centers)
     if points.dtype.kind in "iu":
         points = points.astype(np.float64)
-    if points.ndim != 2 or points.dtype not in (np.float32, np.float64) or not len(points):
-        return None
+    are_points = points.ndim == 2 and points.dtype in (np.float32, np.float64)
     is_nearest = getattr(fitted, "metric", "euclidean") == "euclidean"
-    if not is_nearest or labels.dtype.kind not in "iu":
+    if not (are_points and is_nearest and labels.dtype.kind in "iu"):
         return None
     are_positions = labels.min(initial=0) >= 0 and labels.max(initial=0) < len(points)
     return points if are_positions else None
-
-
-def _from_centers(centers: Array, labels: NDArray[Any]) -> Hierarchy:
-    used, codes = np.unique(labels, return_inverse=True)
-    builder = HierarchyBuilder(len(codes))
-    if len(used) > 1:
-        builder.add_split(0, codes, LinearRule.nearest(centers[used]))
-    return builder.freeze()

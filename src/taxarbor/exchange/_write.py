@@ -6,6 +6,7 @@ libraries for them recurse, or need Graphviz, and each would be one more to inst
 
 import re
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
     """Return plain values per node, column by column, for frames and graphs."""
     leaf = np.full(hierarchy.n_nodes, -1)
     leaf[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
-    nodes = range(hierarchy.n_nodes)
+    told = [top_features(hierarchy, node, n_top) for node in range(hierarchy.n_nodes)]
     return {
         "parent": hierarchy.parents.tolist(),
         "depth": hierarchy.depth.tolist(),
@@ -39,7 +40,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
         "objective": hierarchy.objective.tolist(),
         "n_features_used": hierarchy.n_features_used.tolist(),
         "fidelity": hierarchy.fidelity.tolist(),
-        "top_features": [top_features(hierarchy, node, n_top) for node in nodes],
+        "top_features": told,
         "note": list(hierarchy.notes),
     }
 
@@ -135,11 +136,11 @@ def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
     >>> to_linkage(from_labels([0, 1, 1]))
     array([[0., 1., 1., 2.]])
     """
-    n_leaves, n_splits = hierarchy.n_leaves, hierarchy.n_splits
+    n_leaves = hierarchy.n_leaves
     if n_leaves == 1:
         raise InputError("a linkage needs two leaves at least, and the root was not split")
     # Births ascend with ids: this finds the first child of each split.
-    first_children = np.searchsorted(hierarchy.birth, np.arange(1, n_splits + 1))
+    first_children = np.unique(hierarchy.birth, return_index=True)[1][1:]
     split_nodes = hierarchy.parents[first_children]
     cluster, n_merged = [-1] * hierarchy.n_nodes, [1] * hierarchy.n_nodes
     for label, leaf in enumerate(hierarchy.leaves.tolist()):
@@ -205,19 +206,8 @@ def _quoted(name: str) -> str:
 def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
     r"""Return the tree in Graphviz's DOT language.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree.
-    names : sequence of str, optional
-        Names of the leaves in the order of labels; c0, c1, ... by default.
-    n_top : int
-        Number of features named per node.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer names than leaves.
+    Takes and raises what :func:`to_newick` does, and ``n_top``, the number of features named
+    per node.
 
     Examples
     --------
@@ -228,11 +218,8 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     leaves = leaf_names(hierarchy, names)
     lines = ["digraph hierarchy {", "  node [shape=box];"]
     for node in range(hierarchy.n_nodes):
-        parts = [
-            printable(leaves.get(node, "")),
-            top_features(hierarchy, node, n_top),
-            size(hierarchy, node),
-        ]
+        told = top_features(hierarchy, node, n_top), size(hierarchy, node)
+        parts = [printable(leaves.get(node, "")), *told]
         label = r"\n".join(_escaped(part) for part in parts if part)
         lines.append(f'  {node} [label="{label}"];')
     lines += [f"  {p} -> {node};" for node, p in enumerate(hierarchy.parents) if node]
@@ -241,5 +228,4 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
 
 def _escaped(text: str) -> str:
     """Escape for a DOT string: it reads backslashes, quotes and HTML entities."""
-    text = text.replace("\\", r"\\").replace('"', r"\"")
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(text, quote=False).replace("\\", r"\\").replace('"', r"\"")

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.hierarchy._checks import node_id
+from taxarbor.hierarchy._route import arranged, node_means
 from taxarbor.hierarchy._rule import LinearRule, Placement
-from taxarbor.hierarchy._tree import Hierarchy
+from taxarbor.hierarchy._tree import Hierarchy, number
 from taxarbor.rows import Rows
 
 
@@ -84,6 +86,11 @@ class HierarchyBuilder:
         return tuple(self._splits)
 
     @property
+    def parents(self) -> list[int]:
+        """Id of each node's parent, -1 for the root."""
+        return [node.parent for node in self._nodes[: self.n_nodes]]
+
+    @property
     def leaves(self) -> list[int]:
         """The leaves from left to right."""
         found = [node for node in range(self.n_nodes) if node not in self._splits]
@@ -92,10 +99,7 @@ class HierarchyBuilder:
     @property
     def labels(self) -> IndexArray:
         """The position of each row's leaf among the leaves."""
-        sizes = [self.size(leaf) for leaf in self.leaves]
-        labels = np.empty(len(self._order), dtype=np.intp)
-        labels[self._order] = np.repeat(np.arange(len(sizes)), sizes)
-        return labels
+        return number(self._order, [self.size(leaf) for leaf in self.leaves])
 
     def depth(self, node: int) -> int:
         """Return the number of splits above the node."""
@@ -131,7 +135,7 @@ class HierarchyBuilder:
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None
     ) -> tuple[int, ...]:
-        """Split a leaf.
+        """Split a leaf, and return the ids of its children.
 
         Parameters
         ----------
@@ -143,11 +147,6 @@ class HierarchyBuilder:
         rule : LinearRule, optional
             How new rows are sent to the children. A tree without rules cannot predict,
             unless it has a placement.
-
-        Returns
-        -------
-        tuple of int
-            Ids of the children.
 
         Raises
         ------
@@ -161,13 +160,12 @@ class HierarchyBuilder:
         children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
         sizes = np.bincount(children)
-        own[:] = _arranged(own, children, len(sizes))
+        own[:] = arranged(own, children, len(sizes))
         del self._nodes[self.n_nodes :]
         stops = leaf.start + np.cumsum(sizes)
         for start, stop in zip((stops - sizes).tolist(), stops.tolist(), strict=True):
-            self._nodes.append(
-                _Node(start, stop, int(node), len(self._splits) + 1, leaf.depth + 1)
-            )
+            birth, depth = len(self._splits) + 1, leaf.depth + 1
+            self._nodes.append(_Node(start, stop, int(node), birth, depth))
         leaf.rule, leaf.note = rule, ""
         made = range(len(self._nodes) - len(sizes), len(self._nodes))
         self._splits[int(node)] = made
@@ -187,16 +185,13 @@ class HierarchyBuilder:
     def move_rows(self, labels: IndexArray) -> None:
         """Give the leaves other rows; the shape of the tree stays.
 
-        Parameters
-        ----------
-        labels : int array of shape (n_rows,)
-            Position of each row's new leaf among the leaves; none is empty.
+        Labels say each row's new leaf, by its position among the leaves; none is empty.
         """
         leaves = self.leaves
         sizes = np.bincount(labels, minlength=len(leaves))
         if len(sizes) != len(leaves) or not sizes.all():
             raise ValueError(f"labels must name each of {len(leaves)} leaves, and no other")
-        order = _arranged(np.arange(len(self._order)), labels, len(leaves))
+        order = arranged(np.arange(len(self._order)), labels, len(leaves))
         stops = np.cumsum(sizes)
         for leaf, start, stop in zip(leaves, stops - sizes, stops, strict=True):
             owner = self._nodes[leaf]
@@ -210,13 +205,7 @@ class HierarchyBuilder:
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
 
     def explain(self, node: int, rule: LinearRule, fidelity: float = nan) -> None:
-        """Give a node that was split a rule, and say which share of its rows follow it.
-
-        Raises
-        ------
-        ValueError
-            If the node is a leaf, the rule does not fit it, or the fidelity is no share.
-        """
+        """Give a node that was split a rule, and say which share of its rows follow it."""
         if node not in self._splits or rule.n_children != len(self._splits[node]):
             n_children = len(self._splits.get(node, ()))
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
@@ -226,28 +215,9 @@ class HierarchyBuilder:
         owner.rule, owner.fidelity = rule, float(fidelity)
 
     def means(self, rows: Rows, run: Run | None = None) -> Array:
-        """Return the mean of each node's rows: one sweep, over the leaves.
-
-        Parameters
-        ----------
-        rows : Rows
-            All rows that the tree divides.
-        run : Run, optional
-            Where to run.
-        """
-        leaves = self.leaves
-        sizes = np.array([self.size(node) for node in range(self.n_nodes)])
-        sums = np.zeros((self.n_nodes, rows.n_features))
-        found = (run or Run()).each(lambda leaf: rows.take(self.rows(leaf)).center, leaves)
-        # From the centre of all, so that data far from the origin lose no digits.
-        for leaf, mean in zip(leaves, found, strict=True):
-            sums[leaf] = sizes[leaf] * (mean - rows.center)
-        for node in range(self.n_nodes - 1, 0, -1):
-            sums[self._nodes[node].parent] += sums[node]
-        means: Array = rows.center + sums / sizes[:, None]
-        means[np.abs(means) <= 1e-12 * np.abs(rows.center)] = 0.0  # what rounding leaves of 0
-        rounded: Array = means.astype(rows.dtype)
-        return rounded
+        """Return the mean of each node's rows, given all rows that the tree divides."""
+        means: Array = node_means(self, rows, run).astype(rows.dtype)
+        return means
 
     def freeze(
         self,
@@ -262,40 +232,33 @@ class HierarchyBuilder:
         ----------
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
-        feature_names : sequence of str, optional
-            Names of the columns.
-        means : array of shape (n_nodes, n_features), optional
-            The mean of each node's rows.
+        feature_names, means : optional
+            Names of the columns, and the mean of each node's rows.
 
         Raises
         ------
         ValueError
             If these do not fit the tree or one another.
         """
-        nodes = self._nodes[: self.n_nodes]
-        names = None if feature_names is None else tuple(str(name) for name in feature_names)
+        nodes, columns = self._nodes[: self.n_nodes], ("start", "stop", "birth", "score")
         return Hierarchy(
+            **{
+                name: np.array([getattr(node, name) for node in nodes])
+                for name in (*columns, "objective", "fidelity")
+            },
             order=self._order,
-            start=np.array([node.start for node in nodes]),
-            stop=np.array([node.stop for node in nodes]),
-            parents=np.array([node.parent for node in nodes]),
-            birth=np.array([node.birth for node in nodes]),
-            score=np.array([node.score for node in nodes]),
-            objective=np.array([node.objective for node in nodes]),
+            parents=np.array(self.parents),
             # An interrupted split may have left its rule.
             rules=tuple(n.rule if i in self._splits else None for i, n in enumerate(nodes)),
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
-            feature_names=names,
-            fidelity=np.array([node.fidelity for node in nodes]),
+            feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
             means=means,
         )
 
     def _node(self, node: int) -> _Node:
-        if not 0 <= node < self.n_nodes:
-            raise IndexError(f"there is no node {node}: ids run from 0 to {self.n_nodes - 1}")
-        return self._nodes[node]
+        return self._nodes[node_id(node, self.n_nodes)]
 
     def _leaf(self, node: int) -> _Node:
         leaf = self._node(node)
@@ -316,18 +279,6 @@ class HierarchyBuilder:
             return
         if (first.dtype, len(first.center)) != (rule.dtype, len(rule.center)):
             raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
-
-
-def _arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> IndexArray:
-    """Return rows by their labels, in their order within a label.
-
-    A few parts are picked one by one, which is faster than NumPy's fastest sort.
-    """
-    if n_parts > 8:
-        narrow = labels.astype(np.min_scalar_type(n_parts))  # sorted in linear time
-        return rows[np.argsort(narrow, kind="stable")]
-    arranged: IndexArray = np.concatenate([rows[labels == part] for part in range(n_parts)])
-    return arranged
 
 
 def _checked_labels(

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -77,9 +76,7 @@ def check(h: "Hierarchy") -> None:
     _check_lengths(h)
     _check_lineage(h)
     _check_slices(h)
-    _check_rules(h)
-    _check_placement(h)
-    _check_features(h)
+    _check_features(h, _check_rules(h))
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -143,7 +140,8 @@ def _check_slices(h: "Hierarchy") -> None:
     )
 
 
-def _check_rules(h: "Hierarchy") -> None:
+def _check_rules(h: "Hierarchy") -> set[tuple[np.dtype[Any], int]]:
+    """Rules, fidelities and the placement; return the one dtype and width of all rules."""
     n_children = np.bincount(h.parents[1:], minlength=len(h.parents))
     given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
     _require(
@@ -151,41 +149,30 @@ def _check_rules(h: "Hierarchy") -> None:
         "an inner node must have a rule with one row of weights per child, a leaf none; "
         "or no node has a rule",
     )
-    kinds = {(rule.dtype, len(rule.center)) for rule in _all_rules(h)}
+    known = ~np.isnan(h.fidelity)
+    shares = h.fidelity[known]
+    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
+    _require((given[known] > 0).all(), "only a node with a rule may have a fidelity")
+    rules = [rule for rule in h.rules if rule is not None]
+    if h.placement is not None:
+        rules.append(h.placement.rule)
+        named, is_leaf = h.placement.leaves, n_children == 0
+        _require(
+            named.max() < len(is_leaf) and is_leaf[named].all(),
+            "the placement must send rows to leaves, got the id of another node or of none",
+        )
+        n_named = len(np.unique(named))
+        _require(n_named == is_leaf.sum(), "every leaf must have a cell of the placement")
+    kinds = {(rule.dtype, len(rule.center)) for rule in rules}
     _require(
         len(kinds) <= 1,
         "all rules must have the same dtype and number of features, the placement's too",
     )
-    known = ~np.isnan(h.fidelity)
-    shares = h.fidelity[known]
-    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
-    has_rule = np.array([rule is not None for rule in h.rules])
-    _require(has_rule[known].all(), "only a node with a rule may have a fidelity")
+    return kinds
 
 
-def _all_rules(h: "Hierarchy") -> list[LinearRule]:
-    """Return the rules of the nodes and that of the placement, as far as there are any."""
-    rules = [rule for rule in h.rules if rule is not None]
-    return rules if h.placement is None else [*rules, h.placement.rule]
-
-
-def _check_placement(h: "Hierarchy") -> None:
-    if h.placement is None:
-        return
-    named, is_leaf = h.placement.leaves, np.ones(len(h.parents), dtype=bool)
-    is_leaf[h.parents[1:]] = False
-    _require(
-        named.max() < len(is_leaf) and is_leaf[named].all(),
-        "the placement must send rows to leaves, got the id of another node or of none",
-    )
-    has_cell = np.zeros_like(is_leaf)
-    has_cell[named] = True
-    _require((has_cell == is_leaf).all(), "every leaf must have a cell of the placement")
-
-
-def _check_features(h: "Hierarchy") -> None:
+def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> None:
     """Means, notes and names, and whether means and names fit the rules."""
-    kinds = {(rule.dtype, len(rule.center)) for rule in _all_rules(h)}
     if h.means is not None:
         shape, dtype, n_nodes = h.means.shape, h.means.dtype, len(h.parents)
         _require(

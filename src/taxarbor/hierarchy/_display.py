@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxarbor._errors import printable
+from taxarbor._errors import counted, printable
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 MAX_LEAVES = 100
-"""Of a tree with more leaves, only the first splits are shown, and of a node with more
-children only the first of these."""
-
+"""Of a larger tree the first splits are shown, of a node with more children the first ones."""
 OPEN_DEPTH = 3
 """Nodes above this depth are shown unfolded."""
-
 STYLE = """
 .taxarbor{font:13px/1.55 system-ui,sans-serif;max-width:60em}
 .taxarbor ul{list-style:none;margin:0;padding:0 0 0 1.1em;border-left:1px solid #8aa4bf55}
@@ -88,9 +85,8 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
 def count_leaves(hierarchy: "Hierarchy") -> list[int]:
     """Count the leaves within each node, itself included: their slices start in its own."""
     starts = hierarchy.start[hierarchy.leaves]
-    ends = np.searchsorted(starts, [hierarchy.start, hierarchy.stop])
-    counts: list[int] = (ends[1] - ends[0]).tolist()
-    return counts
+    first, last = np.searchsorted(starts, [hierarchy.start, hierarchy.stop])
+    return [int(count) for count in last - first]
 
 
 def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
@@ -110,18 +106,15 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
 
 
 def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[str]:
-    """Return the markup from left to right; no function recurses.
-
-    ``clusters`` are the leaves of the whole tree within each node.
-    """
+    """Return the markup from left to right, given the leaves of the whole tree by node."""
     pieces: list[str] = []
-    waiting: list[int | str] = ["</ul>", hierarchy.root, "<ul>"]
+    waiting: list[int | str] = ["</ul>", hierarchy.root, "<ul>"]  # no function recurses
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
             pieces.append(item)
             continue
-        line = _line(hierarchy, item, _label(clusters[item]), n_top)
+        line = _line(hierarchy, item, clusters[item], n_top)
         children = hierarchy.children(item)
         if not children:
             pieces.append(f'<li class="leaf">{line}</li>')
@@ -129,17 +122,14 @@ def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[s
         is_open = " open" if hierarchy.depth[item] < OPEN_DEPTH else ""
         pieces.append(f"<li><details{is_open}><summary>{line}</summary><ul>")
         n_hidden = sum(len(clusters[child]) for child in children[MAX_LEAVES:])
-        noun = "cluster" if n_hidden == 1 else "clusters"
-        more = f'<li class="leaf">… and {n_hidden:,} more {noun}</li>' if n_hidden else ""
+        told = f"… and {counted(n_hidden, 'more cluster')}"
+        more = f'<li class="leaf">{told}</li>' if n_hidden else ""
         waiting += ["</ul></details></li>", more, *reversed(children[:MAX_LEAVES])]
     return pieces
 
 
-def _label(leaves: range) -> str:
-    return f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
-
-
-def _line(hierarchy: "Hierarchy", node: int, label: str, n_top: int) -> str:
+def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
+    label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = len(hierarchy.rows(node)) / len(hierarchy.order)
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
     return (

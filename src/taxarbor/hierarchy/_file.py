@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "taxarbor-hierarchy", 1
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
-_FLOATS = (
-    *("score", "objective", "weights", "offsets", "centers", "fidelity", "means"),
-    *_PLACEMENT[:-1],
-)
+_NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
+_FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
@@ -89,6 +87,10 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "feature_names": hierarchy.feature_names,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
+    placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
+    if hierarchy.placement is not None:
+        rule, leaves = hierarchy.placement.rule, hierarchy.placement.leaves
+        placement = rule.weights, rule.center, rule.offsets, leaves.astype(np.int64)
     return {
         "meta": np.array(json.dumps(meta, allow_nan=False)),
         **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
@@ -98,19 +100,9 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "offsets": np.concatenate([rule.offsets for rule in rules]) if rules else flat,
         "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
         "fidelity": hierarchy.fidelity,
-        **_pack_placement(hierarchy.placement),
+        **dict(zip(_PLACEMENT, placement, strict=True)),
         "means": nothing if hierarchy.means is None else hierarchy.means,
     }
-
-
-def _pack_placement(placement: Placement | None) -> dict[str, NDArray[Any]]:
-    arrays: tuple[NDArray[Any], ...]
-    if placement is None:
-        arrays = np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
-    else:
-        rule, leaves = placement.rule, placement.leaves.astype(np.int64)
-        arrays = rule.weights, rule.center, rule.offsets, leaves
-    return dict(zip(_PLACEMENT, arrays, strict=True))
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -125,27 +117,20 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
-    names, means = meta["feature_names"], arrays["means"]
-    return {
-        **{name: arrays[name] for name in (*_INDICES, "score", "objective", "fidelity")},
-        "rules": _unstack(
-            *(arrays[name] for name in ("parents", "weights", "offsets", "centers"))
-        ),
-        "info": tuple(decode_info(values) for values in meta["info"]),
-        "notes": tuple(meta["notes"]),
-        "feature_names": None if names is None else tuple(names),
-        "placement": _unpack_placement(arrays),
-        "means": None if means.shape == (0, 0) else means,
-    }
-
-
-def _unpack_placement(arrays: dict[str, NDArray[Any]]) -> Placement | None:
-    weights, center, offsets, leaves = (arrays[name] for name in _PLACEMENT)
+    means, leaves = arrays["means"], arrays["placement_leaves"]
     if leaves.dtype.kind not in "iu":
         raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
-    if not (len(weights) or len(center) or len(offsets) or len(leaves)):
-        return None
-    return Placement(LinearRule(weights, center, offsets), leaves)
+    cells = [arrays[name] for name in _PLACEMENT[:-1]]
+    has_cells = any(len(array) for array in (*cells, leaves))
+    return {
+        **{name: arrays[name] for name in (*_INDICES, *_NODES)},
+        "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
+        "info": tuple(decode_info(values) for values in meta["info"]),
+        "notes": tuple(meta["notes"]),
+        "feature_names": meta["feature_names"],
+        "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
+        "means": None if means.shape == (0, 0) else means,
+    }
 
 
 def _unstack(
@@ -264,23 +249,8 @@ def write_whole(
     """Let ``write`` fill a file, which takes its place only once it is safely on disk.
 
     It is written beside the target, under another name. Whatever goes wrong, the target
-    stays as it was, and the other file is removed.
-
-    Parameters
-    ----------
-    path : str or path
-        Where to write.
-    write : callable
-        Gets the file, open for bytes.
-    replace : bool
-        Whether a file that is there may go, even one that came during the writing.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file, and it is not to be replaced.
-    OSError
-        If the target is no regular file, or cannot be written.
+    stays as it was, and the other file is removed. Unless ``replace``, FileExistsError is
+    raised for a file that is there, even one that came during the writing.
     """
     target = Path(os.path.realpath(path))  # through a link, not over it
     draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")

@@ -67,16 +67,24 @@ class Reason:
 
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
-    parent = hierarchy.parent(node)
-    if parent is None or hierarchy.rules[parent] is None:
+    parent, names = hierarchy.parent(node), hierarchy.feature_names
+    rule = None if parent is None else hierarchy.rules[parent]
+    if parent is None or rule is None:
         return ()
-    contrast = _contrast(hierarchy, node)
+    # The child's weights less the mean over all children: the rest is common.
+    family = _family_of(hierarchy, parent)
+    own = rule.weights[node - hierarchy.children(parent)[0]].astype(np.float64)
+    contrast: Array = own - family.mean_weights
+    # What the rounding of the mean leaves, column by column: they have units of their own.
+    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
     rest = rest_mean(hierarchy, node)
     if rest is None or hierarchy.means is None:
         shares, keys = np.full(len(used), nan), np.abs(contrast[used])
     else:
-        shares = _shares((contrast * (hierarchy.means[node].astype(np.float64) - rest))[used])
+        gains = (contrast * (hierarchy.means[node].astype(np.float64) - rest))[used]
+        # Divided by the sum of those that are positive, or, if none is, of all sizes.
+        shares = gains / (gains[gains > 0.0].sum() or np.abs(gains).sum() or 1.0)
         # A share of many features is small, however large it is beside the others.
         keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
@@ -85,14 +93,8 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    names = hierarchy.feature_names
     return tuple(
-        Reason(
-            feature=column,
-            name=names[column] if names else f"x{column}",
-            weight=float(contrast[column]),
-            share=share,
-        )
+        Reason(column, names[column] if names else f"x{column}", float(contrast[column]), share)
         for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
     )
 
@@ -112,22 +114,10 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
     n_rows, n_all = len(hierarchy.rows(node)), len(hierarchy.rows(parent))
     center = hierarchy.means[parent].astype(np.float64)
     own = n_rows / n_all * (hierarchy.means[node] - center)
-    excess = _family_of(hierarchy, node).excess
+    excess = _family_of(hierarchy, parent).excess
     # Seen from the parent's mean, a large child is no farther away than a small rest.
     rest: Array = center + (excess - own) * (n_all / (n_all - n_rows))
     return rest
-
-
-def _contrast(hierarchy: "Hierarchy", node: int) -> Array:
-    """Return the child's weights less the mean over all children: the rest is common."""
-    family = _family_of(hierarchy, node)
-    rule = hierarchy.rules[family.parent]
-    assert rule is not None
-    own = rule.weights[node - hierarchy.children(family.parent)[0]]
-    contrast: Array = own.astype(np.float64) - family.mean_weights
-    # What the rounding of the mean leaves, column by column: they have units of their own.
-    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
-    return contrast
 
 
 class _Family(NamedTuple):
@@ -148,15 +138,10 @@ _LATEST: "WeakKeyDictionary[Hierarchy, _Family]" = WeakKeyDictionary()
 in a tree of many children each would else look at all of them."""
 
 
-def _family_of(hierarchy: "Hierarchy", node: int) -> _Family:
-    parent = int(hierarchy.parents[node])
+def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
     found = _LATEST.get(hierarchy)
-    if found is None or found.parent != parent:
-        found = _LATEST[hierarchy] = _look_at(hierarchy, parent)
-    return found
-
-
-def _look_at(hierarchy: "Hierarchy", parent: int) -> _Family:
+    if found is not None and found.parent == parent:
+        return found
     rule, means, children = hierarchy.rules[parent], hierarchy.means, hierarchy.children(parent)
     mean = largest = excess = np.zeros(0)
     if rule is not None:
@@ -164,12 +149,7 @@ def _look_at(hierarchy: "Hierarchy", parent: int) -> _Family:
         mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
     if means is not None:
         own = slice(children[0], children[-1] + 1)
-        sizes = hierarchy.stop[own] - hierarchy.start[own]
+        sizes = hierarchy.sizes[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    return _Family(parent, mean, largest, excess)
-
-
-def _shares(gains: Array) -> Array:
-    """Divide by the sum of those that are positive, or, if none is, of all sizes."""
-    total = gains[gains > 0.0].sum() or np.abs(gains).sum()
-    return gains / total if total > 0.0 else gains
+    _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
+    return _LATEST[hierarchy]

@@ -22,11 +22,11 @@ class LinearRule:
     Parameters
     ----------
     weights : array of shape (n_children, n_features)
-        The ``W`` above; float32 or float64, as the data.
+        The ``W`` above; all three are float32 or all float64, as the data.
     center : array of shape (n_features,)
-        What is subtracted from a row first; of the same dtype.
+        What is subtracted from a row first.
     offsets : array of shape (n_children,), optional
-        What is added for each child; of the same dtype, zeros by default.
+        What is added for each child, zeros by default.
 
     Raises
     ------
@@ -63,17 +63,8 @@ class LinearRule:
 
         As ``|x - c|^2 / 2 = |x|^2 / 2 - c.x + |c|^2 / 2``, the nearest point is where
         ``c.x - |c|^2 / 2`` is largest. Both are taken from the mean of the points, which
-        changes nothing but the rounding.
-
-        Parameters
-        ----------
-        centers : array of shape (n_children, n_features)
-            The points; float32 or float64, which the rule keeps.
-
-        Raises
-        ------
-        ValueError
-            If the points are not such an array, or not finite.
+        changes nothing but the rounding. The points have shape (n_children, n_features) and
+        are float32 or float64, which the rule keeps; ValueError is raised for others.
 
         Examples
         --------
@@ -93,8 +84,7 @@ class LinearRule:
             center = exact.mean(axis=0)
             weights = exact - center
             offsets = -(weights**2).sum(axis=1) / 2
-            parts = [part.astype(points.dtype) for part in (weights, center, offsets)]
-        return cls(*parts)
+            return cls(*(part.astype(points.dtype) for part in (weights, center, offsets)))
 
     def __repr__(self) -> str:
         K, P = self.weights.shape
@@ -122,12 +112,22 @@ class LinearRule:
     @property
     def n_features_used(self) -> int:
         """Number of features with any non-zero weight."""
-        return int(np.count_nonzero(self.weights.any(axis=0)))
+        return len(self.features)
+
+
+def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
+    """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
+    exact = rule.center * factor + shift
+    weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
+    # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
+    # this adds to the scores is known, and taken back.
+    added = weights.astype(np.float64) @ (center - exact)
+    return LinearRule(weights, center, (rule.offsets + added).astype(rule.dtype))
 
 
 def _check(weights: Array, center: Array, offsets: Array) -> None:
     """Raise ValueError unless these arrays make a rule."""
-    shape, types = weights.shape, (weights.dtype, center.dtype)
+    shape, dtype = weights.shape, weights.dtype
     if weights.ndim != 2 or center.shape != shape[1:]:
         raise ValueError(
             "weights must have shape (n_children, n_features) and center (n_features,), "
@@ -142,13 +142,13 @@ def _check(weights: Array, center: Array, offsets: Array) -> None:
         raise ValueError(
             f"a rule needs two children and one feature at least, got weights {shape}"
         )
-    if types[0] != types[1] or types[0] not in (np.float32, np.float64):
+    if dtype != center.dtype or dtype not in (np.float32, np.float64):
         raise ValueError(
             "weights and center must both be float32 or both float64, "
-            f"got {types[0]} and {types[1]}"
+            f"got {dtype} and {center.dtype}"
         )
-    if offsets.dtype != types[0]:
-        raise ValueError(f"offsets must be {types[0]}, as weights, got {offsets.dtype}")
+    if offsets.dtype != dtype:
+        raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
         raise ValueError("weights, center and offsets must be finite, got NaN or infinity")
 

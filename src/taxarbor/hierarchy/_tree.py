@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _display, _file, _reasons, _route, _units
+from taxarbor.hierarchy import _display, _file, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._reasons import Reason
-from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,23 +34,21 @@ class Hierarchy:
     ----------
     order : int array of shape (n_rows,)
         All row numbers, arranged so that each node owns a slice.
-    start, stop : int arrays of shape (n_nodes,)
-        The slices.
-    parents : int array of shape (n_nodes,)
-        Id of each node's parent, -1 for the root.
-    birth : int array of shape (n_nodes,)
-        The growth step that created the node: 0 for the root, ``t`` for the children of
-        the ``t``-th split.
+    start, stop, parents : int arrays of shape (n_nodes,)
+        The slices, and the id of each node's parent, -1 for the root.
+    birth, depth : int arrays of shape (n_nodes,)
+        The growth step that created the node, 0 for the root, ``t`` for the children of the
+        ``t``-th split; and the number of splits above it.
+    leaves : int array of shape (n_leaves,)
+        Ids of the leaves from left to right.
     score, objective : float arrays of shape (n_nodes,)
         What the split of the node was ranked by and what its solver reached. A leaf that
         was tried has those of the candidate; NaN where no split was found.
     rules : tuple of LinearRule or None
         How each node sends rows to its children; None for leaves. A tree made from labels
         or merges alone has no rules, and cannot place new rows.
-    info : tuple of SolveInfo or None
-        What it took to find the split or the candidate.
-    notes : tuple of str
-        Why a leaf could not be split; "" otherwise.
+    info, notes : tuples of SolveInfo or None, and of str
+        What it took to find the split or the candidate; why a leaf could not be split, or "".
     feature_names : list of str or None
         Names of the columns, where known: a copy, which data frames take as columns.
     fidelity : float array of shape (n_nodes,)
@@ -60,10 +59,6 @@ class Hierarchy:
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
         The mean of each node's rows, where known, of the dtype of the rules.
-    depth : int array of shape (n_nodes,)
-        Number of splits above each node.
-    leaves : int array of shape (n_leaves,)
-        Ids of the leaves from left to right.
 
     Raises
     ------
@@ -77,11 +72,8 @@ class Hierarchy:
     >>> builder = HierarchyBuilder(4)
     >>> builder.add_split(0, [1, 0, 1, 1], LinearRule(np.eye(2), np.zeros(2)))
     (1, 2)
-    >>> tree = builder.freeze()
-    >>> tree
-    Hierarchy(n_rows=4, n_leaves=2, height=1)
-    >>> tree.labels
-    array([1, 0, 1, 1])
+    >>> builder.freeze(), builder.freeze().labels
+    (Hierarchy(n_rows=4, n_leaves=2, height=1), array([1, 0, 1, 1]))
     """
 
     order: IndexArray
@@ -125,7 +117,7 @@ class Hierarchy:
         first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
         self._set("_first_child", first)
         leaves = np.flatnonzero(n_children == 0)
-        self._set("leaves", leaves[np.argsort(self.start[leaves])])
+        self._set("leaves", _from_left(self, leaves))
 
     def _set(self, name: str, value: object) -> None:
         if isinstance(value, np.ndarray):
@@ -133,8 +125,8 @@ class Hierarchy:
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        counts = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
-        return f"Hierarchy({counts})"
+        sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
+        return f"Hierarchy({sizes})"
 
     def __str__(self) -> str:
         return self.to_text()
@@ -203,7 +195,7 @@ class Hierarchy:
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``."""
-        return _read_only(_number(self, self.leaves))
+        return _read_only(number(self.order, self.sizes[self.leaves]))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -236,15 +228,9 @@ class Hierarchy:
     def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
         """Return the features that send rows to this node rather than to its siblings.
 
-        Those that do most for it come first; () for the root and where there are no rules.
-
-        Parameters
-        ----------
-        node : int
-            Id of the node.
-        n_top : int, optional
-            Return so many at most, and only such that pull the rows apart. None is all
-            that the rule uses, those that pull them together with a negative share.
+        Those that do most for it come first, ``n_top`` at most, and only such that pull the
+        rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
+        together with a negative share. There are none for the root and without rules.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
@@ -257,16 +243,14 @@ class Hierarchy:
     def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
         """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
 
-        Nobody has to scale new rows then, and means and thresholds are in units that people
-        know.
+        Nobody has to scale new rows then, and means and thresholds are in units people know.
 
         Parameters
         ----------
         mean, scale : arrays of shape (n_features,) or None
-            What was subtracted from each column, and what it was divided by then, as
-            ``mean_`` and ``scale_`` of :class:`sklearn.preprocessing.StandardScaler`; None if
-            nothing was. With ``with_mean=False`` pass None for the mean: the scaler has a
-            ``mean_`` all the same, which it does not subtract.
+            What was subtracted from each column, and what it was divided by then: ``mean_``
+            and ``scale_`` of scikit-learn's ``StandardScaler``. None if nothing was, as with
+            ``with_mean=False``: the scaler then has a ``mean_`` that it does not subtract.
 
         Raises
         ------
@@ -284,12 +268,21 @@ class Hierarchy:
         >>> bool((tree.predict(X) == model.labels_).all())
         True
         """
-        return _units.unscale(self, mean, scale)
+        shift, factor = _scaling(self, mean, scale)
+        placement, means = self.placement, self.means
+        if placement is not None:
+            placement = Placement(unscaled(placement.rule, shift, factor), placement.leaves)
+        if means is not None:
+            means = (means * factor + shift).astype(means.dtype)
+        rules = tuple(rule and unscaled(rule, shift, factor) for rule in self.rules)
+        return replace(self, rules=rules, placement=placement, means=means)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
-        """Return the labels of a coarser clustering; exactly one argument is given.
+        """Return the labels of a coarser clustering, numbered from left to right.
+
+        Exactly one argument is given.
 
         Parameters
         ----------
@@ -299,19 +292,13 @@ class Hierarchy:
         depth : int
             Undo all splits of nodes at this depth or deeper.
 
-        Returns
-        -------
-        int array of shape (n_rows,)
-            Clusters are numbered from left to right.
-
         Raises
         ------
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
         kept, is_inner = _kept(self, n_clusters, depth)
-        frontier = kept[~is_inner]
-        return _number(self, frontier[np.argsort(self.start[frontier])])
+        return number(self.order, self.sizes[_from_left(self, kept[~is_inner])])
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -331,15 +318,12 @@ class Hierarchy:
         (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
         kept, is_inner = _kept(self, n_clusters, depth)
-        parents = self.parents[kept]
-        new_id = np.full(self.n_nodes, -1)
+        inner = set(kept[is_inner].tolist())
+        nodes, placement = kept.tolist(), self.placement if len(kept) > 1 else None
+        new_id = np.full(self.n_nodes + 1, -1)  # the last for the parent of the root, -1
         new_id[kept] = np.arange(len(kept))
-        parents[1:] = new_id[parents[1:]]
-        nodes = kept.tolist()
-        placement = self.placement if len(kept) > 1 else None
         if placement is not None:
-            frontier = kept[~is_inner]
-            frontier = frontier[np.argsort(self.start[frontier])]
+            frontier = _from_left(self, kept[~is_inner])
             # The slices of the new leaves tile all rows: a leaf lies where its first row does.
             first_rows = self.start[placement.leaves]
             owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
@@ -348,17 +332,14 @@ class Hierarchy:
             self,
             start=self.start[kept],
             stop=self.stop[kept],
-            parents=parents,
+            parents=new_id[self.parents[kept]],
             # Splits that stay are counted anew: by depth, earlier ones may have gone.
             birth=np.unique(self.birth[kept], return_inverse=True)[1],
             score=self.score[kept],
             objective=self.objective[kept],
-            rules=tuple(
-                self.rules[node] if inner else None
-                for node, inner in zip(nodes, is_inner.tolist(), strict=True)
-            ),
-            info=tuple(self.info[node] for node in nodes),
-            notes=tuple(self.notes[node] for node in nodes),
+            rules=tuple(self.rules[i] if i in inner else None for i in nodes),
+            info=tuple(self.info[i] for i in nodes),
+            notes=tuple(self.notes[i] for i in nodes),
             fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
             placement=placement,
             means=None if self.means is None else self.means[kept],
@@ -382,10 +363,10 @@ class Hierarchy:
         return _route.route(self, X)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
-        """Return which nodes each row of new data visits, as ones in a CSR matrix.
+        """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
-        Takes and raises what :meth:`predict` does. The result has shape
-        (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Takes and raises what :meth:`predict` does.
         """
         return _route.visited(self, _route.route(self, X))
 
@@ -484,12 +465,37 @@ def _depths(parents: IndexArray) -> IndexArray:
     return found
 
 
-def _number(hierarchy: Hierarchy, frontier: IndexArray) -> IndexArray:
-    """Label each row with the position of its node among these, which tile all rows."""
-    labels = np.empty(len(hierarchy.order), dtype=np.intp)
-    sizes = hierarchy.stop[frontier] - hierarchy.start[frontier]
-    labels[hierarchy.order] = np.repeat(np.arange(len(frontier)), sizes)
+def _from_left(tree: Hierarchy, nodes: IndexArray) -> IndexArray:
+    return nodes[np.argsort(tree.start[nodes])]
+
+
+def number(order: IndexArray, sizes: Sequence[int] | IndexArray) -> IndexArray:
+    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label."""
+    labels = np.empty(len(order), dtype=np.intp)
+    labels[order] = np.repeat(np.arange(len(sizes)), sizes)
     return labels
+
+
+def _scaling(
+    tree: Hierarchy, mean: ArrayLike | None, scale: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
+    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
+    if deciding_rule(tree) is not None or tree.means is not None:  # else nothing is scaled
+        shapes = [(tree.n_features,)]
+    expected = shapes[0] if shapes else (0,)
+    shift, factor = (
+        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
+        for values, usual in ((mean, 0.0), (scale, 1.0))
+    )
+    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
+        raise InputError(
+            f"mean and scale must have shape {expected}, one number per feature, or be None, "
+            f"got {shift.shape} and {factor.shape}"
+        )
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
+        raise InputError("mean and scale must be finite, and every scale positive")
+    return shift, factor
 
 
 def _kept(
