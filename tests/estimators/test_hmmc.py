@@ -273,7 +273,7 @@ def test_what_the_flat_form_cannot_have(X):
     for parameters, error, told in (
         ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
         ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
-        ({"n_clusters": 601}, ValueError, "n_clusters=601 .* n_samples=600 rows; lower"),
+        ({"n_clusters": 601}, ValueError, "n_clusters is 601, .* n_samples=600 rows .*; lower"),
         ({"penalty": "exclusive"}, ValueError, "penalty must be one of .*; got 'exclusive'"),
         ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
         ({"tol": None}, TypeError, "tol must be a number, got None"),

@@ -117,7 +117,7 @@ def test_a_saved_tree_predicts_alike_and_a_cut_file_is_refused(fitted, tmp_path)
             np.testing.assert_array_equal(again.labels, model.labels_)
             visited = model.decision_path(rows).toarray()
             np.testing.assert_array_equal(again.decision_path(X).toarray(), visited)
-            assert again.feature_names == tuple(rows.columns)
+            assert again.feature_names == list(rows.columns)
             whole = path.read_bytes()
             for share in (0.0, 0.01, 0.5, 0.99):
                 path.write_bytes(whole[: int(share * len(whole))])

@@ -182,7 +182,7 @@ def test_a_least_size_that_leaves_no_room(planted):
         (
             {"min_leaf_size": 9, "max_leaf_size": 8},
             ValueError,
-            "min_leaf_size=9 is more than max_leaf_size=8; lower one or raise the other",
+            "min_leaf_size is 9, more than max_leaf_size=8; lower one or raise the other",
         ),
         ({"balance": (1.2, 1.5)}, ValueError, r"low <= 1 <= high.* got \(1.2, 1.5\)"),
         ({"balance": "x"}, ValueError, "balance must be None, a number .* got 'x'"),
