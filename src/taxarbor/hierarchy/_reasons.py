@@ -151,5 +151,5 @@ def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
         own = slice(children[0], children[-1] + 1)
         sizes = hierarchy.sizes[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
-    return _LATEST[hierarchy]
+    found = _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
+    return found
