@@ -61,10 +61,15 @@ class HierarchicalKMeans(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters, self.branching, self.criterion = n_clusters, branching, criterion
-        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
-        self.n_init, self.random_state = n_init, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.n_clusters = n_clusters
+        self.branching = branching
+        self.criterion = criterion
+        self.max_leaf_size = max_leaf_size
+        self.max_depth = max_depth
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -137,11 +142,16 @@ class HierarchicalSpectral(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters, self.branching, self.criterion = n_clusters, branching, criterion
+        self.n_clusters = n_clusters
+        self.branching = branching
+        self.criterion = criterion
         self.n_neighbors = n_neighbors
-        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
-        self.n_init, self.random_state = n_init, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.max_leaf_size = max_leaf_size
+        self.max_depth = max_depth
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -118,12 +118,22 @@ class HMMC(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters, self.branching = n_clusters, branching
-        self.penalty, self.alpha, self.beta, self.units = penalty, alpha, beta, units
-        self.balance, self.center = balance, center
-        self.max_leaf_size, self.max_depth = max_leaf_size, max_depth
-        self.n_init, self.solver, self.tol = n_init, solver, tol
-        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
+        self.n_clusters = n_clusters
+        self.branching = branching
+        self.penalty = penalty
+        self.alpha = alpha
+        self.beta = beta
+        self.units = units
+        self.balance = balance
+        self.center = center
+        self.max_leaf_size = max_leaf_size
+        self.max_depth = max_depth
+        self.n_init = n_init
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -194,10 +204,17 @@ class MMC(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters, self.balance = n_clusters, balance
-        self.penalty, self.alpha, self.units = penalty, alpha, units
-        self.n_init, self.solver, self.tol = n_init, solver, tol
-        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
+        self.n_clusters = n_clusters
+        self.balance = balance
+        self.penalty = penalty
+        self.alpha = alpha
+        self.units = units
+        self.n_init = n_init
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:

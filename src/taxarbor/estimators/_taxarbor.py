@@ -102,11 +102,18 @@ class Taxarbor(HierarchyEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters, self.branching, self.balance = n_clusters, branching, balance
-        self.max_features, self.novelty = max_features, novelty
-        self.min_leaf_size, self.max_leaf_size = min_leaf_size, max_leaf_size
-        self.max_depth, self.n_init, self.random_state = max_depth, n_init, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.n_clusters = n_clusters
+        self.branching = branching
+        self.balance = balance
+        self.max_features = max_features
+        self.novelty = novelty
+        self.min_leaf_size = min_leaf_size
+        self.max_leaf_size = max_leaf_size
+        self.max_depth = max_depth
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
