@@ -57,6 +57,7 @@ def fit(model, X, n_clusters, **parameters):
     return clone(model).set_params(n_clusters=n_clusters, random_state=0, **parameters).fit(X)
 
 
+@pytest.mark.long
 def test_fifty_leaves(animals):
     for model, balance in zip(EACH, (None, (0.3, 1.7), (0.9, 1.1)), strict=True):
         for branching in (2,) if balance == (0.9, 1.1) else (2, 8):

@@ -114,6 +114,7 @@ def test_progress_is_for_terminals(monkeypatch, made):
         assert is_terminal or told.getvalue() == ""
 
 
+@pytest.mark.long
 def test_as_a_process_on_small_data(tmp_path, data):
     """All methods and real workers; nothing but the result on standard output."""
     process = start("results", "--quick", "--data", data, "--out", tmp_path / "out")

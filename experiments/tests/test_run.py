@@ -302,6 +302,7 @@ def values(store):
     return {tuple(line[:8]): line[8:] for line in found.fillna(-9.0).itertuples(index=False)}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_registry")
 def test_interrupted_or_not_the_results_are_the_same(tmp_path, animals):
     """One process, interrupted, then two; against two that are not; then nothing is left."""

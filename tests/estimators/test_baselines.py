@@ -144,6 +144,7 @@ def test_predict_repeats_the_labels_of_splits_that_settled():
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.long
 def test_hkm_d_on_animals_with_attributes():
     """Within 0.3 points of what the definitions of the measures were checked by."""
     from taxarbor.metrics import score_hierarchy
