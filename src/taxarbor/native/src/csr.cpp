@@ -12,11 +12,11 @@ template <class T> class CsrView final : public View<T> {
         values_(static_cast<const T*>(values.data())),
         columns_(static_cast<const int32_t*>(columns.data())),
         starts_(static_cast<const int64_t*>(starts.data())) {}
-  CsrView(const CsrView& other, std::vector<int64_t> index)
+  CsrView(const CsrView& other, Index index)
       : View<T>(other, std::move(index)), arrays_(other.arrays_), values_(other.values_),
         columns_(other.columns_), starts_(other.starts_) {}
 
-  std::shared_ptr<View<T>> with(std::vector<int64_t> index) const override {
+  std::shared_ptr<View<T>> with(Index index) const override {
     return std::make_shared<CsrView>(*this, std::move(index));
   }
 

@@ -83,7 +83,11 @@ Data make_csr(const Given& values, const Given& columns, const Given& starts, in
 Data take(const Data& data, const Given& positions, const std::optional<Given>& center) {
   return data.visit([&](const auto& rows) {
     const int64_t* at = checked_range<int64_t>("positions", positions, {-1}, 0, rows.n_rows());
-    std::vector<int64_t> index(at, at + positions.shape(0));
+    const int64_t n = positions.shape(0);
+    bool is_all = n == rows.n_rows();  // the same rows about another centre: nothing to list
+    for (int64_t i = 0; i < n && is_all; ++i) is_all = at[i] == i;
+    if (is_all) return about(rows.with(rows.index()), center);
+    std::vector<int64_t> index(at, at + n);
     if (rows.index())
       for (int64_t& i : index) i = (*rows.index())[i];
     return about(rows.with(std::move(index)), center);

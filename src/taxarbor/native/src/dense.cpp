@@ -212,10 +212,10 @@ template <class T> class DenseView final : public View<T> {
  public:
   DenseView(const Given& X, int threads)
       : View<T>(X.shape(0), X.shape(1), threads), X_(X), x_(static_cast<const T*>(X.data())) {}
-  DenseView(const DenseView& other, std::vector<int64_t> index)
+  DenseView(const DenseView& other, Index index)
       : View<T>(other, std::move(index)), X_(other.X_), x_(other.x_) {}
 
-  std::shared_ptr<View<T>> with(std::vector<int64_t> index) const override {
+  std::shared_ptr<View<T>> with(Index index) const override {
     return std::make_shared<DenseView>(*this, std::move(index));
   }
 

@@ -7,13 +7,15 @@
 
 #include "common.hpp"
 
+using Index = std::optional<std::vector<int64_t>>;  // none: row i is row i
+
 // Some rows of a matrix, about a centre. The matrix is shared by all nodes and was checked when
 // the first of them was made (data.cpp); index and centre are the node's own.
 template <class T> class View {
  public:
   virtual ~View() = default;
   // The same matrix and threads, other rows of it; the centre is yet to be set.
-  virtual std::shared_ptr<View> with(std::vector<int64_t> index) const = 0;
+  virtual std::shared_ptr<View> with(Index index) const = 0;
 
   // out (n_rows, n_models) = (X - c) W', W (n_models, n_features) rounded to T
   virtual void scores(const double* W, int64_t n_models, T* out) const = 0;
@@ -33,7 +35,7 @@ template <class T> class View {
   int64_t n_features() const { return p_; }
   int threads() const { return is_forked ? 1 : threads_; }
   int64_t row(int64_t i) const { return index_ ? (*index_)[i] : i; }
-  const std::optional<std::vector<int64_t>>& index() const { return index_; }
+  const Index& index() const { return index_; }
   const std::vector<double>& center() const { return center_; }
 
   virtual void set_center(std::vector<double> center) { center_ = std::move(center); }
@@ -43,8 +45,9 @@ template <class T> class View {
 
  protected:
   View(int64_t n, int64_t p, int threads) : n_(n), p_(p), threads_(threads) {}
-  View(const View& other, std::vector<int64_t> index)
-      : n_(index.size()), p_(other.p_), threads_(other.threads_), index_(std::move(index)) {}
+  View(const View& other, Index index)
+      : n_(index ? index->size() : other.n_), p_(other.p_), threads_(other.threads_),
+        index_(std::move(index)) {}
 
   void move_to_mean() {
     std::vector<double> mean(p_);
@@ -68,7 +71,7 @@ template <class T> class View {
 
   int64_t n_, p_;
   int threads_;
-  std::optional<std::vector<int64_t>> index_;  // none: row i is row i
+  Index index_;
   std::vector<double> center_;
 };
 
