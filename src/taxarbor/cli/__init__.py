@@ -26,7 +26,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        sys.stderr.write("taxarbor: the command line needs them: pip install typer rich\n")
+        sys.stderr.write(
+            "taxarbor: the command line needs typer and rich: pip install typer rich\n"
+        )
         sys.exit(BAD_INPUT)
     if isinstance(sys.stdout, io.TextIOWrapper):  # names may have letters that it lacks
         sys.stdout.reconfigure(errors="backslashreplace")

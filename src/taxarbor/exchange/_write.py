@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._errors import InputError, printable
+from taxarbor._errors import InputError, missing_extra, printable
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._display import leaf_names, size, top_features
 
@@ -77,7 +77,7 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("to_frame needs pandas: pip install 'taxarbor[io]'") from error
+        raise missing_extra("to_frame", "pandas") from error
     table = _node_table(hierarchy, n_top)
     return pd.DataFrame({"node": list(range(hierarchy.n_nodes)), **table})
 
@@ -103,7 +103,7 @@ def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
     try:
         import networkx as nx
     except ImportError as error:
-        raise ImportError("to_networkx needs networkx: pip install 'taxarbor[io]'") from error
+        raise missing_extra("to_networkx", "networkx") from error
     table = _node_table(hierarchy, n_top)
     parents = table.pop("parent")
     graph = nx.DiGraph()
