@@ -8,13 +8,14 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long coverage docs bench results defaults clean help
+.PHONY: demo test check check-long sanitize coverage docs bench results defaults clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        fit the bundled data, print the tree, write demo.html"
 	@echo "make test        format, lint, types, layers and the whole test suite"
 	@echo "make check-long  the checks that take minutes"
+	@echo "make sanitize    the kernels under AddressSanitizer and UBSan, tested and fuzzed"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
@@ -56,6 +57,10 @@ test: check
 check-long: check
 	$(BIN)/python -m pytest -m "long or not long" -n 2
 
+# Builds into build/sanitize and build/portable; the seeds are printed, FUZZ_SECONDS=60 by default.
+sanitize: $(VENV)/.tested
+	$(BIN)/python tests/native/sanitize.py
+
 coverage: $(VENV)/.tested
 	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term-missing:skip-covered
 
@@ -72,10 +77,10 @@ bench: $(VENV)/.tested
 # Where the data sets are; what is done already, in results/, is not done again.
 DATA ?= ../shared/data
 results: $(BUILT)
-	$(BIN)/taxarbor bench all --data $(DATA) --out results --report docs/results.md
+	$(BIN)/python -m experiments results --data $(DATA) --out results --report docs/results.md
 
 defaults: $(BUILT)
-	$(BIN)/taxarbor bench defaults --data $(DATA) --out results --report docs/defaults.md
+	$(BIN)/python -m experiments defaults --data $(DATA) --out results --report docs/defaults.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \

@@ -15,7 +15,7 @@ import pandas as pd
 from playwright.sync_api import sync_playwright
 from sklearn.datasets import load_digits
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
-        take("report-groups", animals, [("click", "#tab-groups")])
+        take("report-clusters", animals, [("click", "#tab-clusters")])
         take("report-digits", digits, [("click", "#node-2 .size")])
         browser.close()
 
@@ -52,14 +52,14 @@ def main(folder: Path) -> None:
 def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-    groups = ClassTree.read(animals.tree).groups_of(animals.names, 2)
-    model = HMMC(12, random_state=0).fit(X)
-    report(model, X, path, classes=groups, title="Animals, divided by their attributes")
+    classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
+    model = Taxarbor(12, random_state=0).fit(X)
+    report(model, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
 def write_digits(path: Path) -> None:
     digits = load_digits()
-    model = HMMC(12, random_state=0).fit(digits.data)
+    model = Taxarbor(12, random_state=0).fit(digits.data)
     ink = 1.0 - np.asarray(digits.images) / 16.0
     tree = model.hierarchy_.rename_features(map(str, digits.feature_names))
     title = "Handwritten digits, divided by their pixels"

@@ -21,7 +21,8 @@ import pandas as pd
 from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import BisectingKMeans
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import Taxarbor, load_animals
+from taxarbor.exchange import from_linkage, from_sklearn, to_frame
 from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree, score_hierarchy
 from taxarbor.plot import plot_tree
@@ -33,18 +34,18 @@ X.iloc[:5, :6]
 # %%
 # Fit, and read
 # -------------
-# Twelve groups. ``+`` and ``-`` say which features lead into a branch.
+# Twelve clusters. ``+`` and ``-`` say which features lead into a branch.
 
-model = HMMC(n_clusters=12, random_state=0).fit(X)
+model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
-print(tree.to_text())
+print(tree)
 
 # %%
 # Most splits need one feature. ``fidelity`` is the share of a node's animals that its rule
-# alone sends the right way.
+# alone sends to their own child.
 
-frame = tree.to_frame().set_index("node")
-frame.loc[~frame.is_leaf, ["n_rows", "n_features", "fidelity"]].round(3)
+frame = to_frame(tree).set_index("node")
+frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "fidelity"]].round(3)
 
 # %%
 # A picture
@@ -78,7 +79,7 @@ for step in why.row("platypus")["steps"]:
 # The bundle has the biological classification as a tree. First the classes: which leaf holds
 # which?
 
-kinds = np.array(ClassTree.read(animals.tree).groups_of(animals.names, 2))
+kinds = np.array(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))
 pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%
@@ -87,9 +88,9 @@ pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 # that they can be compared.
 
 rivals = {
-    "HMMC": tree,
-    "bisecting k-means": Hierarchy.from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
-    "Ward": Hierarchy.from_linkage(linkage(X, "ward"), 12),
+    "Taxarbor": tree,
+    "bisecting k-means": from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
+    "Ward": from_linkage(linkage(X, "ward"), 12),
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {
@@ -125,8 +126,8 @@ for label, leaf in enumerate(tree.leaves):
 #   its tongue, as frogs do; the sea turtle ended among the animals of the sea.
 # - The *shape* differs from biology's. Biologists divide vertebrates from invertebrates first;
 #   by these attributes, what most animals differ in is milk. So on this table bisecting k-means
-#   and Ward come closer to the true tree than HMMC, while their leaves are about as pure.
+#   and Ward come closer to the true tree than Taxarbor, while their leaves are about as pure.
 # - One data set of 206 rows says little about methods. The pages :doc:`/defaults` and
 #   :doc:`/results` compare them on larger ones.
-# - What only this tree has are reasons: one to four features per split, most of them words that
-#   a zoologist would use.
+# - Only this tree gives reasons: one to four features per split, most of them words that a
+#   zoologist would use.

@@ -20,7 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
+from taxarbor.exchange import to_frame
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_tree
 
@@ -40,10 +41,10 @@ types = rng.choice(list(LINEAGE), n_cells, p=SHARE)
 rate = np.tile(rng.gamma(0.6, 0.8, n_genes), (n_cells, 1))
 genes = np.array([f"gene {j}" for j in range(n_genes)], dtype=object)
 free = list(rng.permutation(n_genes))
-for group in ["lymphoid", "myeloid", "T", *LINEAGE]:
+for name in ["lymphoid", "myeloid", "T", *LINEAGE]:
     markers = [free.pop() for _ in range(6)]
-    genes[markers] = [f"{group} {letter}" for letter in "abcdef"]
-    has_them = np.array([group == kind or group in LINEAGE[kind] for kind in types])
+    genes[markers] = [f"{name} {letter}" for letter in "abcdef"]
+    has_them = np.array([name == kind or name in LINEAGE[kind] for kind in types])
     rate[np.ix_(has_them, markers)] += 3.0
 
 depth = rng.lognormal(0.0, 0.4, (n_cells, 1))
@@ -59,10 +60,10 @@ print(f"{(counts == 0).mean():.0%} of the counts are zero")
 X = pd.DataFrame(np.log1p(1e3 * counts / counts.sum(axis=1, keepdims=True)), columns=genes)
 
 # %%
-# Six groups
-# ----------
+# Six clusters
+# ------------
 
-model = HMMC(n_clusters=6, random_state=0).fit(X)
+model = Taxarbor(n_clusters=6, random_state=0).fit(X)
 tree = model.hierarchy_
 print(tree.to_text(n_top=4))
 
@@ -79,31 +80,31 @@ print(fill(f"{len(used)} genes in all rules: {', '.join(used)}", 90))
 pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 
 # %%
-# How many groups?
-# ----------------
-# Without labels, the rules themselves give a hint. A split between real groups is reproduced by
-# few genes. A split through the middle of one group needs many, as nothing in particular tells
-# its two sides apart.
+# How many clusters?
+# ------------------
+# Without labels, the rules themselves give a hint. A split between real clusters is reproduced
+# by few genes. A split through the middle of one needs many, as nothing in particular tells its
+# two sides apart.
 
-large = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
-frame = large.to_frame().set_index("node")
+large = Taxarbor(n_clusters=10, random_state=0).fit(X).hierarchy_
+frame = to_frame(large).set_index("node")
 splits = frame[~frame.is_leaf]
 first_child = [large.children(node)[0] for node in splits.index]
-splits = splits.assign(groups=large.birth[first_child] + 1).sort_values("groups")
-splits = splits[["groups", "n_rows", "n_features", "fidelity"]]
+splits = splits.assign(clusters=large.birth[first_child] + 1).sort_values("clusters")
+splits = splits[["clusters", "n_rows", "n_features_used", "fidelity"]]
 splits.round(3)
 
 # %%
 
 figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
-axes.bar(splits.groups, splits.n_features, color="#05668d")
-axes.set(xlabel="number of groups after the split", ylabel="genes in its rule")
-axes.set_xticks(splits.groups)
+axes.bar(splits.clusters, splits.n_features_used, color="#05668d")
+axes.set(xlabel="number of clusters after the split", ylabel="genes in its rule")
+axes.set_xticks(splits.clusters)
 plt.show()
 
 # %%
-# Five splits, into six groups, take a few genes each; those after them take fifty or more. So
-# six it is, and no refit is needed: ``prune`` undoes the later splits.
+# Five splits, into six clusters, take a few genes each; those after them take fifty or more. So
+# we keep six, and no refit is needed: ``prune`` undoes the later splits.
 
 six = large.prune(6)
 drawn = plot_tree(six, classes=types)

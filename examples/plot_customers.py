@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.metrics import adjusted_rand_score
 from taxarbor.plot import plot_tree
 
@@ -52,11 +52,11 @@ customers.describe().loc[["mean", "std", "max"]].round(2)
 # Scale first
 # -----------
 # Basket values vary by a hundred and shares by a tenth, so unscaled the tree would see baskets
-# only. ``StandardScaler`` gives every column the same say; ``set_output`` keeps the names.
+# only. ``StandardScaler`` gives every column the same weight; ``set_output`` keeps the names.
 
 scale = StandardScaler().set_output(transform="pandas")
-plain = HMMC(n_clusters=5, random_state=0).fit(scale.fit_transform(customers))
-print(plain.hierarchy_.to_text())
+plain = Taxarbor(n_clusters=5, random_state=0).fit(scale.fit_transform(customers))
+print(plain.hierarchy_)
 
 # %%
 # Two of the four splits turn on the newsletter, though it says little about customers: a column
@@ -80,10 +80,10 @@ def unskew(table):
 pipeline = make_pipeline(
     FunctionTransformer(unskew),
     StandardScaler().set_output(transform="pandas"),
-    HMMC(n_clusters=5, random_state=0),
+    Taxarbor(n_clusters=5, random_state=0),
 ).fit(customers)
 tree = pipeline[-1].hierarchy_
-print(tree.to_text())
+print(tree)
 
 # %%
 # Read the segments
@@ -131,8 +131,8 @@ new.assign(segment=pipeline.predict(new)).transpose()
 # %%
 # What to conclude
 # ----------------
-# - Give each column the same say, and undo skew, before the fit. It mattered more here than any
-#   setting of the tree.
+# - Give each column the same weight, and undo skew, before the fit. It mattered more here than
+#   any setting of the tree.
 # - A segment is a path of two or three conditions: that is what to write into a brief.
 # - A split that uses one yes-or-no column is worth a second look: is it that column which
 #   interests you?

@@ -2,8 +2,9 @@
 Digits: what images have in common
 ==================================
 
-1,797 small images of handwritten digits. The tree groups them by their pixels, and pictures say
-what it found: which images are in a node, which ones are typical, and where the ink decides.
+1,797 small images of handwritten digits. The tree divides them by their pixels, and pictures
+say what it found: which images are in a node, which ones are typical, and where the ink
+decides.
 """
 
 # %%
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.explain import explain
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_tree
@@ -30,7 +31,7 @@ X, images, digit = digits.data, digits.images / 16.0, digits.target.to_numpy()
 # -----------------------
 # Two more than there are digits, as people write some of them in more than one way.
 
-model = HMMC(n_clusters=12, random_state=0).fit(X)
+model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
 print(tree.to_text(max_depth=3))
 
@@ -102,8 +103,8 @@ pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 # %%
 # What to conclude
 # ----------------
-# - Most leaves are one digit. Ones and fives came in two groups each, which are two ways to
-#   write them: the strips of exemplars show it.
+# - Most leaves are one digit. Ones and fives have two leaves each, for two ways to write them:
+#   the strips of exemplars show it.
 # - Where digits share a leaf, such as eights and nines, more leaves would tell them apart.
 # - A rule on single pixels is honest and still not how we would say it. For images, a picture
 #   of the rule says more than a list of names.

@@ -2,8 +2,8 @@
 Pictures: one tree, five ways
 =============================
 
-What ``taxarbor.plot`` draws, all of it of one small tree, and when to use which. Every function
-draws on the axes that it is given, or on a new figure, and returns what it drew.
+The five pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
+function draws on the axes that you pass, or on a new figure, and returns what it drew.
 """
 
 # %%
@@ -13,7 +13,7 @@ draws on the axes that it is given, or on a new figure, and returns what it drew
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.plot import (
     plot_dendrogram,
@@ -25,8 +25,8 @@ from taxarbor.plot import (
 
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-tree = HMMC(n_clusters=10, random_state=0).fit(X).hierarchy_
-classes = ClassTree.read(animals.tree).groups_of(animals.names, 2)
+tree = Taxarbor(n_clusters=10, random_state=0).fit(X).hierarchy_
+classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 
 # %%
 # Boxes
@@ -56,16 +56,16 @@ drawn = plot_dendrogram(tree)
 # %%
 # Features by level
 # -----------------
-# ``plot_feature_levels`` shows which features the splits of each level turn on. The competition
-# with ancestors (``beta``) makes it a staircase.
+# ``plot_feature_levels`` shows which features the splits of each level turn on. As rules avoid
+# the features of the splits above them (``novelty``), it looks like a staircase.
 
 drawn = plot_feature_levels(tree, n_top=15)
 
 # %%
 # Traces
 # ------
-# ``plot_trace`` is for those who look at solvers: how the objective of each split fell. It
-# never rises.
+# ``plot_trace`` is for those who study solvers. It shows how the objective of each split fell;
+# it never rises.
 
 drawn = plot_trace(tree)
 plt.show()

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.explain import explain
 from taxarbor.metrics import adjusted_rand_score
 from taxarbor.plot import plot_tree
@@ -129,9 +129,9 @@ print(type(X).__name__, X.shape, f"{X.nnz / np.prod(X.shape):.1%} of the cells f
 # --------
 # A sparse matrix has no column names; ``rename_features`` returns the tree with the words.
 
-model = HMMC(n_clusters=6, random_state=0).fit(X)
+model = Taxarbor(n_clusters=6, random_state=0).fit(X)
 tree = model.hierarchy_.rename_features(vectorizer.get_feature_names_out())
-print(tree.to_text())
+print(tree)
 
 # %%
 # A picture
@@ -158,8 +158,8 @@ drawn = plot_tree(tree, describe=describe)
 # %%
 # Against the topics
 # ------------------
-# We know what each headline is about, so we can look. Four leaves are a topic each. The fifth
-# topic came in two groups, roughly of dough and of cake: a finer division than ours, not a
+# We know what each headline is about, so we can compare. Four leaves are a topic each. The
+# fifth topic has two leaves, roughly of dough and of cake: a finer division than ours, not a
 # wrong one.
 
 print(pd.crosstab(tree.labels, topic, rownames=["leaf"], colnames=["topic"]))

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from taxarbor._errors import InterruptedFitWarning
+from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
-from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.grow import Run, StoppingRule, grow
+from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import as_rows
-from taxarbor.split import KINDS, MaxMarginSplitter, Refusal, Regularizer, Split
+from taxarbor.split import GapSplitter, MaxMarginSplitter, Refusal, Regularizer, Split
+from taxarbor.split._margins import KINDS
 
 INFO = SolveInfo(Status.CONVERGED, 1, 1.0, (1.0,))
 
@@ -52,22 +54,28 @@ class Interrupted(Halver):
         return super().split(task)
 
 
+class Pressed(Halver):
+    """Presses Ctrl-C during its n-th split."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+
+    def split(self, task):
+        found = super().split(task)
+        if len(self.tasks) == self.at:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+
 @pytest.fixture
 def rows():
     return as_rows(np.arange(240.0)[:, None])
 
 
-def grow_with(rows, splitter, *, branching=2, seed=0, observer=None, run_all=map, **limits):
-    options = {} if observer is None else {"observer": observer}
-    return grow(
-        rows,
-        splitter,
-        branching=branching,
-        stop=StoppingRule(**limits),
-        seed=seed,
-        run_all=run_all,
-        **options,
-    )
+def grow_with(rows, splitter, *, branching=2, seed=0, observer=ignore, pool=None, **limits):
+    run, stop = Run(seed, observer, pool), StoppingRule(**limits)
+    return grow(rows, splitter, branching=branching, stop=stop, run=run).freeze()
 
 
 def same(a, b):
@@ -85,23 +93,22 @@ def same(a, b):
 # ---- best first ----
 
 
-@pytest.mark.parametrize("branching", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_best_candidate_is_applied(rows, branching, seed):
-    tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
-    born = {
-        int(tree.birth[child]): int(tree.parents[child]) for child in range(1, tree.n_nodes)
-    }
-    assert sorted(born) == list(range(1, len(born) + 1))
-    split_at = {node: step for step, node in born.items()}
-    for step, node in born.items():
-        waiting = [
-            other
-            for other in range(tree.n_nodes)
-            if tree.birth[other] < step <= split_at.get(other, step)
-        ]
-        assert node in waiting
-        assert tree.score[node] == np.nanmax(tree.score[waiting])
+def test_the_best_candidate_is_applied(rows):
+    for branching in (2, 3, 4):
+        for seed in range(4):
+            tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
+            pairs = zip(tree.birth[1:].tolist(), tree.parents[1:].tolist(), strict=True)
+            born = dict(pairs)
+            assert sorted(born) == list(range(1, len(born) + 1))
+            split_at = {node: step for step, node in born.items()}
+            for step, node in born.items():
+                waiting = [
+                    other
+                    for other in range(tree.n_nodes)
+                    if tree.birth[other] < step <= split_at.get(other, step)
+                ]
+                assert node in waiting
+                assert tree.score[node] == np.nanmax(tree.score[waiting])
 
 
 def test_equal_scores_go_to_the_older_node(rows):
@@ -123,18 +130,18 @@ def test_infinite_scores(rows):
 # ---- limits ----
 
 
-@pytest.mark.parametrize("branching", [2, 3, 4, 7])
-@pytest.mark.parametrize("n_leaves", [1, 2, 3, 5, 8, 10])
-def test_never_more_leaves_than_asked_for(rows, branching, n_leaves):
-    tree = grow_with(rows, Halver(), branching=branching, n_leaves=n_leaves)
-    assert n_leaves - (branching - 1) < tree.n_leaves <= n_leaves
-    assert (tree.n_leaves - 1) % (branching - 1) == 0
+def test_never_more_leaves_than_asked_for(rows):
+    for branching in (2, 3, 4, 7):
+        for n_leaves in (1, 2, 3, 5, 8, 10):
+            tree = grow_with(rows, Halver(), branching=branching, n_leaves=n_leaves)
+            assert n_leaves - (branching - 1) < tree.n_leaves <= n_leaves
+            assert (tree.n_leaves - 1) % (branching - 1) == 0
 
 
 def test_leaves_of_at_most_a_size(rows):
     splitter = Halver()
     tree = grow_with(rows, splitter, max_leaf_size=30)
-    assert tree.n_rows[tree.leaves].tolist() == [30] * 8
+    assert tree.sizes[tree.leaves].tolist() == [30] * 8
     assert all(task.rows.n_rows > 30 for task in splitter.tasks)
 
 
@@ -174,7 +181,8 @@ def test_tasks_carry_where_they_are(rows):
         ids[(*path, int(np.flatnonzero(siblings == node)[0]))] = node
     for path, task in by_path.items():
         assert (task.n_children, task.seed) == (3, 5)
-        assert task.rows.n_rows == tree.n_rows[ids[path]]
+        np.testing.assert_array_equal(task.origin, rows.center)
+        assert task.rows.n_rows == tree.sizes[ids[path]]
         lineage = [tree.rules[ids[path[:depth]]] for depth in range(len(path))]
         assert [id(rule) for rule in task.lineage] == [id(rule) for rule in lineage]
 
@@ -214,18 +222,6 @@ def test_candidates_are_recorded(rows):
     assert all((tree.info[node] is INFO) == tried[node] for node in range(tree.n_nodes))
 
 
-def test_feature_names_are_kept(rows):
-    tree = grow(
-        rows,
-        Halver(),
-        branching=2,
-        stop=StoppingRule(n_leaves=2),
-        seed=0,
-        feature_names=["height"],
-    )
-    assert tree.feature_names == ("height",)
-
-
 # ---- observers ----
 
 
@@ -249,60 +245,48 @@ def test_an_unlimited_tree_has_no_most(rows):
     assert {event.max_leaves for event in events} == {0}
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 5])
-def test_an_observer_can_stop(rows, at):
-    seen = []
+def test_an_observer_can_stop(rows):
+    for at in (1, 2, 3, 5):
+        seen = []
 
-    def observer(event):
-        seen.append(event)
-        return event.n_leaves >= at
+        def observer(event, at=at, seen=seen):
+            seen.append(event)
+            return event.n_leaves >= at
 
-    tree = grow_with(rows, Halver(), n_leaves=20, observer=observer)
-    assert tree.n_leaves == at
-    assert [event.n_leaves for event in seen].count(at) == 1
+        tree = grow_with(rows, Halver(), n_leaves=20, observer=observer)
+        assert tree.n_leaves == at
+        assert [event.n_leaves for event in seen].count(at) == 1
 
 
 # ---- interrupts ----
 
 
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C raise KeyboardInterrupt, also where whoever runs these tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupted_splitter_keeps_the_tree(rows):
-    with pytest.warns(InterruptedFitWarning, match="of 3 leaves"):
+    with pytest.warns(InterruptedFitWarning, match="of 3 leaves, is kept"):
         tree = grow_with(rows, Interrupted(), n_leaves=10)
     assert same(tree, grow_with(rows, Halver(), n_leaves=3))
 
 
-def test_ctrl_c_keeps_the_tree(rows):
-    def observer(event):
-        if event.n_leaves == 4:
-            signal.raise_signal(signal.SIGINT)
-        return False
-
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.warns(InterruptedFitWarning, match="of 4 leaves"):
-        tree = grow_with(rows, Halver(), n_leaves=10, observer=observer)
-    assert tree.n_leaves == 4
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_ctrl_c_waits_for_a_split_to_be_complete(rows, monkeypatch):
-    """Raised while the tree changes, it is heard once the change is done."""
-    add_split = HierarchyBuilder.add_split
-
-    def interrupted(self, *arguments):
-        if self.n_leaves == 3:
-            signal.raise_signal(signal.SIGINT)
-        return add_split(self, *arguments)
-
-    monkeypatch.setattr(HierarchyBuilder, "add_split", interrupted)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.warns(InterruptedFitWarning, match="of 4 leaves"):
-        tree = grow_with(rows, Halver(), n_leaves=10)
-    assert tree.n_leaves == 4
-    assert signal.getsignal(signal.SIGINT) is before
+def test_ctrl_c_keeps_the_tree(rows, ctrl_c):
+    """In the main thread, and in one of a pool, for which the main one waits."""
+    with ThreadPoolExecutor(2) as pool:
+        for chosen, at in ((None, 1), (None, 4), (pool, 1), (pool, 4)):
+            with pytest.warns(InterruptedFitWarning, match="tree grown so far"):
+                tree = grow_with(rows, Pressed(at), n_leaves=10, pool=chosen)
+            assert tree.n_leaves == {1: 1, 4: 3}[at]
+            assert same(tree, grow_with(rows, Halver(), n_leaves=tree.n_leaves))
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_growth_works_outside_the_main_thread(rows):
-    """Where no signal handler may be set."""
     with ThreadPoolExecutor(1) as pool:
         tree = pool.submit(grow_with, rows, Halver(), n_leaves=10).result()
     assert same(tree, grow_with(rows, Halver(), n_leaves=10))
@@ -320,39 +304,50 @@ def test_other_errors_are_not_swallowed(rows):
 # ---- the same tree, however it is run ----
 
 
-def backwards(function, items):
-    return [function(item) for item in reversed(list(items))][::-1]
+class Backwards:
+    """A pool that begins with the last task."""
+
+    def map(self, function, items):
+        return [function(item) for item in reversed(list(items))][::-1]
 
 
-def real_splitter():
-    regularizer = Regularizer("group+exclusive", 0.02, 0.02, relative=True)
-    return MaxMarginSplitter(regularizer, (0.3, 1.7), n_init=2)
+def margins(kind="group+exclusive", **options):
+    return MaxMarginSplitter(Regularizer(kind, 0.02, 0.02, True), (0.3, 1.7), **options)
 
 
-@pytest.mark.parametrize("make", [Halver, real_splitter], ids=["fake", "real"])
-@pytest.mark.parametrize("branching", [2, 3])
-def test_the_tree_does_not_depend_on_how_splits_are_run(make, branching):
-    X = np.random.default_rng(0).normal(size=(300, 1 if make is Halver else 4))
-    rows = as_rows(X)
-    plain = grow_with(rows, make(), branching=branching, n_leaves=9)
-    with ThreadPoolExecutor(3) as pool:
-        pooled = grow_with(rows, make(), branching=branching, n_leaves=9, run_all=pool.map)
-    reverse = grow_with(rows, make(), branching=branching, n_leaves=9, run_all=backwards)
-    assert plain.n_leaves == 9
-    assert same(plain, pooled)
-    assert same(plain, reverse)
+def lifted(n_rows, n_threads=1):
+    X = np.random.default_rng(0).normal(size=(n_rows, 4))
+    X[:, -1] = 10.0
+    return as_rows(X, n_threads=n_threads)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("branching", "solver"), [(2, "newton"), (3, "newton"), (2, "pqn")])
-def test_the_objective_never_rises_at_any_node(kind, branching, solver):
-    X = np.random.default_rng(1).normal(size=(400, 5))
-    regularizer = Regularizer(kind, 0.02, 0.02, relative=True)
-    splitter = MaxMarginSplitter(regularizer, (0.3, 1.7), solver=solver, tol=1e-4)
-    tree = grow_with(as_rows(X), splitter, branching=branching, n_leaves=15)
-    assert tree.n_leaves == 15
-    traces = [np.array(info.trace) for info in tree.info if info is not None]
-    assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
+def test_the_tree_does_not_depend_on_how_splits_are_run():
+    splitters = [Halver(), margins(n_init=2), margins(center="data"), GapSplitter(n_init=2)]
+    for splitter in splitters:
+        for branching in (2, 3):
+            options = {"branching": branching, "n_leaves": 9}
+            plain = grow_with(lifted(300), splitter, **options)
+            assert plain.n_leaves == 9
+            with ThreadPoolExecutor(3) as pool:
+                for rows in (lifted(300), lifted(300, n_threads=2)):
+                    assert same(plain, grow_with(rows, splitter, pool=pool, **options))
+            assert same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
+
+
+def test_the_objective_never_rises_at_any_node():
+    splitters = [
+        margins(kind, solver=solver, center=center, tol=1e-3)
+        for kind in KINDS
+        for solver in ("newton", "pqn")
+        for center in ("node", "data")
+    ]
+    for splitter in [*splitters, GapSplitter()]:
+        for branching in (2, 3):
+            tree = grow_with(lifted(200), splitter, branching=branching, n_leaves=7)
+            assert tree.n_leaves == 7
+            traces = [np.array(info.trace) for info in tree.info if info is not None]
+            assert len(traces) >= tree.n_splits
+            assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
 
 
 def numbers(tasks):

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from taxarbor import HMMC, MMC
+from taxarbor import HMMC, MMC, Taxarbor
+from taxarbor.exchange import to_json
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[2] / "shared" / "data"))
@@ -35,11 +37,11 @@ def assert_sizes(tree, balance):
     for node in range(tree.n_nodes):
         children = list(tree.children(node))
         if children:
-            share = tree.n_rows[node] / len(children)
+            share = tree.sizes[node] / len(children)
             least = min(math.ceil(balance[0] * share - 1e-6), math.floor(share))
             most = max(math.floor(balance[1] * share + 1e-6), math.ceil(share))
-            assert least <= tree.n_rows[children].min()
-            assert tree.n_rows[children].max() <= most
+            assert least <= tree.sizes[children].min()
+            assert tree.sizes[children].max() <= most
 
 
 def assert_never_rises(tree):
@@ -47,56 +49,68 @@ def assert_never_rises(tree):
         assert info is None or np.all(np.diff(info.trace) <= 0.0)
 
 
-GREEDY = {"refine": False, "n_init": 1, "balance": 0.3}
-WAYS = [pytest.param({}, id="refined"), pytest.param(GREEDY, id="greedy")]
+NODE = {"balance": 0.3, "center": "node"}
+EACH = [Taxarbor(), HMMC(**NODE), HMMC()]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("branching", [2, 8])
-def test_fifty_leaves(animals, branching, way):
-    tree = HMMC(50, branching=branching, random_state=0, **way).fit(animals).hierarchy_
-    assert tree.n_leaves == 50
-    if way:
-        assert_sizes(tree, (0.3, 1.7))
-    assert tree.n_rows.min() >= 1
-    assert_never_rises(tree)
-    assert {rule.dtype for rule in tree.rules if rule} == {np.dtype(np.float32)}
+def fit(model, X, n_clusters, **parameters):
+    return clone(model).set_params(n_clusters=n_clusters, random_state=0, **parameters).fit(X)
 
 
-@pytest.mark.parametrize("penalty", ["group+exclusive", "group", "exclusive", "l1", "l2"])
-def test_paper_setting(animals, penalty):
-    setting = {**GREEDY, "balance": (0.9, 1.1), "random_state": 0}
-    model = HMMC(50, penalty=penalty, units="raw", **setting)
-    tree = model.set_params(alpha=1e-2, beta=1e-2).fit(animals).hierarchy_
-    assert tree.n_leaves == 50
-    assert_sizes(tree, (0.9, 1.1))
-    assert_never_rises(tree)
+@pytest.mark.long
+def test_fifty_leaves(animals):
+    for model, balance in zip(EACH, (None, (0.3, 1.7), (0.9, 1.1)), strict=True):
+        for branching in (2,) if balance == (0.9, 1.1) else (2, 8):
+            tree = fit(model, animals, 50, branching=branching).hierarchy_
+            assert tree.n_leaves == 50
+            if balance is not None:
+                assert_sizes(tree, balance)
+            assert tree.sizes.min() >= 1
+            assert_never_rises(tree)
+            assert {rule.dtype for rule in tree.rules if rule} == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize("way", WAYS)
+def test_sizes_of_leaves_hold(animals):
+    for n_clusters, least, most in ((50, 150, None), (None, 100, 900)):
+        sizes = {"min_leaf_size": least, "max_leaf_size": most}
+        tree = fit(Taxarbor(), animals, n_clusters, **sizes).hierarchy_
+        assert tree.sizes[tree.leaves].min() >= least
+        assert tree.sizes[tree.leaves].max() <= (most or len(animals))
+
+
+def test_paper_setting(animals):
+    for penalty in ("group+exclusive", "group", "exclusive", "l1", "l2"):
+        raw = {"penalty": penalty, "units": "raw", "alpha": 1e-2, "beta": 1e-2}
+        tree = fit(HMMC(), animals, 50, **raw).hierarchy_
+        assert tree.n_leaves == 50
+        assert_sizes(tree, (0.9, 1.1))
+        assert_never_rises(tree)
+
+
 @pytest.mark.parametrize("name", SETS)
-def test_predict_repeats_the_labels_where_sizes_are_free(name, way):
+def test_predict_repeats_the_labels_where_sizes_are_free(name):
     X = read(name)
-    model = HMMC(20, random_state=0, **{**way, "balance": None}).fit(X)
-    assert model.hierarchy_.n_leaves == 20
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    np.testing.assert_array_equal(model.predict(X.astype(np.float64)), model.labels_)
-    assert_never_rises(model.hierarchy_)
+    for model in EACH[:2]:
+        fitted = fit(model, X, 20, balance=None)
+        assert fitted.hierarchy_.n_leaves == 20
+        np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
+        np.testing.assert_array_equal(fitted.predict(X.astype(np.float64)), fitted.labels_)
+        assert_never_rises(fitted.hierarchy_)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["awa_attr", "pbmc68k_reduced"])
-def test_number_of_jobs_does_not_matter(name, way):
-    X = read(name)
-    one, two = (HMMC(20, random_state=0, n_jobs=n, **way).fit(X).hierarchy_ for n in (1, 2))
-    assert one.to_json() == two.to_json()
+def test_number_of_jobs_does_not_matter():
+    for name in ("awa_attr", "pbmc68k_reduced"):
+        X = read(name)
+        for model in EACH:
+            one, two = (to_json(fit(model, X, 20, n_jobs=n).hierarchy_) for n in (1, 2))
+            assert one == two
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_sparse_counts(way):
+def test_sparse_counts():
     X = np.maximum(read("pbmc68k_reduced").astype(np.float64), 0.0)
-    dense, csr = (HMMC(10, random_state=0, **way).fit(Z) for Z in (X, sparse.csr_array(X)))
-    np.testing.assert_array_equal(dense.labels_, csr.labels_)
+    for model in EACH:
+        dense, csr = (fit(model, Z, 10) for Z in (X, sparse.csr_array(X)))
+        np.testing.assert_array_equal(dense.labels_, csr.labels_)
 
 
 def test_flat(animals):
@@ -114,8 +128,7 @@ def test_both_penalties_are_sparser_than_either(animals):
         chosen = np.random.default_rng(seed).choice(len(animals), 5000, replace=False)
         for penalty in shares:
             model = HMMC(50, penalty=penalty, units="raw", alpha=1.0, beta=1.0, tol=1e-4)
-            model.set_params(**{**GREEDY, "balance": (0.9, 1.1)}, random_state=seed)
-            model.fit(animals[chosen])
+            model.set_params(center="node", random_state=seed).fit(animals[chosen])
             rules = [rule.weights for rule in model.hierarchy_.rules if rule]
             shares[penalty] += float(np.mean(np.concatenate(rules) == 0.0)) / 3
     assert shares["group+exclusive"] > shares["group"] > shares["exclusive"]

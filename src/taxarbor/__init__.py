@@ -1,14 +1,25 @@
 """Readable taxonomies from unlabelled rows."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from taxarbor._errors import (
     FileFormatError,
     GrowthWarning,
     InterruptedFitWarning,
     TaxarborError,
 )
-from taxarbor.data import load_animals, make_planted_tree
-from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral
-from taxarbor.hierarchy import Hierarchy, LinearRule
+
+if TYPE_CHECKING:
+    from taxarbor.data import load_animals, make_planted_tree
+    from taxarbor.estimators import (
+        HMMC,
+        MMC,
+        HierarchicalKMeans,
+        HierarchicalSpectral,
+        Taxarbor,
+    )
+    from taxarbor.hierarchy import Hierarchy, LinearRule
 
 __version__ = "0.1.0.dev0"
 
@@ -22,7 +33,34 @@ __all__ = [
     "Hierarchy",
     "InterruptedFitWarning",
     "LinearRule",
+    "Taxarbor",
     "TaxarborError",
     "load_animals",
     "make_planted_tree",
 ]
+
+_METHODS = ("HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral", "Taxarbor")
+_LATE = {
+    **dict.fromkeys(_METHODS, "estimators"),
+    **dict.fromkeys(("Hierarchy", "LinearRule"), "hierarchy"),
+    **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
+}
+"""Where names are that are loaded on first use: scikit-learn takes a second to import."""
+_ROOMS = (
+    *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
+    *("optim", "plot", "refine", "report", "rows", "split", "tables"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"taxarbor.{name}")
+    if name not in _LATE:
+        raise AttributeError(f"module 'taxarbor' has no attribute {name!r}")
+    found = getattr(import_module(f"taxarbor.{_LATE[name]}"), name)
+    globals()[name] = found  # so that this is asked once
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -2,13 +2,53 @@
 
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 
 
 class TaxarborError(Exception):
     """Base of the errors that only taxarbor raises."""
 
 
-class FileFormatError(TaxarborError, ValueError):
+class InputError(TaxarborError, ValueError):
+    """What came from outside cannot be used; the message says why, and what to do.
+
+    It carries what a shell or a page needs to say the same in its own words, where a
+    parameter has another name.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong; with a parameter, the sentence that follows its name.
+    parameter : str, optional
+        The parameter that is wrong.
+    remedy : (str, str), optional
+        Words, and the parameter that they end in and that would help.
+    """
+
+    def __init__(
+        self, problem: str, parameter: str | None = None, remedy: tuple[str, str] | None = None
+    ) -> None:
+        self.problem, self.parameter, self.remedy = problem, parameter, remedy
+        super().__init__(self.told())
+
+    def told(self, name: Callable[[str], str | None] | None = None) -> str:
+        """Return the message; ``name`` says what a parameter is called, None if not there."""
+        text = self.problem
+        if self.parameter is not None:
+            called = None if name is None else name(self.parameter)
+            text = f"{called or self.parameter} {text}"
+        if self.remedy is not None:
+            words, parameter = self.remedy
+            called = f"{parameter}=" if name is None else name(parameter)
+            text += "" if called is None else f"{words} {called}"
+        return text
+
+
+class InputTypeError(InputError, TypeError):
+    """What came from outside is of a type that cannot be used."""
+
+
+class FileFormatError(InputError):
     """A file is damaged, of another kind, or of a version that this one cannot read."""
 
 
@@ -18,6 +58,29 @@ class GrowthWarning(UserWarning):
 
 class InterruptedFitWarning(UserWarning):
     """The fit was interrupted; the tree grown so far is kept."""
+
+
+def missing_extra(what: str, *packages: str) -> ImportError:
+    """Return an error for libraries that are not installed, with a command that gets them."""
+    command = f"pip install {' '.join(packages)}"
+    return ImportError(f"{what} needs {' and '.join(packages)}: {command}")
+
+
+def counted(number: int, what: str, many: str | None = None) -> str:
+    """Return ``1 row``, ``12 rows``, ``1,200 rows``; ``many`` where that is no ``s`` more."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """Return ``a, b and 7 more``."""
+    told, n_more = ", ".join(texts[:most]), len(texts) - most
+    return f"{told} and {n_more} more" if n_more > 0 else told
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, without control characters or half characters."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in whole)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -5,6 +5,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
+
 Pixels: TypeAlias = NDArray[np.uint8]
 
 
@@ -21,18 +23,18 @@ def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
     """
     pixels = np.asanyarray(images)
     if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
-        raise ValueError(
+        raise InputError(
             "images must have shape (n_rows, height, width), with 3 or 4 colours behind if "
             f"they are not grey, got {pixels.shape}"
         )
     if len(pixels) != n_rows:
-        raise ValueError(
+        raise InputError(
             f"there must be one image for each of the {n_rows:,} rows, got {len(pixels):,}"
         )
     if 0 in pixels.shape:
-        raise ValueError(f"images must have pixels, got shape {pixels.shape}")
+        raise InputError(f"images must have pixels, got shape {pixels.shape}")
     if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
-        raise ValueError(
+        raise InputError(
             f"images must be floats from 0 to 1, uint8 or booleans, got {pixels.dtype}"
         )
     return pixels
@@ -50,7 +52,7 @@ def small_image(images: NDArray[Any], row: int, edge: int) -> Pixels:
     if image.dtype != np.uint8:
         values = image.astype(np.float64)
         if not (values.min() >= 0.0 and values.max() <= 1.0):
-            raise ValueError(
+            raise InputError(
                 f"images of floats must range from 0 to 1, got {values.min():g} to "
                 f"{values.max():g} for row {row}: divide by the largest"
             )

@@ -12,7 +12,14 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 
 class Status(StrEnum):
-    """How a solver stopped."""
+    """How a solver stopped.
+
+    Examples
+    --------
+    >>> from taxarbor.split import Status
+    >>> [status.value for status in Status]
+    ['converged', 'settled', 'iteration_limit', 'stalled']
+    """
 
     CONVERGED = "converged"
     """The optimality condition holds to the tolerance asked for."""
@@ -38,6 +45,13 @@ class SolveInfo:
         Sweeps over the node's rows in those rounds, ones over a part of them counted in part.
     trace : tuple of float
         The objective where the rounds began and after each; it never rises.
+
+    Examples
+    --------
+    >>> from taxarbor import HMMC, load_animals
+    >>> info = HMMC(2, random_state=0).fit(load_animals().X).hierarchy_.info[0]
+    >>> info.trace[-1] <= info.trace[0]
+    True
     """
 
     status: Status

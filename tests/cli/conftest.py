@@ -3,17 +3,17 @@
 import csv
 import json
 import shutil
+import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from taxarbor import HMMC
+from taxarbor import Taxarbor
 from taxarbor.cli._app import app
-from taxarbor.data import read_table
+from taxarbor.tables import read_table
 
 COLUMNS = ("age", "spend", "visits", "items")
 KINDS = ("student", "family", "senior", "business")
@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     write_customers(folder / "customers.csv")
     table = read_table(folder / "customers.csv", id_column="id", label_column="class")
-    tree = HMMC(6, random_state=0).fit(table.X).hierarchy_
+    tree = Taxarbor(6, random_state=0).fit(table.X).hierarchy_
     tree.rename_features(table.feature_names).save(folder / "model.taxarbor")
     return folder
 
@@ -52,6 +52,19 @@ def folder(made, tmp_path, monkeypatch):
     for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def edited(folder):
+    """Write a copy of the customers, with some texts replaced by others."""
+
+    def edited(name, *changes):
+        text = (folder / "customers.csv").read_text(encoding="utf-8")
+        for old, new in changes:
+            text = text.replace(old, new)
+        (folder / name).write_text(text, encoding="utf-8")
+
+    return edited
 
 
 @pytest.fixture
@@ -84,17 +97,17 @@ def run_json(run):
 def refused(run, folder):
     """Run the command, which must refuse in one line, and change no file."""
 
+    def contents():
+        return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
     def refused(message, *arguments, stdin=None):
-        before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        before = contents()
         told = run(*arguments, stdin=stdin)
-        assert told.exit_code == 2, told.output
-        assert told.stdout == ""
+        assert (told.exit_code, told.stdout) == (2, ""), told.output
         assert told.stderr.startswith("taxarbor: ")
         assert told.stderr.count("\n") == 1
         assert message in told.stderr
-        assert before == {
-            path: path.read_bytes() for path in folder.iterdir() if path.is_file()
-        }
+        assert before == contents()
 
     return refused
 
@@ -116,8 +129,10 @@ def start(folder):
     """Start the command as a process."""
 
     def start(*arguments, **options):
-        script = Path(sys.executable).with_name("taxarbor")
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([script, *map(str, arguments)], **(pipes | options))
+        command = [sys.executable, "-m", "taxarbor", *map(str, arguments)]
+        usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        # Whoever runs the tests may ignore interrupts, which children inherit.
+        usual["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(command, **(usual | options))
 
     return start

@@ -1,10 +1,10 @@
 """All commands together: examples, help, completion, pipes."""
 
+import math
 import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -13,14 +13,15 @@ import typer
 from typer.testing import CliRunner
 
 import taxarbor
-from taxarbor import cli
+from taxarbor._errors import counted
 from taxarbor.cli._app import app
 from taxarbor.cli._options import FileFormat
-from taxarbor.data._files import READERS
+from taxarbor.cli._render import number
+from taxarbor.tables._files import READERS
 
-# The examples of bench take a minute or more; they are run in test_bench.py.
-COMMANDS = [name for name in typer.main.get_command(app).commands if name != "bench"]
-SCRIPT = Path(sys.executable).with_name("taxarbor")
+COMMANDS = list(typer.main.get_command(app).commands)
+RUN = [sys.executable, "-m", "taxarbor"]
+SHELL = shlex.join(RUN)
 
 
 def examples_of(name):
@@ -29,19 +30,18 @@ def examples_of(name):
     return [line.removeprefix("Example: ") for line in lines if line.startswith("Example: ")]
 
 
-def test_there_are_commands():
+def test_help_ends_with_an_example(run):
     named = "fit predict show explain cut export score report demo info"
     assert set(COMMANDS) == set(named.split())
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_ends_with_an_example(run, name):
-    told = run(name, "--help")
-    assert told.exit_code == 0
-    (example,) = examples_of(name)
-    assert example.startswith(f"taxarbor {name} ")
-    assert " ".join(told.stdout.split()).endswith(f"Example: {example}")
-    assert "--json" in told.stdout
+    assert "Example: taxarbor demo" in run("--help").stdout
+    for name in COMMANDS:
+        told = run(name, "--help")
+        assert told.exit_code == 0
+        (example,) = examples_of(name)
+        assert example.startswith(f"taxarbor {name} ")
+        assert " ".join(told.stdout.split()).endswith(f"Example: {example}")
+        assert "--json" in told.stdout
+        assert "group" not in told.stdout.replace("group+exclusive|group|", "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -54,66 +54,42 @@ def test_the_example_runs(run, folder, name):
     assert told.stdout
 
 
-def test_the_example_of_all(run):
-    assert "Example: taxarbor demo" in run("--help").stdout
-
-
-def test_version(run):
+def test_version_formats_and_help_without_arguments(run):
     assert run("--version").stdout == f"taxarbor {taxarbor.__version__}\n"
-
-
-def test_without_arguments_there_is_help(run):
+    assert get_args(FileFormat) == tuple(READERS)
     told = run()
     assert "fit" in told.stdout + told.stderr
     assert "See taxarbor" not in told.output
-    assert "See taxarbor" not in run("bench").output
 
 
-def test_the_formats_are_those_that_can_be_read():
-    assert get_args(FileFormat) == tuple(READERS)
+def test_as_a_process(start):
+    stdout, stderr = (process := start("cut", "model.taxarbor", "-k", "2")).communicate()
+    assert (process.returncode, stderr) == (0, "")
+    assert stdout.startswith("row,cluster\n0,")
 
 
-@pytest.mark.parametrize("command", [[sys.executable, "-m", "taxarbor"], [SCRIPT]])
-def test_as_a_process(folder, command):
-    done = subprocess.run(
-        [*command, "cut", "model.taxarbor", "-k", "2"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("row,cluster\n0,")
-
-
-@pytest.mark.parametrize("command", ["predict model.taxarbor large.csv", "show model.taxarbor"])
-def test_a_closed_pipe_is_no_error(folder, command):
+def test_a_closed_pipe_is_no_error(folder):
     X = np.random.default_rng(0).normal(size=(30_000, 4))
     header = "age,spend,visits,items"
     np.savetxt(folder / "large.csv", X, delimiter=",", header=header, comments="")
-    line = f"{shlex.quote(str(SCRIPT))} {command} | head -n 1; sleep 0.1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout.count("\n") == 1
-
-
-def test_a_pipe_that_was_closed_before(folder):
+    for command in ("predict model.taxarbor large.csv", "show model.taxarbor"):
+        line = f"{SHELL} {command} | head -n 1; sleep 0.1"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        assert done.stdout.count("\n") == 1
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as pipe:
-        command = [SCRIPT, "show", "model.taxarbor"]
+        command = [*RUN, "show", "model.taxarbor"]
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False)
     assert done.stderr == b""
 
 
-def test_a_poor_encoding_is_no_error(folder):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    (folder / "odd.csv").write_text(text.replace("spend", "身長"), encoding="utf-8")
-    done = subprocess.run(
-        [SCRIPT, "fit", "odd.csv", "-k", "2", "-o", "m", "--columns", "身長"],
-        capture_output=True,
-        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
-        check=False,
-    )
+def test_a_poor_encoding_is_no_error(edited):
+    edited("odd.csv", ("spend", "身長"))
+    command = [*RUN, "fit", "odd.csv", "-k", "2", "-o", "m", "--columns", "身長"]
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, capture_output=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert rb"\u8eab\u9577" in done.stdout
 
@@ -128,67 +104,165 @@ def complete(*words):
 
 
 def test_completion():
-    assert set(complete("")) == {*COMMANDS, "bench"}
+    assert set(complete("")) == set(COMMANDS)
     assert complete("export", "m", "--to", "new") == ["newick"]
     assert complete("fit", "x", "--format", "p") == ["parquet"]
+    assert complete("fit", "x", "--method", "k") == ["kmeans"]
     assert complete("demo", "--data", "") == ["animals", "digits"]
     assert "--label-column" in complete("fit", "--l")
     # Nothing of our own: bash then completes names of files.
     assert complete("fit", "cust") == complete("fit", "x", "-o", "mod") == []
-
-
-def test_the_completion_script():
-    shell = ["bash", "-c", f"{shlex.quote(str(SCRIPT))} --show-completion; true"]
+    # Typer asks which shell it is in by the process above it.
+    shell = ["bash", "-c", f"{SHELL} --show-completion; true"]
     shown = subprocess.run(shell, capture_output=True, text=True, check=True)
-    assert "complete -o default -F _taxarbor_completion taxarbor" in shown.stdout
+    assert "complete -o default -F " in shown.stdout
 
 
-def test_what_is_no_bad_input_is_a_traceback(run, monkeypatch):
-    monkeypatch.setattr("taxarbor.cli._show.say_tree", None)
-    assert isinstance(run("show", "model.taxarbor").exception, TypeError)
+HEAVY = ("numpy", "scipy", "sklearn", "pandas", "taxarbor.hierarchy")
+LOADED = """
+import atexit, sys
+from taxarbor.cli import main
+atexit.register(lambda: print(*sys.modules, sep="\\n", file=sys.stderr))
+sys.argv = ["taxarbor", *sys.argv[1:]]
+main()
+"""
 
 
-def test_a_missing_module_of_our_own_is_a_traceback(run, monkeypatch):
+def test_help_and_completion_load_nothing_heavy(folder):
+    """They answer within half a second; most of one went into loading scikit-learn."""
+    asked = {"COMP_WORDS": "taxarbor fit --m", "COMP_CWORD": "2"}
+    completing = os.environ | {"_TAXARBOR_COMPLETE": "complete_bash"} | asked
+    cases = [(["--version"], None), (["--help"], None), ([], completing)]
+    cases += [([name, "--help"], None) for name in ("fit", "info")]
+    for arguments, env in cases:
+        command = [sys.executable, "-c", LOADED, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == 0
+        assert done.stdout
+        loaded = set(done.stderr.splitlines())
+        assert "taxarbor.cli._app" in loaded
+        assert not [name for name in HEAVY if name in loaded], arguments
+
+
+def test_the_library_is_loaded_late_and_whole():
+    code = "import sys, taxarbor; print(*sys.modules); "
+    code += "assert set(taxarbor.__all__) <= set(dir(taxarbor)); "
+    code += "assert taxarbor.hierarchy.Hierarchy is taxarbor.Hierarchy; "
+    code += "from taxarbor import *; assert HMMC.__name__ == 'HMMC' and load_animals"
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert not [name for name in (*HEAVY, "typer", "rich") if name in loaded]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        taxarbor.nothing  # noqa: B018
+
+
+def test_without_typer_there_is_one_line():
+    for library in ("typer", "rich"):
+        code = f"import sys; sys.modules[{library!r}] = None; sys.argv = ['taxarbor', 'info']; "
+        code += "from taxarbor.cli import main; main()"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.endswith(("pip install typer rich\n", "pip install rich\n"))
+
+
+def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monkeypatch):
+    """Also mistakes that look like bad input."""
+    for error in (TypeError, ValueError, KeyError, KeyboardInterrupt):
+
+        def fail(*_, error=error, **__):
+            raise error("ours")
+
+        monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+        told = run("show", "model.taxarbor")
+        if error is KeyboardInterrupt:
+            assert (told.exit_code, told.stdout) == (130, "")
+            assert told.stderr == "taxarbor: interrupted\n"
+        else:
+            assert (type(told.exception), told.exit_code) == (error, 1)
     monkeypatch.setitem(sys.modules, "taxarbor.report", None)
     assert isinstance(run("demo").exception, ModuleNotFoundError)
 
 
-def test_an_interrupt_is_one_line(run, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("taxarbor.cli._show.say_tree", interrupt)
-    told = run("show", "model.taxarbor")
-    assert (told.exit_code, told.stdout) == (130, "")
-    assert told.stderr == "taxarbor: interrupted\n"
-
-
-def test_an_interrupt_while_importing(monkeypatch, capsys):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "taxarbor.cli._app")
-    monkeypatch.delattr(cli, "_app")
-    monkeypatch.setattr("builtins.__import__", interrupt)
-    with pytest.raises(SystemExit) as told:
-        cli.main()
-    assert told.value.code == 130
+SLOW = """
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, {handler})
+from taxarbor import cli
+def interrupt():
+    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        time.sleep(0.001)
+    time.sleep({delay})
+    signal.raise_signal(signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv = ["taxarbor", "fit", "customers.csv", "-o", "m", "-k", "2"]
+cli.main()
+"""
 
 
-@pytest.mark.parametrize(
-    ("typed", "told"),
-    [
+def test_an_interrupt_while_starting(folder):
+    """Wherever it hits, there is one line and no traceback; where it is ignored, it is."""
+    for delay in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7):
+        code = SLOW.format(delay=delay, handler="signal.default_int_handler")
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        (folder / "m").unlink(missing_ok=True)
+        if done.returncode != 0:
+            assert (done.returncode, done.stdout) == (130, "")
+            assert done.stderr == "taxarbor: interrupted\n"
+    code = SLOW.format(delay=0.2, handler="signal.SIG_IGN")
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_what_cannot_be_parsed_is_told_in_one_line():
+    for typed, told in (
         (["fit", "--colour"], "taxarbor: No such option: --colour"),
         (["fit"], "taxarbor: Missing"),
         (["fit", "a.csv", "-o", "m", "-k", "0"], "taxarbor: Invalid value for"),
-        (["grow"], "taxarbor: No such command 'grow'"),
-        (["bench", "tabel"], "taxarbor: No such command 'tabel'"),
-    ],
-)
-def test_what_cannot_be_parsed_is_told_in_one_line(typed, told):
-    done = subprocess.run(
-        [sys.executable, "-m", "taxarbor", *typed], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(told)
-    assert done.stderr.count("\n") == 1
+        (["fit", "a.csv", "-o", "m", "--method", "x"], "taxarbor: Invalid value for"),
+        (["bench"], "taxarbor: No such command 'bench'"),
+    ):
+        done = subprocess.run([*RUN, *typed], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(told)
+        assert done.stderr.count("\n") == 1
+
+
+def test_demo_of_animals(run, folder):
+    told = run("demo")
+    assert (told.exit_code, told.stderr) == (0, "")
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("206 animals, 85 attributes, no labels: 12 clusters in ")
+    assert any("+gives_milk" in line for line in lines)
+    assert any("blue whale, dolphin" in line for line in lines)
+    for measure in ("adjusted shortest path", "adjusted path sharing", "dendrogram purity"):
+        assert any(line.startswith(measure) for line in lines)
+    assert lines[-1] == "The same to look at: demo.html"
+    assert (folder / "demo.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_demo_of_digits_in_json(run_json, folder):
+    told = run_json("demo", "--data", "digits", "-o", "digits.html")
+    assert (told["n_rows"], told["n_clusters"], told["report"]) == (1797, 12, "digits.html")
+    assert told["scores"]["adjusted_rand"] > 0.5
+    assert "data:image/png" in (folder / "digits.html").read_text(encoding="utf-8")
+
+
+def test_a_demo_overwrites_nothing(refused, run, folder):
+    (folder / "demo.html").write_text("mine", encoding="utf-8")
+    refused("demo.html is there already", "demo")
+    assert run("demo", "--force").exit_code == 0
+    assert (folder / "demo.html").read_text(encoding="utf-8") != "mine"
+
+
+def test_numbers_as_people_write_them():
+    for value, told in (
+        *((17592.3, "17,590"), (-17592.3, "-17,590"), (123456789.0, "123,500,000")),
+        *((999_960.0, "1,000,000"), (9.9996, "10"), (3.14159, "3.142"), (0.5, "0.5")),
+        *((0.00012345, "0.0001234"), (0.0, "0"), (1200.0, "1200"), (2.5e9, "2.5e+09")),
+        *((0.00002, "2e-05"), (None, "-"), (math.nan, "nan"), (math.inf, "inf")),
+    ):
+        assert number(value) == told
+    assert counted(1, "row") == "1 row"
+    assert counted(1200, "row") == "1,200 rows"
+    assert counted(1, "class", "classes") == "1 class"
+    assert counted(2, "class", "classes") == "2 classes"

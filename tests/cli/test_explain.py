@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from taxarbor import Hierarchy
-from taxarbor.data import read_table
+from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
+from taxarbor.tables import read_table
 
 BOTH = ("explain", "model.taxarbor", "customers.csv")
 ID = ("--id-column", "id")
@@ -22,25 +23,19 @@ def test_all_nodes(run, why):
     told = run(*BOTH, *ID)
     assert (told.exit_code, told.stderr) == (0, "")
     header, _, *lines = told.stdout.splitlines()
-    assert (
-        " ".join(header.split()) == "node group rows name features typical rows at the border"
-    )
-    assert len(lines) == 11
+    columns = "node cluster rows name features typical rows at the border"
+    assert " ".join(header.split()) == columns
+    unnamed = run(*BOTH).stdout.splitlines()[2:]
+    assert len(lines) == len(unnamed) == 11
     for node, line in enumerate(lines):
         values = why.node(node, n_examples=3)
         assert values["name"] in line
         assert values["exemplars"][0]["name"] in line
         assert values["borderline"][0]["name"] in line
-        assert all(
-            f"{one['feature']} {one['share']:.0%}" in line for one in values["features"][:3]
-        )
-
-
-def test_rows_without_names_are_numbers(run, why):
-    lines = run(*BOTH).stdout.splitlines()[2:]
-    for node, line in enumerate(lines):
+        features = [f"{one['feature']} {one['share']:.0%}" for one in values["features"][:3]]
+        assert all(feature in line for feature in features)
         numbers = ", ".join(str(one["row"]) for one in why.exemplars(node, 3))
-        assert f" {numbers} " in line
+        assert f" {numbers} " in unnamed[node]
 
 
 def test_all_nodes_in_json(run_json, why):
@@ -64,7 +59,7 @@ def test_a_node(run, run_json, why):
     assert document == values | {"notes": [], "features": values["features"][:5]}
 
 
-def test_a_group_is_a_node(run, run_json, why):
+def test_a_cluster_is_a_node(run, run_json, why):
     leaf = int(why.hierarchy.leaves[2])
     assert run_json(*BOTH, "--node", "c2")["node"] == leaf
     assert run_json(*BOTH, "--node", str(leaf))["cluster"] == 2
@@ -72,17 +67,14 @@ def test_a_group_is_a_node(run, run_json, why):
     assert "node 0: all rows" in run(*BOTH, "--node", "0").stdout
 
 
-@pytest.mark.parametrize("row", ["C007", "7"])
-def test_a_row_by_name_or_number(run, run_json, why, row):
-    document = run_json(*BOTH, *ID, "--row", row)
-    assert document == why.row(7) | {"notes": []}
-    told = run(*BOTH, *ID, "--row", row)
-    assert f"C007  c{document['cluster']}" in told.stdout
-    assert all(step["child_name"] in told.stdout for step in document["steps"])
-    assert "Margin: 1 is usual" in told.stdout
-
-
-def test_a_row_without_names(run):
+def test_a_row_by_name_or_number(run, run_json, why):
+    for row in ("C007", "7"):
+        document = run_json(*BOTH, *ID, "--row", row)
+        assert document == why.row(7) | {"notes": []}
+        told = run(*BOTH, *ID, "--row", row)
+        assert f"C007  c{document['cluster']}" in told.stdout
+        assert all(step["child_name"] in told.stdout for step in document["steps"])
+        assert "Margin: 1 is usual" in told.stdout
     assert "row 7  c" in run(*BOTH, "--row", "7").stdout
 
 
@@ -94,10 +86,9 @@ def test_new_rows(run, run_json, folder, why):
     for number, row in enumerate(rows):
         known = why.row(number + 4)
         assert row["cluster"] == known["cluster"]
-        assert [s["child"] for s in row["steps"]] == [s["child"] for s in known["steps"]]
-        assert np.allclose(
-            [s["margin"] for s in row["steps"]], [s["margin"] for s in known["steps"]]
-        )
+        for step, expected in zip(row["steps"], known["steps"], strict=True):
+            assert step["child"] == expected["child"]
+            assert np.isclose(step["margin"], expected["margin"])
     told = run(*BOTH, *ID, "--new", "new.csv")
     assert all(name in told.stdout for name in ("C004", "C005", "C006"))
     assert rows[0]["steps"][0]["why"] in told.stdout
@@ -115,15 +106,12 @@ def test_numbers_have_no_exponent_and_doubts_are_told(run, monkeypatch):
 
     assert "otherwise" not in run(*BOTH, "--row", 7).stdout
     monkeypatch.setattr(Explanation, "row", doubtful)
-    assert (
-        "income = 17,590 (the features together decide otherwise than these alone)"
-        in run(*BOTH, "--row", 7).stdout
-    )
+    told = "income = 17,590 (the features together decide otherwise than these alone)"
+    assert told in run(*BOTH, "--row", 7).stdout
 
 
-def test_rows_without_an_id_are_numbered(run, run_json, folder):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    (folder / "new.csv").write_text(text.replace("C003", " "), encoding="utf-8")
+def test_rows_without_an_id_are_numbered(run_json, edited):
+    edited("new.csv", ("C003", " "))
     rows = run_json(*BOTH, *ID, "--new", "new.csv")
     assert rows["notes"] == ["1 id is empty"]
     assert rows["rows"][3]["name"] == "row 3"
@@ -139,11 +127,8 @@ def test_rows_in_another_order_are_noted(run, run_json, folder):
     assert run_json("explain", "model.taxarbor", "mixed.csv")["notes"]
 
 
-def test_names_are_no_markup(run, run_json, folder, terminal):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    for number in range(120):
-        text = text.replace(f"C{number:03d}", f"[red]{number}[/blue]")
-    (folder / "odd.csv").write_text(text, encoding="utf-8")
+def test_names_are_no_markup(run, edited, terminal):
+    edited("odd.csv", *((f"C{row:03d}", f"[red]{row}[/blue]") for row in range(120)))
     terminal(250)
     for options in ((), ("--node", "c0"), ("--row", "3")):
         told = run("explain", "model.taxarbor", "odd.csv", *ID, *options)
@@ -152,7 +137,7 @@ def test_names_are_no_markup(run, run_json, folder, terminal):
 
 
 def test_a_tree_without_rules(run, folder):
-    Hierarchy.from_labels(np.arange(120) % 4).save(folder / "m")
+    from_labels(np.arange(120) % 4).save(folder / "m")
     told = run("explain", "m", "customers.csv")
     assert told.exit_code == 0
     assert "spend" in told.stdout
@@ -161,11 +146,10 @@ def test_a_tree_without_rules(run, folder):
 def test_bad_input_is_one_line(refused, folder):
     few = "\n".join((folder / "customers.csv").read_text(encoding="utf-8").splitlines()[:9])
     (folder / "few.csv").write_text(few, encoding="utf-8")
-    refused(
-        "has 8 rows, and the model was fitted on 120", "explain", "model.taxarbor", "few.csv"
-    )
+    told = "has 8 rows, and the model was fitted on 120"
+    refused(told, "explain", "model.taxarbor", "few.csv")
     refused("nodes are numbered 0 to 10", *BOTH, "--node", "11")
-    refused("groups c0 to c5", *BOTH, "--node", "c6")
+    refused("clusters c0 to c5", *BOTH, "--node", "c6")
     refused("there is no node '-1'", *BOTH, "--node=-1")
     refused("there is no node ''", *BOTH, "--node", "")
     refused("rows are numbered 0 to 119; --id-column", *BOTH, "--row", "C001")

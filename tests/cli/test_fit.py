@@ -1,6 +1,7 @@
 """``taxarbor fit``."""
 
 import csv
+import inspect
 import os
 import signal
 import subprocess
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import HMMC, Hierarchy
-from taxarbor.cli import _fit, _fitting
-from taxarbor.data import read_table
+from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
+from taxarbor.cli import _files, _fit, _fitting
+from taxarbor.exchange import to_json
+from taxarbor.tables import read_table
 
 ROLES = ("--id-column", "id", "--label-column", "class")
 
@@ -30,21 +32,21 @@ def test_a_model_is_written_and_summed_up(run, folder):
     assert told.stderr == "taxarbor: note: left out: city (text, 3 different values)\n"
     first, second, *rest = told.stdout.splitlines()
     assert first == "customers.csv: 120 rows, 4 features (1 column left out)"
-    assert second.startswith("6 groups in ")
+    assert second.startswith("6 clusters in ")
     assert second.endswith(" s -> m.taxarbor")
     assert rest[1] == "node 0: 120 rows"
     for measure in ("adjusted rand", "adjusted mutual info", "dendrogram purity"):
         assert any(line.startswith(measure) for line in rest)
     assert not [line for line in told.stdout.splitlines() if line != line.rstrip()]
     tree = Hierarchy.load(folder / "m.taxarbor")
-    assert tree.feature_names == ("age", "spend", "visits", "items")
+    assert tree.feature_names == ["age", "spend", "visits", "items"]
     assert (tree.labels == Hierarchy.load(folder / "model.taxarbor").labels).all()
 
 
 def test_json_has_all_of_it(run_json, folder):
     told = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
-    assert told["data"] == "customers.csv"
-    assert (told["n_rows"], told["n_features"], told["n_groups"]) == (120, 4, 6)
+    assert (told["data"], told["method"]) == ("customers.csv", "taxarbor")
+    assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
     assert told["dropped"] == [{"column": "city", "reason": "text, 3 different values"}]
     assert told["notes"] == []
     assert told["scores"]["dendrogram_purity"] > 0.9
@@ -54,35 +56,93 @@ def test_json_has_all_of_it(run_json, folder):
     assert (folder / "m.taxarbor").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ((), {"n_clusters": 8, "refine": True, "random_state": 0, "n_jobs": 1}),
+@pytest.fixture
+def seen(monkeypatch):
+    """What the methods are told."""
+    told = {}
+    for method, make in _fitting.METHODS.items():
+
+        def spy(method=method, make=make, **settings):
+            told.clear()
+            told.update(settings, method=method)
+            return make(**settings)
+
+        monkeypatch.setitem(_fitting.METHODS, method, spy)
+    return told
+
+
+def test_the_options_arrive(run, seen):
+    for options, expected in (
+        ((), {"method": "taxarbor", "random_state": 0, "n_jobs": 1}),
         (("-k", 3, "--max-depth", 4), {"n_clusters": 3, "max_depth": 4}),
         (("--max-leaf-size", 20), {"n_clusters": None, "max_leaf_size": 20}),
         (("--max-depth", 2), {"n_clusters": None, "max_depth": 2}),
         (("--branching", 3, "--max-features", 2), {"branching": 3, "max_features": 2}),
         (("--n-init", 1, "--balance", 0.9), {"n_init": 1, "balance": 0.9}),
-        (("--no-refine", "--seed", 7), {"refine": False, "random_state": 7}),
+        (("--balance", "0.9,1.1", "--novelty", 0.2), {"balance": [0.9, 1.1], "novelty": 0.2}),
+        (("--balance", "none"), {"balance": None}),
+        (("--seed", 7), {"random_state": 7}),
         (("--jobs", 2), {"n_jobs": 2, "verbose": 0}),  # no bar: this is no terminal
-    ],
-)
-def test_the_options_arrive(run, monkeypatch, options, expected):
-    seen = {}
+        (
+            ("--method", "hmmc", "--penalty", "l1", "--alpha", 0.1, "--solver", "pqn"),
+            {"method": "hmmc", "penalty": "l1", "alpha": 0.1, "solver": "pqn"},
+        ),
+        (
+            ("--method", "hmmc", "--units", "raw", "--alpha", 0.01, "--beta", 0.02),
+            {"units": "raw", "alpha": 0.01, "beta": 0.02},
+        ),
+        (("--method", "hmmc", "--center", "data"), {"center": "data"}),
+        (("--method", "hmmc", "--tol", 0.1), {"tol": 0.1}),
+        (("--method", "kmeans", "--criterion", "compact"), {"criterion": "compact"}),
+        (("--method", "spectral", "--n-neighbors", 9), {"n_neighbors": 9}),
+    ):
+        told = run("fit", "customers.csv", "-o", "m.taxarbor", "--force", *options)
+        assert told.exit_code == 0, told.output
+        assert expected.items() <= seen.items()
 
-    def spy(**settings):
-        seen.update(settings)
-        return HMMC(**settings)
 
-    monkeypatch.setattr(_fitting, "HMMC", spy)
-    assert run("fit", "customers.csv", "-o", "m.taxarbor", *options).exit_code == 0
-    assert expected.items() <= seen.items()
+def test_the_methods_are_the_estimators(run, folder):
+    table = read_table(folder / "customers.csv")
+    for method, estimator in {
+        "taxarbor": Taxarbor(4, random_state=0),
+        "hmmc": HMMC(4, random_state=0),
+        "kmeans": HierarchicalKMeans(4, random_state=0),
+        "spectral": HierarchicalSpectral(4, random_state=0),
+    }.items():
+        told = run("fit", "customers.csv", "-o", "m", "--force", "-k", 4, "--method", method)
+        assert told.exit_code == 0
+        expected = estimator.fit(table.X).hierarchy_
+        found = to_json(Hierarchy.load(folder / "m"))
+        assert found == to_json(expected.rename_features(table.feature_names))
+
+
+def test_each_method_has_the_options_of_its_estimator():
+    shared = {*_fit.ALL, "random_state", "n_jobs", "verbose"}
+    for method, estimator in _fitting.METHODS.items():
+        own = {name for name, methods in _fit.ONLY.items() if method in methods}
+        assert own == set(inspect.signature(estimator).parameters) - shared
+
+
+def test_an_option_of_another_method_is_refused(refused):
+    both = ("fit", "customers.csv", "-o", "m")
+    for option, value, methods in (
+        ("--max-features", 1, "taxarbor"),
+        ("--n-neighbors", 3, "spectral"),
+        ("--criterion", "scatter", "kmeans or spectral"),
+    ):
+        told = f"{option} is for --method {methods}, not for hmmc"
+        refused(told, *both, "--method", "hmmc", option, value)
+    refused("--alpha is for --method hmmc, not for taxarbor", *both, "--alpha", 0.1)
+    told = "--balance is for --method taxarbor or hmmc, not for kmeans"
+    refused(told, *both, "--method", "kmeans", "--balance", 1)
+    for text in ("x", "3", "1,2,3", "nan"):
+        refused("--balance must be None, a number between 0 and 1", *both, "--balance", text)
 
 
 def test_columns_are_chosen(run, run_json, folder):
     assert run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2).stderr == ""
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
-    assert Hierarchy.load(folder / "m").feature_names == ("items", "age")
+    assert Hierarchy.load(folder / "m").feature_names == ["items", "age"]
 
 
 def test_standardized_columns_count_alike_and_raw_rows_fit(run_json, folder):
@@ -113,11 +173,11 @@ def test_sparse_rows_stay_sparse(run_json, folder):
     assert (tree.predict(X) == tree.labels).mean() > 0.9
 
 
-def test_a_constant_column_does_no_harm(run_json, folder):
+def test_a_constant_column_does_no_harm_and_names_are_not_needed(run_json, folder):
     X = np.random.default_rng(0).normal(size=(40, 3))
     X[:, 1] = 5.0
     np.save(folder / "x.npy", X)
-    assert run_json("fit", "x.npy", "-k", 2, "-o", "m", "--standardize")["n_groups"] == 2
+    assert run_json("fit", "x.npy", "-k", 2, "-o", "m", "--standardize")["n_clusters"] == 2
     assert Hierarchy.load(folder / "m").feature_names is None
 
 
@@ -136,14 +196,11 @@ def test_labels_and_report_are_written(run, folder):
     assert "business" in page
 
 
-def test_standard_input(run, folder):
+def test_standard_input_and_names_that_do_not_tell(run, run_json, refused, folder):
     data = (folder / "customers.csv").read_bytes()
     told = run("fit", "-", "-k", 3, "-o", "m.taxarbor", stdin=data)
     assert told.exit_code == 0
     assert told.stdout.startswith("standard input: 120 rows, 4 features (3 columns left out)\n")
-
-
-def test_format_is_for_names_that_do_not_tell(run_json, refused, folder):
     (folder / "customers.csv").rename(folder / "customers.data")
     refused("--format", "fit", "customers.data", "-o", "m")
     assert run_json("fit", "customers.data", "--format", "csv", "-o", "m")["n_rows"] == 120
@@ -160,9 +217,8 @@ def test_many_columns_left_out_are_summed_up(run, folder):
     assert "(17 columns left out)" in told.stdout
 
 
-def test_missing_labels_are_not_scored(run_json, folder):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    (folder / "gaps.csv").write_text(text.replace("Bern,senior", "Bern,"), encoding="utf-8")
+def test_missing_labels_are_not_scored(run_json, edited):
+    edited("gaps.csv", ("Bern,senior", "Bern,"))
     told = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
     assert told["scores"] is None
     assert told["notes"] == ["not scored: 10 rows without a label"]
@@ -178,9 +234,8 @@ def test_a_warning_is_a_note(run, run_json, folder):
     assert note in told.stderr
 
 
-@pytest.mark.parametrize(
-    ("message", "arguments"),
-    [
+def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatch):
+    cases = [
         ("model.taxarbor is there already; --force", ["customers.csv", "-o", "model.taxarbor"]),
         ("customers.csv would be read", ["customers.csv", "-o", "customers.csv", "--force"]),
         ("link.csv would be read", ["./customers.csv", "-o", "link.csv", "--force"]),
@@ -193,54 +248,54 @@ def test_a_warning_is_a_note(run, run_json, folder):
         ("there already", ["customers.csv", "-o", "m", "--report", "labels.csv"]),
         ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.parquet"]),
         ("File name too long", ["customers.csv", "-o", "m" * 300]),
-        (
-            "does not go with",
-            ["customers.csv", "-o", "m", "--no-refine", "--max-features", "1"],
-        ),
-    ],
-)
-def test_outputs_are_checked_before_anything_is_read(
-    refused, folder, monkeypatch, message, arguments
-):
-    monkeypatch.setattr(_fit, "Asked", None)  # nothing is read
+    ]
+    monkeypatch.setattr(_files, "read_table", None)  # nothing is read
     (folder / "sub").mkdir()
     (folder / "link.csv").symlink_to("customers.csv")
     (folder / "labels.csv").write_text("mine", encoding="utf-8")
-    refused(message, "fit", *arguments)
+    for message, arguments in cases:
+        refused(message, "fit", *arguments)
 
 
-@pytest.mark.parametrize(
-    ("message", "arguments"),
-    [
+def test_bad_data_is_one_line(refused, folder):
+    cases = [
         ("nowhere.csv: No such file", ["nowhere.csv"]),
         (". is a folder", ["."]),
         ("one.csv has one row: there is nothing to divide", ["one.csv"]),
-        ("two.csv has 2 rows, too few for 8 groups; give a smaller -k", ["two.csv"]),
+        ("two.csv has 2 rows, too few for 8 clusters; give a smaller -k", ["two.csv"]),
         ("to standard output", ["customers.csv", "--labels", "-"]),
         ("did you mean 'class'", ["customers.csv", "--label-column", "clas"]),
         ("no column called 'x'", ["customers.csv", "--columns", "x"]),
         ("has no numbers in the column 'city'", ["customers.csv", "--columns", "age,city"]),
-        ("customers.csv has 120 rows, too few for 121 groups", ["customers.csv", "-k", "121"]),
+        ("has 120 rows, too few for 121 clusters", ["customers.csv", "-k", "121"]),
         ("--jobs must not be 0; give 1", ["customers.csv", "--jobs", "0"]),
         ("holes.csv", ["holes.csv"]),
         ("damaged", ["bad.parquet"]),
-    ],
-)
-def test_bad_data_is_one_line(refused, folder, message, arguments):
+        ("x.mtx is no mtx file", ["x.mtx"]),
+        ("the table varies by about", ["huge.npy"]),
+        ("too large for --standardize", ["huge.npy", "--standardize"]),
+    ]
     (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
     (folder / "bad.parquet").write_bytes(b"hello\nworld")
     (folder / "one.csv").write_text("x,y\n1,2\n", encoding="utf-8")
     (folder / "two.csv").write_text("x,y\n1,2\n3,4\n", encoding="utf-8")
-    refused(message, "fit", *arguments, "-o", "m")
+    (folder / "x.mtx").write_bytes((folder / "customers.csv").read_bytes())
+    np.save(folder / "huge.npy", np.random.default_rng(0).normal(size=(40, 3)) * 1e200)
+    for message, arguments in cases:
+        refused(message, "fit", *arguments, "-o", "m")
 
 
 def test_messages_name_options(refused, folder, run):
     (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
-    refused("with --columns", "fit", "holes.csv", "-o", "m")
+    refused("choose other columns with --columns", "fit", "holes.csv", "-o", "m")
+    roles = ("--columns", "x,y", "--id-column", "x")
+    refused("--columns has 'x', which is the id", "fit", "holes.csv", "-o", "m", *roles)
+    for names in ("x,x", "x\ny"):
+        refused("--columns must be names", "fit", "holes.csv", "-o", "m", "--columns", names)
     lines = ["id,x", *(f"{row},{row % 7}" for row in range(20))]
     (folder / "ids.csv").write_text("\n".join(lines), encoding="utf-8")
     told = run("fit", "ids.csv", "-k", 2, "-o", "m").stderr
-    assert "name it with --columns to use it, or --id-column to show it" in told
+    assert "looks like an identifier; ask for the column to use it" in told
 
 
 def test_the_page_has_a_title(run, folder):
@@ -252,27 +307,28 @@ def test_the_page_has_a_title(run, folder):
     assert "Who buys</" in (folder / "r.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("late", ["m", "r.html", "l.csv"])
-def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch, late):
-    def spy(**settings):
-        (folder / late).write_text("theirs", encoding="utf-8")
-        return HMMC(**settings)
-
-    monkeypatch.setattr(_fitting, "HMMC", spy)
+def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch):
     both = ("fit", "customers.csv", "-o", "m", "--report", "r.html", "--labels", "l.csv")
-    told = run(*both)
-    assert told.exit_code == 2
-    assert told.stderr.endswith(f"taxarbor: {late} is there already; --force replaces it\n")
-    assert (folder / late).read_text(encoding="utf-8") == "theirs"
-    assert not list(folder.glob(".taxarbor-*"))
-    assert run(*both, "--force").exit_code == 0
-    assert (folder / late).read_bytes() != b"theirs"
+    for late in ("m", "r.html", "l.csv"):
+
+        def spy(late=late, **settings):
+            (folder / late).write_text("theirs", encoding="utf-8")
+            return Taxarbor(**settings)
+
+        monkeypatch.setitem(_fitting.METHODS, "taxarbor", spy)
+        told = run(*both)
+        assert told.exit_code == 2
+        assert told.stderr.endswith(f"taxarbor: {late} is there already; --force replaces it\n")
+        assert (folder / late).read_text(encoding="utf-8") == "theirs"
+        assert not list(folder.glob(".taxarbor-*"))
+        assert run(*both, "--force").exit_code == 0
+        assert (folder / late).read_bytes() != b"theirs"
+        for name in ("m", "r.html", "l.csv"):
+            (folder / name).unlink()
 
 
-def test_texts_of_files_do_nothing_to_a_terminal(run, folder):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    text = text.replace("city", "ci\x1b[2Jty").replace("age", "a\x1b]0;title\x07ge")
-    (folder / "odd.csv").write_text(text, encoding="utf-8")
+def test_texts_of_files_do_nothing_to_a_terminal(run, edited):
+    edited("odd.csv", ("city", "ci\x1b[2Jty"), ("age", "a\x1b]0;title\x07ge"))
     told = run("fit", "odd.csv", "-k", 2, "-o", "m")
     assert "left out: id" in told.stderr
     assert "\x1b" not in told.output
@@ -291,18 +347,17 @@ def test_a_header_of_numbers_is_noted(run, run_json, folder):
     assert "numbers only" in run("predict", "m", "bare.csv").stderr
 
 
-@pytest.mark.parametrize(
-    "options", [["-k", "0"], ["--balance", "2"], ["--branching", "1"], ["--format", "xls"]]
-)
-def test_options_have_bounds(run, folder, options):
-    told = run("fit", "customers.csv", "-o", "m", *options)
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert not (folder / "m").exists()
+def test_options_have_bounds(refused):
+    for option, value in (
+        *(("-k", 0), ("--branching", 1), ("--seed", 2**32), ("--alpha", -1)),
+        ("--format", "xls"),
+    ):
+        refused("Invalid value for", "fit", "customers.csv", "-o", "m", option, value)
 
 
 def test_a_missing_extra_is_one_line(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    refused("pip install 'taxarbor[io]'", "fit", "customers.csv", "-o", "m")
+    refused("reading csv needs pandas: pip install pandas", "fit", "customers.csv", "-o", "m")
 
 
 def test_force_replaces(run, folder):
@@ -312,11 +367,9 @@ def test_force_replaces(run, folder):
     assert (folder / "model.taxarbor").read_bytes() != before
 
 
-def test_names_are_no_markup(run, folder, terminal):
-    text = (folder / "customers.csv").read_text(encoding="utf-8")
-    text = text.replace("spend", "[/b]:cat:[red]").replace("age", "[bold]")
-    text = text.replace("items", "line \x1b[2J").replace("visits", "[link=http://x]y")
-    (folder / "odd.csv").write_text(text, encoding="utf-8")
+def test_names_are_no_markup(run, edited, terminal):
+    names = {"spend": "[/b]:cat:[red]", "age": "[bold]", "items": "line \x1b[2J"}
+    edited("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
     terminal(200)
     told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor")
     assert told.exit_code == 0
@@ -325,25 +378,46 @@ def test_names_are_no_markup(run, folder, terminal):
     assert "├──" in told.stdout
 
 
-def wait_for(condition, process, seconds=60.0):
-    give_up = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-        time.sleep(0.02)
+def test_float32_is_scaled_in_float64():
+    """Years and the like: means that are large beside what varies."""
+    rng = np.random.default_rng(0)
+    X = (1e5 + rng.normal(size=(50_000, 2))).astype(np.float32)
+    scaled, mean, scale = _fitting.standardized(X)
+    exact = X.astype(np.float64)
+    expected = (exact - exact.mean(axis=0)) / exact.std(axis=0)
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled, expected, atol=1e-6)
+    np.testing.assert_allclose(mean, exact.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(scale, exact.std(axis=0), rtol=1e-9)
+    scaled, mean, _ = _fitting.standardized(sparse.csr_array(np.eye(4, dtype=np.float32)))
+    assert (scaled.nnz, scaled.dtype) == (4, np.float32)  # sparse columns keep their means
+    assert not mean.any()
+
+
+def test_blanks_around_names_count_only_where_names_have_them(folder, run, edited):
+    def chosen(columns, data="customers.csv", stdin=None):
+        options = ("-k", 2, "-o", "m", "--force", "--columns", columns)
+        assert run("fit", data, *options, stdin=stdin).exit_code == 0
+        return Hierarchy.load(folder / "m").feature_names
+
+    assert chosen("age, spend ") == ["age", "spend"]
+    assert chosen(" age", "-", (folder / "customers.csv").read_bytes()) == ["age"]
+    edited("odd.csv", ("spend", " spend"))
+    assert chosen("age, spend", "odd.csv") == ["age", " spend"]
 
 
 SLOWLY = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from taxarbor import grow
-told = grow._Growth._report
-def report(self, observer):
-    if self._builder.n_leaves >= 4:
+told = grow._Growth._stops_here
+def report(self, n_tried):
+    if self.tree.n_leaves >= 4:
         Path("growing").touch()
         time.sleep(0.1)
-    return told(self, observer)
-grow._Growth._report = report
+    return told(self, n_tried)
+grow._Growth._stops_here = report
 from taxarbor.cli import main
 sys.argv = ["taxarbor", *sys.argv[1:]]
 main()
@@ -353,13 +427,14 @@ main()
 @pytest.mark.parametrize("as_json", [False, True])
 def test_an_interrupt_saves_what_has_grown(folder, as_json):
     arguments = ["fit", "customers.csv", "-k", "100", "-o", "m.taxarbor", "--report", "r.html"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOWLY, *arguments, *["--json"] * as_json],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for((folder / "growing").exists, process)
+    command = [sys.executable, "-c", SLOWLY, *arguments, *["--json"] * as_json]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **pipes)
+    give_up = time.monotonic() + 60.0
+    while not (folder / "growing").exists():
+        assert time.monotonic() < give_up
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
@@ -404,7 +479,6 @@ def test_an_interrupt_while_reading_writes_nothing(start, folder):
             process.wait(timeout=5)
     assert process.returncode == 130
     assert process.stderr.read() == "taxarbor: interrupted\n"
-    process.stdin.close()
-    process.stdout.close()
-    process.stderr.close()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        pipe.close()
     assert sorted(path.name for path in folder.iterdir()) == ["customers.csv", "model.taxarbor"]

@@ -2,15 +2,14 @@
 
 import json
 import math
+import signal
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from taxarbor import load_animals, make_planted_tree
-
-GREEDY = {"refine": False, "n_init": 1, "balance": 0.3}
-"""The paper's algorithm: splits are final, and penalties act as rows are divided."""
+from taxarbor.exchange import to_json
 
 
 def _frozen(X):
@@ -50,12 +49,6 @@ def planted_rows(data):
     return data["planted"]
 
 
-@pytest.fixture(params=[{}, GREEDY], ids=["refined", "greedy"])
-def way(request):
-    """Parameters of each of the two ways in which HMMC makes a tree."""
-    return request.param
-
-
 @pytest.fixture(scope="session")
 def as_kind():
     """Return data as another kind: "float32 csr", "float64 dense", ..."""
@@ -66,6 +59,14 @@ def as_kind():
         return sparse.csr_array(array) if layout == "csr" else array
 
     return convert
+
+
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C raise KeyboardInterrupt, also where whoever runs these tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +98,7 @@ def structure():
     """All of a tree but what depends on the last bits: who is where, and which features."""
 
     def extract(tree):
-        document = json.loads(tree.to_json())
+        document = json.loads(to_json(tree))
         for node in document["nodes"]:
             for name in ("score", "objective", "info", "mean"):
                 del node[name]

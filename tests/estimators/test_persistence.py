@@ -1,6 +1,9 @@
+"""Fitted models and their trees, copied, stored and read back."""
+
 import copy
 import io
 import pickle
+from functools import partial
 
 import joblib
 import numpy as np
@@ -11,28 +14,34 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from taxarbor import HMMC, MMC, FileFormatError, Hierarchy
+from taxarbor import (
+    HMMC,
+    MMC,
+    FileFormatError,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    Hierarchy,
+    Taxarbor,
+)
+from taxarbor.exchange import from_json, to_json
 
 MODELS = {
-    "tree": HMMC(6, random_state=0),
-    "three-way": HMMC(7, branching=3, penalty="l2", balance=1.0, random_state=0),
-    "greedy": HMMC(6, refine=False, random_state=0),
-    "greedy three-way": HMMC(
-        7, refine=False, branching=3, penalty="l2", balance=1.0, random_state=0
-    ),
-    "one leaf": HMMC(1),
+    "taxarbor": Taxarbor(6, random_state=0),
+    "three-way": Taxarbor(7, branching=3, min_leaf_size=9, random_state=0),
+    "hmmc": HMMC(6, random_state=0),
+    "hmmc, three-way": HMMC(7, branching=3, penalty="l2", balance=1.0, random_state=0),
+    "one leaf": Taxarbor(1),
     "flat": MMC(4, random_state=0),
+    "k-means": HierarchicalKMeans(6, random_state=0),
+    "spectral": HierarchicalSpectral(6, random_state=0),
 }
 
 
-@pytest.fixture(params=["float64", "float32"])
-def rows(request, X):
-    return pd.DataFrame(X.astype(request.param)).add_prefix("f")
-
-
-@pytest.fixture(params=list(MODELS))
-def model(request, rows):
-    return clone(MODELS[request.param]).fit(rows)
+@pytest.fixture(params=MODELS)
+def fitted(request, X):
+    """The same model, fitted on named columns of either type, and these."""
+    frames = [pd.DataFrame(X.astype(kind)).add_prefix("f") for kind in ("float64", "float32")]
+    return [(clone(MODELS[request.param]).fit(frame), frame) for frame in frames]
 
 
 def with_joblib(model):
@@ -47,82 +56,70 @@ def with_skops(model):
     return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
 
 
-WAYS = {
-    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
-    "old pickle": lambda model: pickle.loads(pickle.dumps(model, protocol=2)),
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "joblib": with_joblib,
-    "skops": with_skops,
-}
+COPIES = [
+    lambda model: pickle.loads(pickle.dumps(model)),
+    lambda model: pickle.loads(pickle.dumps(model, protocol=2)),
+    copy.copy,
+    copy.deepcopy,
+    with_joblib,
+    with_skops,
+]
 
 
-@pytest.mark.parametrize("way", list(WAYS))
-def test_copy_is_the_same_model(model, rows, way):
-    other = WAYS[way](model)
-    assert type(other) is type(model)
-    assert other.get_params() == model.get_params()
-    assert other.hierarchy_.to_json() == model.hierarchy_.to_json()
-    np.testing.assert_array_equal(other.labels_, model.labels_)
-    np.testing.assert_array_equal(other.feature_names_in_, model.feature_names_in_)
-    np.testing.assert_array_equal(other.predict(rows), model.predict(rows))
-    with pytest.raises(ValueError, match="read-only"):
-        other.hierarchy_.order[0] = 0
+def test_a_copy_is_the_same_model(fitted):
+    for model, rows in fitted:
+        for make in COPIES:
+            other = make(model)
+            assert type(other) is type(model)
+            assert other.get_params() == model.get_params()
+            assert to_json(other.hierarchy_) == to_json(model.hierarchy_)
+            np.testing.assert_array_equal(other.labels_, model.labels_)
+            np.testing.assert_array_equal(other.feature_names_in_, model.feature_names_in_)
+            np.testing.assert_array_equal(other.predict(rows), model.predict(rows))
+            with pytest.raises(ValueError, match="read-only"):
+                other.hierarchy_.order[0] = 0
 
 
-@pytest.mark.parametrize("way", list(WAYS))
-def test_unfitted_copy(X, way):
-    other = WAYS[way](HMMC(3, alpha=0.5))
-    assert other.get_params() == HMMC(3, alpha=0.5).get_params()
-    with pytest.raises(NotFittedError):
-        other.predict(X)
-
-
-@pytest.mark.parametrize("estimator", [HMMC, MMC])
-def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X, estimator):
-    data = skops.io.dumps(estimator(4, random_state=0).fit(X))
-    module = estimator.__module__
-    assert skops.io.get_untrusted_types(data=data) == [
-        f"{module}.{estimator.__name__}",
-        "taxarbor.hierarchy._tree.Hierarchy",
-    ]
-    with pytest.raises(skops.io.exceptions.UntrustedTypesFoundException):
-        skops.io.loads(data)
-
-
-def test_clone_forgets_the_fit(X):
-    model = HMMC(4, alpha=0.01, random_state=3).fit(X)
+def test_unfitted_copies_and_clones(X):
+    for make in (*COPIES, clone):
+        other = make(Taxarbor(3, novelty=0.5))
+        assert other.get_params() == Taxarbor(3, novelty=0.5).get_params()
+        with pytest.raises(NotFittedError):
+            other.predict(X)
+    model = Taxarbor(4, novelty=0.5, random_state=3).fit(X)
     other = clone(model)
     assert other.get_params() == model.get_params()
     assert not [name for name in vars(other) if name.endswith("_")]
-    assert other.fit(X).hierarchy_.to_json() == model.hierarchy_.to_json()
+    assert to_json(other.fit(X).hierarchy_) == to_json(model.hierarchy_)
 
 
-@pytest.mark.parametrize("form", ["file", "json"])
-def test_saved_tree_predicts_alike(model, rows, tmp_path, form):
-    path = tmp_path / "tree"
-    if form == "file":
-        model.hierarchy_.save(path)
-        tree = Hierarchy.load(path)
-    else:
-        model.hierarchy_.to_json(path)
-        tree = Hierarchy.from_json(path)
-    X = rows.to_numpy()
-    expected = model.predict(rows)
-    np.testing.assert_array_equal(tree.predict(X), expected)
-    np.testing.assert_array_equal(tree.predict(sparse.csr_array(X)), expected)
-    np.testing.assert_array_equal(tree.labels, model.labels_)
-    visited = model.decision_path(rows).toarray()
-    np.testing.assert_array_equal(tree.decision_path(X).toarray(), visited)
-    assert tree.feature_names == tuple(rows.columns)
+def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
+    for estimator in (Taxarbor, HMMC, MMC):
+        data = skops.io.dumps(estimator(4, random_state=0).fit(X))
+        trusted = [
+            f"{estimator.__module__}.{estimator.__name__}",
+            "taxarbor.hierarchy._tree.Hierarchy",
+        ]
+        assert skops.io.get_untrusted_types(data=data) == trusted
+        with pytest.raises(skops.io.exceptions.UntrustedTypesFoundException):
+            skops.io.loads(data)
 
 
-@pytest.mark.parametrize("form", ["file", "json"])
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_file_cut_short(model, tmp_path, form, share):
-    path = tmp_path / "tree"
-    (model.hierarchy_.save if form == "file" else model.hierarchy_.to_json)(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(FileFormatError, match=r"tree|hierarchy"):
-        (Hierarchy.load if form == "file" else Hierarchy.from_json)(path)
+def test_a_saved_tree_predicts_alike_and_a_cut_file_is_refused(fitted, tmp_path):
+    for model, rows in fitted:
+        tree, X, expected = model.hierarchy_, rows.to_numpy(), model.predict(rows)
+        for save, load in ((tree.save, Hierarchy.load), (partial(to_json, tree), from_json)):
+            path = tmp_path / "tree"
+            save(path)
+            again = load(path)
+            np.testing.assert_array_equal(again.predict(X), expected)
+            np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
+            np.testing.assert_array_equal(again.labels, model.labels_)
+            visited = model.decision_path(rows).toarray()
+            np.testing.assert_array_equal(again.decision_path(X).toarray(), visited)
+            assert again.feature_names == list(rows.columns)
+            whole = path.read_bytes()
+            for share in (0.0, 0.01, 0.5, 0.99):
+                path.write_bytes(whole[: int(share * len(whole))])
+                with pytest.raises(FileFormatError, match=r"tree|hierarchy"):
+                    load(path)

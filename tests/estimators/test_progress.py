@@ -1,24 +1,38 @@
-import importlib
+"""Showing a growing tree, hearing of it, and ending it early."""
+
 import io
 import signal
+import sys
 import threading
 import time
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning
-from taxarbor._events import GrowthEvent
+from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning, Taxarbor
+from taxarbor._run import GrowthEvent
+from taxarbor.estimators import _base, _taxarbor
 from taxarbor.estimators._progress import ProgressBar, observe_all
+from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.split import GapSplitter, MaxMarginSplitter
 
 needs_callbacks = pytest.mark.skipif(
     find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on"
 )
+
+
+@pytest.fixture(params=[Taxarbor, HMMC])
+def kind(request):
+    return request.param
+
+
+# ---- the bar ----
 
 
 def draw(*events, **settings):
@@ -30,45 +44,33 @@ def draw(*events, **settings):
     return stream.getvalue()
 
 
-# The bar
-
-
 def test_bar_draws_and_ends_its_line():
     text = draw(GrowthEvent(2, 8, 3), patience=0)
     assert text.startswith("\rHMMC: [")
     assert text.endswith("2 of 8 leaves, 0 s\n")
     assert text.count("#") == round(ProgressBar.WIDTH / 4)
     assert text.count("\n") == 1
-
-
-def test_bar_is_full_at_the_end():
     assert "[" + "#" * ProgressBar.WIDTH + "] 8 of 8" in draw(GrowthEvent(8, 8, 9), patience=0)
-
-
-def test_bar_counts_leaves_where_no_number_was_asked_for():
     assert draw(GrowthEvent(5, 0, 7), patience=0) == "\rHMMC: 5 leaves, 0 s\n"
 
 
 def test_bar_is_patient():
     assert draw(GrowthEvent(2, 8, 3), GrowthEvent(3, 8, 4)) == ""
+    assert draw() == ""
 
 
 def test_bar_spares_the_terminal(monkeypatch):
     ticks = iter([0.0, 1.0, 1.05, 1.2])
     monkeypatch.setattr("time.monotonic", lambda: next(ticks))
-    monkeypatch.setattr(ProgressBar, "_tick", lambda self: None)
     text = draw(*[GrowthEvent(n, 8, n) for n in (2, 3, 4)], patience=0.5)
     assert text.count("\r") == 2
     assert "3 of 8" not in text
 
 
-def test_bar_without_events_stays_silent():
-    assert draw() == ""
-
-
 def test_bar_goes_on_while_one_node_is_solved():
     stream = io.StringIO()
     bar = ProgressBar("HMMC", stream, patience=0)
+    bar.start()
     deadline = time.monotonic() + 20.0
     while stream.getvalue().count("\r") < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -80,11 +82,7 @@ def test_observers_all_hear_and_any_stops():
     heard = []
 
     def listen(answer):
-        def observe(event):
-            heard.append(answer)
-            return answer
-
-        return observe
+        return lambda event: heard.append(answer) or answer
 
     event = GrowthEvent(1, 2, 1)
     assert observe_all(listen(True), None, listen(False))(event)
@@ -93,25 +91,22 @@ def test_observers_all_hear_and_any_stops():
     assert not observe_all()(event)
 
 
-@pytest.mark.parametrize("verbose", [0, 1])
-@pytest.mark.parametrize("estimator", [HMMC, MMC])
-def test_short_fits_are_silent(X, capfd, estimator, verbose):
-    estimator(4, random_state=0, verbose=verbose).fit(X)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("verbose", [0, 1])
-def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, way, verbose):
+def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, kind):
+    for verbose in (0, 1):
+        kind(6, random_state=0, verbose=verbose).fit(X)
+        assert capfd.readouterr() == ("", "")  # short ones do not
     seconds = iter(range(1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
-    HMMC(6, random_state=0, verbose=verbose, **way).fit(X)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.endswith(" s\n") if verbose else err == ""
-    assert ("6 of 6 leaves" in err) == bool(verbose)
+    for verbose in (0, 1):
+        kind(6, random_state=0, verbose=verbose).fit(X)
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.endswith(" s\n") if verbose else err == ""
+        assert ("6 of 6 leaves" in err) == bool(verbose)
+        assert (kind.__name__ in err) == bool(verbose)
 
 
-# scikit-learn's callbacks
+# ---- scikit-learn's callbacks ----
 
 
 class Recorder:
@@ -168,90 +163,71 @@ def fail():
 
 
 @needs_callbacks
-@pytest.mark.parametrize(
-    ("model", "most"),
-    [
+def test_callbacks_hear_of_every_leaf(X):
+    for model, most in (
+        (Taxarbor(5, random_state=0), 5),
+        (Taxarbor(7, branching=3, random_state=0), 7),
+        (Taxarbor(None, max_depth=2, random_state=0), None),
         (HMMC(5, random_state=0), 5),
-        (HMMC(7, branching=3, random_state=0), 7),
         (HMMC(None, max_depth=2, random_state=0), None),
-        (HMMC(5, refine=False, random_state=0), 5),
-        (HMMC(7, refine=False, branching=3, random_state=0), 7),
-        (HMMC(None, refine=False, max_depth=2, random_state=0), None),
         (MMC(4, random_state=0), 4),
-    ],
-)
-def test_callbacks_hear_of_every_leaf(X, model, most):
-    recorder = Recorder()
-    plain = clone(model).fit(X)
-    model.set_callbacks(recorder).fit(X)
-    assert model.hierarchy_.to_json() == plain.hierarchy_.to_json()
-    tasks = [
-        (what, "leaf", number)
-        for number in range(model.hierarchy_.n_leaves - 1)
-        for what in ("begin", "end")
-    ]
-    assert recorder.heard == [
-        ("setup", "fit", most),
-        ("begin", "fit", 0),
-        *tasks,
-        ("end", "fit", 0),
-        ("teardown", "fit", most),
-    ]
+    ):
+        recorder = Recorder()
+        plain = clone(model).fit(X)
+        model.set_callbacks(recorder).fit(X)
+        assert to_json(model.hierarchy_) == to_json(plain.hierarchy_)
+        numbers = range(model.hierarchy_.n_leaves - 1)
+        tasks = [(what, "leaf", number) for number in numbers for what in ("begin", "end")]
+        assert recorder.heard == [
+            ("setup", "fit", most),
+            ("begin", "fit", 0),
+            *tasks,
+            ("end", "fit", 0),
+            ("teardown", "fit", most),
+        ]
 
 
 @needs_callbacks
-def test_callback_that_answers_true_stops(X, way):
-    model = HMMC(8, random_state=0, **way)
+def test_callback_that_answers_true_stops(X, kind):
+    model = kind(8, random_state=0)
     model.set_callbacks(Recorder(), Recorder(stop_at=3)).fit(X)
     assert model.hierarchy_.n_leaves == 3
     assert set(model.predict(X)) == {0, 1, 2}
     assert model._skl_callbacks[1].heard[-1][0] == "teardown"
-    finished = HMMC(8, random_state=0, **way).fit(X).hierarchy_
+    finished = kind(8, random_state=0).fit(X).hierarchy_
     np.testing.assert_array_equal(model.labels_, finished.cut(3))
 
 
 @needs_callbacks
-def test_callbacks_survive_cloning(X):
+def test_callbacks_survive_cloning_and_pipelines(X):
     recorder = Recorder()
-    clone(HMMC(4, random_state=0).set_callbacks(recorder)).fit(X)
+    clone(Taxarbor(4, random_state=0).set_callbacks(recorder)).fit(X)
     assert recorder.leaves == 3
-
-
-@needs_callbacks
-def test_callbacks_on_a_step_of_a_pipeline(X):
     recorder = Recorder()
-    step = HMMC(4, random_state=0).set_callbacks(recorder)
-    pipeline = make_pipeline(StandardScaler(), step).fit(X)
+    step = Taxarbor(4, random_state=0).set_callbacks(recorder)
+    make_pipeline(StandardScaler(), step).fit(X)
     assert recorder.leaves == 3
     assert [what for what, *_ in recorder.heard].count("teardown") == 1
-    assert pipeline[-1].hierarchy_.n_leaves == 4
-
-
-@needs_callbacks
-def test_callbacks_propagated_by_a_pipeline(X):
     recorder = Propagated()
-    pipeline = make_pipeline(StandardScaler(), HMMC(4, random_state=0))
+    pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
     pipeline.set_callbacks(recorder).fit(X)
     assert recorder.leaves == 3
-    assert pipeline[-1].hierarchy_.n_leaves == 4
     assert [what for what, *_ in recorder.heard].count("setup") == 1
 
 
 @needs_callbacks
-@pytest.mark.parametrize(
-    "model", [HMMC(5), HMMC(5, refine=False), HMMC(None, max_depth=2), MMC(3)]
-)
-def test_progress_bar_of_scikit_learn(X, capfd, model):
+def test_progress_bar_of_scikit_learn(X, capfd):
     pytest.importorskip("rich")
     from sklearn.callback import ProgressBar as TheirBar
 
-    model.set_callbacks(TheirBar()).fit(X)
-    assert type(model).__name__ in capfd.readouterr().out
+    for model in (Taxarbor(5), HMMC(5), Taxarbor(None, max_depth=2), MMC(3)):
+        model.set_callbacks(TheirBar()).fit(X)
+        assert type(model).__name__ in capfd.readouterr().out
 
 
 @needs_callbacks
-def test_failing_callback_is_torn_down_and_the_old_tree_kept(X, way):
-    model = HMMC(5, random_state=0, **way).fit(X)
+def test_failing_callback_is_torn_down_and_the_old_tree_kept(X, kind):
+    model = kind(5, random_state=0).fit(X)
     tree, recorder = model.hierarchy_, Raising(fail)
     with pytest.raises(OSError, match="no space left"):
         model.set_callbacks(recorder).fit(X)
@@ -259,64 +235,56 @@ def test_failing_callback_is_torn_down_and_the_old_tree_kept(X, way):
     assert model.hierarchy_ is tree
 
 
-# Ctrl-C
-
-
-@pytest.fixture
-def ctrl_c():
-    """Make sure that Ctrl-C raises KeyboardInterrupt, whoever runs these tests."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+# ---- Ctrl-C ----
 
 
 @needs_callbacks
 @pytest.mark.parametrize("action", [interrupt, press_ctrl_c])
-def test_interrupted_fit_keeps_the_tree(X, ctrl_c, way, action):
+def test_interrupted_growth_keeps_the_tree(X, ctrl_c, kind, action):
     recorder = Raising(action)
-    model = HMMC(8, random_state=0, **way).set_callbacks(recorder)
-    with pytest.warns(InterruptedFitWarning, match="tree grown so far, of 3 leaves, is kept"):
+    model = kind(8, random_state=0).set_callbacks(recorder)
+    told = "the fit was interrupted; the tree grown so far, of 3 leaves, is kept"
+    with pytest.warns(InterruptedFitWarning, match=told) as record:
         model.fit(X)
+    assert record[0].filename == __file__
     assert recorder.heard[-1][0] == "teardown"
     assert model.hierarchy_.n_leaves == 3
-    finished = HMMC(8, random_state=0, **way).fit(X).hierarchy_
+    finished = kind(8, random_state=0).fit(X).hierarchy_
     np.testing.assert_array_equal(model.labels_, finished.cut(3))
     assert set(model.predict(X)) == {0, 1, 2}
     assert all(model.hierarchy_.rules[node] for node in set(model.hierarchy_.parents[1:]))
 
 
-@needs_callbacks
-def test_interruption_is_reported_at_the_caller(X, way):
-    model = HMMC(8, random_state=0, **way).set_callbacks(Raising(interrupt))
-    with pytest.warns(InterruptedFitWarning) as record:
-        model.fit(X)
-    assert record[0].filename == __file__
+def press_at(monkeypatch, owner, name, at=1):
+    """Press Ctrl-C when a part of a fit begins for the n-th time."""
+    part, calls = getattr(owner, name), []
 
-
-def test_interrupted_before_the_first_split(X, monkeypatch, way):
-    monkeypatch.setattr("taxarbor.grow._Growth._split", lambda *_: interrupt())
-    with pytest.warns(InterruptedFitWarning, match="of 1 leaf, is kept"):
-        model = HMMC(8, random_state=0, **way).fit(X)
-    assert model.hierarchy_.n_nodes == 1
-    assert not model.labels_.any()
-
-
-def test_interrupted_while_the_tree_changes(X, monkeypatch, ctrl_c, way):
-    add_split = HierarchyBuilder.add_split
-    pressed = []
-
-    def add_and_interrupt(self, *arguments):
-        if not pressed:
-            pressed.append(True)
+    def press_and_go_on(*arguments, **options):
+        calls.append(name)
+        if len(calls) == at:
             press_ctrl_c()
-        return add_split(self, *arguments)
+        return part(*arguments, **options)
 
-    monkeypatch.setattr(HierarchyBuilder, "add_split", add_and_interrupt)
-    with pytest.warns(InterruptedFitWarning, match="of 2 leaves"):
-        model = HMMC(8, random_state=0, **way).fit(X)
-    assert model.hierarchy_.n_leaves == 2
+    monkeypatch.setattr(owner, name, press_and_go_on)
+
+
+def test_ctrl_c_during_growth_keeps_the_tree(X, monkeypatch, ctrl_c, kind):
+    """In the first split, in a later one that another thread tries, and as one is applied."""
+    splitter = GapSplitter if kind is Taxarbor else MaxMarginSplitter
+    for n_jobs in (1, 2):
+        for at, n_leaves in ((1, 1), (4, 3)):
+            with monkeypatch.context() as patch:
+                press_at(patch, splitter, "split", at)
+                with pytest.warns(InterruptedFitWarning, match="is kept"):
+                    model = kind(8, random_state=0, n_jobs=n_jobs).fit(X)
+            assert model.hierarchy_.n_leaves == n_leaves
+            finished = kind(8, random_state=0).fit(X).hierarchy_
+            np.testing.assert_array_equal(model.labels_, finished.cut(n_leaves))
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    press_at(monkeypatch, HierarchyBuilder, "add_split", 2)
+    with pytest.warns(InterruptedFitWarning, match="of 2 leaves, is kept"):
+        model = kind(8, random_state=0).fit(X)
     assert model.hierarchy_.rules[0].n_features_used > 0
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def is_interrupted(model, X):
@@ -328,70 +296,79 @@ def is_interrupted(model, X):
     return False
 
 
-WHOLE, BASE = "taxarbor.refine._whole", "taxarbor.estimators._base"
-REFINED = [(WHOLE, "fit_leaves"), (WHOLE, "move_rows"), (WHOLE, "_explain")]
-REST = [*REFINED, (BASE, "with_means")]
+LATER = [
+    (_taxarbor, "compete"),
+    (_taxarbor, "find_rules"),
+    (HierarchyBuilder, "explain"),
+    (HierarchyBuilder, "means"),
+    (HierarchyBuilder, "freeze"),
+]
 
 
-def press_before(monkeypatch, where, times):
-    """Press Ctrl-C so many times when a part of what follows growth begins."""
-    module, name = importlib.import_module(where[0]), where[1]
-    part = getattr(module, name)
-
-    def press_and_go_on(*arguments, **options):
-        for _ in range(times):
-            press_ctrl_c()
-        return part(*arguments, **options)
-
-    monkeypatch.setattr(module, name, press_and_go_on)
-
-
-@pytest.mark.parametrize("where", REST)
-def test_what_follows_growth_is_finished(X, monkeypatch, ctrl_c, where):
-    finished = HMMC(8, random_state=0).fit(X)
-    press_before(monkeypatch, where, times=1)
-    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept") as record:
-        model = HMMC(8, random_state=0).fit(X)
-    assert len(record) == 1
-    assert record[0].filename == __file__
-    assert model.hierarchy_.to_json() == finished.hierarchy_.to_json()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.mark.parametrize("make", [MMC, HierarchicalKMeans])
-def test_means_are_finished_where_nothing_is_refined(X, monkeypatch, ctrl_c, make):
-    finished = make(3, random_state=0).fit(X)
-    press_before(monkeypatch, REST[-1], times=1)
-    with pytest.warns(InterruptedFitWarning, match="the whole tree is kept"):
+def test_later_ctrl_c_is_a_plain_interrupt(X, monkeypatch, ctrl_c):
+    """It ends the fit, and leaves the estimator as it was."""
+    for make in (Taxarbor, HMMC, HierarchicalKMeans):
         model = make(3, random_state=0).fit(X)
-    assert model.hierarchy_.to_json() == finished.hierarchy_.to_json()
+        tree, labels = model.hierarchy_, model.labels_
+        before = threading.active_count()
+        for place in LATER if make is Taxarbor else LATER[-2:]:
+            for n_jobs in (1, 2):
+                with monkeypatch.context() as patch:
+                    press_at(patch, *place)
+                    model.set_params(n_clusters=8, n_jobs=n_jobs, verbose=1)
+                    assert is_interrupted(model, X[:, :7])
+                assert model.hierarchy_ is tree
+                assert model.labels_ is labels
+                assert model.n_features_in_ == X.shape[1]
+                assert threading.active_count() == before
+        assert model.fit(X).hierarchy_.n_leaves == 8
+        assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("where", [*REST, (WHOLE, "find_rule")])
-def test_a_second_interrupt_ends_the_fit(X, monkeypatch, ctrl_c, where):
-    """Nothing of an earlier fit is lost."""
-    model = HMMC(3, random_state=0).fit(X)
-    tree = model.hierarchy_
-    press_before(monkeypatch, where, times=2)
-    assert is_interrupted(model.set_params(n_clusters=8), X)
-    assert model.hierarchy_ is tree
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+class Interrupter:
+    """Interrupts a function before the n-th of the lines that it runs."""
+
+    def __init__(self, code, at):
+        self.code, self.left = code, at
+
+    def __call__(self, frame, event, _):
+        if frame.f_code is not self.code:
+            return self
+        self.left -= event == "line"
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self
 
 
-@pytest.mark.parametrize("later", REST[1:])
-def test_interrupts_are_counted_over_all_that_follows_growth(X, monkeypatch, ctrl_c, later):
-    model = HMMC(3, random_state=0).fit(X)
-    tree = model.hierarchy_
-    press_before(monkeypatch, REST[0], times=1)
-    press_before(monkeypatch, later, times=1)
-    assert is_interrupted(model.set_params(n_clusters=8), X)
-    assert model.hierarchy_ is tree
+def test_a_fit_is_finished_in_one_step(X, kind):
+    """At whichever line it is interrupted, all attributes are of one fit."""
+    frame = pd.DataFrame(X[:90]).add_prefix("f")
+    at, seen, is_over = 0, set(), False
+    while not is_over:
+        model = kind(3, random_state=0).fit(frame)
+        old = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        before = sys.gettrace()
+        sys.settrace(Interrupter(_base.Fitting.keep.__code__, at))
+        try:
+            is_over = not is_interrupted(model, X[:80, :7])
+        finally:
+            sys.settrace(before)
+        at += 1
+        is_old = model.hierarchy_ is old["hierarchy_"]
+        seen.add(is_old)
+        if is_old:
+            assert {name: vars(model)[name] for name in old} == old
+        else:
+            assert model.n_features_in_ == 7
+            assert len(model.labels_) == 80
+            assert "feature_names_in_" not in vars(model)
+    assert seen == {True, False}
 
 
-def test_fit_in_another_thread(X, way):
-    model = HMMC(4, random_state=0, **way)
+def test_fit_in_another_thread(X, kind):
+    model = kind(4, random_state=0)
     thread = threading.Thread(target=model.fit, args=(X,))
     thread.start()
     thread.join()
-    here = HMMC(4, random_state=0, **way).fit(X)
-    assert model.hierarchy_.to_json() == here.hierarchy_.to_json()
+    here = kind(4, random_state=0).fit(X)
+    assert to_json(model.hierarchy_) == to_json(here.hierarchy_)

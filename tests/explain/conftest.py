@@ -2,68 +2,68 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 
-from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, load_animals
+from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
+from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
-from taxarbor.hierarchy import Hierarchy
 
 ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
 SHARES.flags.writeable = False
-GREEDY = HMMC(6, refine=False, random_state=0)
+
+
+def greedy(X):
+    return HMMC(6, random_state=0).fit(X)
 
 
 def placed_without_rules():
-    tree = HMMC(5, random_state=0).fit(SHARES).hierarchy_
+    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     bare = (None,) * tree.n_nodes
     return dataclasses.replace(tree, rules=bare, fidelity=None, means=None), SHARES
 
 
 def shuffled():
     """Return a tree whose rows are not where its placement and rules would send them."""
-    tree = HMMC(5, random_state=0).fit(SHARES).hierarchy_
+    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     order = tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
     return dataclasses.replace(tree, order=order, means=None, fidelity=None), SHARES
 
 
-def of_labels():
-    return Hierarchy.from_labels([name[0] for name in ANIMALS.names]), SHARES
-
-
 def with_doubles():
     """Return a tree each of whose leaves is a row, and many rows are equal."""
     X = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
-    return Hierarchy.from_linkage(linkage(X, "ward")), X
+    return from_linkage(linkage(X, "ward")), X
 
 
 MAKERS = {
-    "hmmc": lambda: (HMMC(6, random_state=0).fit(SHARES), SHARES),
-    "hmmc, three": lambda: (HMMC(7, branching=3, random_state=0).fit(SHARES), SHARES),
-    "hmmc, csr": lambda: (HMMC(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
-    "hmmc, float32": lambda: (HMMC(6, random_state=0).fit(S := SHARES.astype("f4")), S),
-    "greedy": lambda: (GREEDY.fit(SHARES), SHARES),
-    "greedy, csr, float32": lambda: (GREEDY.fit(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
+    "hmmc": lambda: (Taxarbor(6, random_state=0).fit(SHARES), SHARES),
+    "hmmc, three": lambda: (Taxarbor(7, branching=3, random_state=0).fit(SHARES), SHARES),
+    "hmmc, csr": lambda: (Taxarbor(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
+    "hmmc, float32": lambda: (Taxarbor(6, random_state=0).fit(S := SHARES.astype("f4")), S),
+    "greedy": lambda: (greedy(SHARES), SHARES),
+    "greedy, csr, float32": lambda: (greedy(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
     "k-means": lambda: (HierarchicalKMeans(6, random_state=0).fit(SHARES), SHARES),
     "k-means, three": lambda: (
         HierarchicalKMeans(9, branching=3, random_state=0).fit(SHARES),
         SHARES,
     ),
     "spectral": lambda: (HierarchicalSpectral(6, random_state=0).fit(SHARES), SHARES),
-    "labels": of_labels,
-    "ward": lambda: (Hierarchy.from_linkage(linkage(SHARES, "ward"), 12), SHARES),
+    "labels": lambda: (from_labels([name[0] for name in ANIMALS.names]), SHARES),
+    "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
     "ward, all": with_doubles,
     "placed, no rules": placed_without_rules,
     "placed, shuffled": shuffled,
-    "one leaf": lambda: (HMMC(1).fit(SHARES), SHARES),
-    "one leaf, bare": lambda: (Hierarchy.from_labels([0] * 206), SHARES),
+    "one leaf": lambda: (Taxarbor(1).fit(SHARES), SHARES),
+    "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
     "unscaled": lambda: (
-        GREEDY.fit(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
+        greedy(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
         SHARES * 7.0 + 3.0,
     ),
 }
@@ -80,29 +80,28 @@ def shares():
     return SHARES
 
 
-@pytest.fixture(scope="session", params=MAKERS)
-def case(request):
-    """A tree, or its model, and its rows."""
-    return MAKERS[request.param]()
+@pytest.fixture(scope="session")
+def cases():
+    """Every kind of tree, or its model, its rows, the same as a float64 array, and why."""
+    found = {}
+    for name, make in MAKERS.items():
+        tree, X = make()
+        dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        found[name] = SimpleNamespace(name=name, given=tree, X=X, dense=dense)
+        found[name].why = explain(tree, X)
+    return found
 
 
 @pytest.fixture(scope="session")
-def why(case):
+def whys(cases):
     """The explanation of each tree."""
-    return explain(*case)
-
-
-@pytest.fixture(scope="session")
-def dense(case):
-    """The rows of each tree as a float64 array."""
-    X = case[1]
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return [case.why for case in cases.values()]
 
 
 @pytest.fixture(scope="session")
 def model():
     """A model of the animals."""
-    return HMMC(6, random_state=0).fit(SHARES)
+    return Taxarbor(6, random_state=0).fit(SHARES)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What can be explained, what cannot, and that all kinds of data say the same."""
+"""What can be explained, what cannot, and what rows, columns and nodes are called."""
 
 import dataclasses
 
@@ -6,15 +6,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans
-from taxarbor.explain import Explanation, explain
-from taxarbor.hierarchy import Hierarchy
+from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor
+from taxarbor.exchange import from_labels, from_sklearn
+from taxarbor.explain import Explanation, _names, explain
+from taxarbor.explain._names import LONGEST, are_yes_no, name_nodes, phrase
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Reason
 
 
 @pytest.fixture(scope="module")
@@ -30,186 +35,177 @@ def assert_same(one, other):
     pd.testing.assert_frame_equal(one.rows(), other.rows())
 
 
-def test_a_model_and_its_tree_are_the_same(model, X):
-    assert isinstance(explain(model, X), Explanation)
-    assert_same(explain(model, X), explain(model.hierarchy_, X))
+def test_a_model_its_tree_and_one_without_means_are_the_same(model, X):
+    expected, bare = explain(model, X), dataclasses.replace(model.hierarchy_, means=None)
+    assert isinstance(expected, Explanation)
+    for tree in (model, model.hierarchy_, bare):
+        assert_same(explain(tree, X), expected)
+    assert bare.means is None
+    np.testing.assert_array_equal(explain(bare, X).hierarchy.means, expected.hierarchy.means)
 
 
 def test_the_number_of_threads_does_not_matter(X):
     for make in (HMMC, HierarchicalKMeans):
         one, two = (make(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
         assert_same(explain(one, X), explain(two, X))
-        assert_same(explain(one, X), explain(one, X))
 
 
-@pytest.mark.parametrize(
-    "convert",
-    [
+def test_data_of_every_kind_say_the_same(model, X):
+    numbered = [str(j) for j in range(X.shape[1])]
+    for convert in (
         np.asfortranarray,
         np.ndarray.tolist,
-        pd.DataFrame,
+        pd.DataFrame,  # whose columns are called 0, 1, ...
         sparse.csr_array,
         sparse.csr_matrix,
         sparse.csc_array,
         sparse.coo_array,
-    ],
-)
-def test_data_of_every_kind_say_the_same(model, X, convert):
-    one, other = explain(model, X), explain(model.hierarchy_, convert(X))
-    if isinstance(convert(X), pd.DataFrame):  # whose columns are called 0, 1, ...
-        numbered = [str(j) for j in range(X.shape[1])]
-        assert other.hierarchy.feature_names == tuple(numbered)
-        one = explain(model, X, feature_names=numbered)
-    np.testing.assert_array_equal(one.is_yes_no, other.is_yes_no)
-    assert one.names == other.names
-    for a, b in zip(one.margins, other.margins, strict=True):
-        if a is not None:
-            np.testing.assert_allclose(a, b, atol=1e-9)
-
-
-def test_dense_and_sparse_trees_have_the_same_means(X):
-    tree = Hierarchy.from_labels(np.arange(len(X)) % 5)
+    ):
+        one, other = explain(model, X), explain(model.hierarchy_, convert(X))
+        if convert is pd.DataFrame:
+            assert other.hierarchy.feature_names == list(numbered)
+            one = explain(model, X, feature_names=numbered)
+        np.testing.assert_array_equal(one.is_yes_no, other.is_yes_no)
+        assert one.names == other.names
+        for a, b in zip(one.margins, other.margins, strict=True):
+            if a is not None:
+                np.testing.assert_allclose(a, b, atol=1e-9)
+    tree = from_labels(np.arange(len(X)) % 5)
     one, other = explain(tree, X), explain(tree, sparse.csr_array(X))
     np.testing.assert_allclose(one.hierarchy.means, other.hierarchy.means, atol=1e-12)
     assert one.names == other.names
 
 
-def test_whole_numbers_and_truth_values(X):
+def test_numbers_of_every_kind_say_the_same(X):
     bits = X > 0.5
-    model = HMMC(4, random_state=0).fit(bits.astype(float))
+    model = Taxarbor(4, random_state=0).fit(bits.astype(float))
     expected = explain(model, bits.astype(float))
     for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
         assert_same(explain(model, data), expected)
-
-
-def test_float32_stays_float32(X):
     single = X.astype("float32")
     model = HierarchicalKMeans(5, random_state=0).fit(single)
     why = explain(model, single)
     assert why.hierarchy.means.dtype == why.hierarchy.rules[0].dtype == np.float32
     assert_same(why, explain(model, single.astype(float)))
+    tree = Taxarbor(3, random_state=0).fit(whole := np.round(4 * single)).hierarchy_
+    why = explain(dataclasses.replace(tree, means=None), whole.astype(int))
+    assert why.hierarchy.means.dtype == np.float32
 
 
 def test_frames_name_rows_and_columns(model, X, frame, animals):
     named = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
     assert_same(explain(model, frame), named)
-    fitted = HMMC(6, random_state=0).fit(frame)
+    fitted = Taxarbor(6, random_state=0).fit(frame)
     assert_same(explain(fitted, frame), named)
     assert_same(explain(fitted, X, row_names=animals.names), named)
     polars = pl.DataFrame(X, schema=list(animals.feature_names))
     assert explain(fitted, polars).row_names is None
     assert_same(explain(fitted, polars, row_names=animals.names), named)
     assert_same(explain(model, polars, row_names=np.array(animals.names)), named)
-
-
-def test_an_index_of_numbers_is_no_name(model, frame):
-    assert explain(model, frame.reset_index(drop=True)).row_names is None
-    dates = frame.set_axis(pd.date_range("2020", periods=len(frame)))
-    assert explain(model, dates).row_names is None
-    shifted = frame.set_axis(range(1000, 1000 + len(frame)))
-    assert explain(model, shifted).row(0)["name"] is None
+    for index in (range(1000, 1206), pd.date_range("2020", periods=206)):  # no names
+        assert explain(model, frame.set_axis(index)).row_names is None
     text = frame.set_axis([str(n) for n in range(len(frame))])
     assert explain(model, text).row("17")["row"] == 17
     kinds = frame.set_axis(pd.Categorical(frame.index))
     assert explain(model, kinds).row_names == tuple(frame.index)
-
-
-def test_names_given_come_first(frame, X):
-    fitted = HMMC(4, random_state=0).fit(frame)
+    # Names given come first.
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
     for data in (X, frame):
         why = explain(fitted, data, row_names=rows, feature_names=columns)
         assert why.row_names == tuple(rows)
-        assert why.hierarchy.feature_names == tuple(columns)
+        assert why.hierarchy.feature_names == list(columns)
         assert set(why.features()["feature"]) <= set(columns)
-    assert fitted.hierarchy_.feature_names == tuple(frame.columns)
-    numbers = explain(fitted, X, row_names=range(206))
-    assert numbers.row("12")["row"] == 12
+    assert fitted.hierarchy_.feature_names == list(frame.columns)
+    assert explain(fitted, X, row_names=range(206)).row("12")["row"] == 12
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X: X[:-1], "X has 205 rows, but the tree was grown on 206: pass the same rows"),
-        (lambda X: np.vstack([X, X]), "X has 412 rows"),
-        (lambda X: X[:0], "X has 0 rows"),
-        (lambda X: sparse.csr_array(X[:5]), "X has 5 rows"),
-        (lambda X: X[:, 1:], "X has 84 features, but the hierarchy was grown on 85"),
-        (lambda X: X[:, 0], "two dimensions"),
-        (lambda X: X[None], "two dimensions"),
-        (lambda X: np.where(X == 0.5, np.nan, X), "X holds NaN, infinity"),
-        (lambda X: np.where(X == 0.5, np.inf, X), "X holds NaN, infinity"),
-        (lambda X: sparse.csr_array(np.where(X == 0.5, np.nan, X)), "X holds NaN"),
-        (lambda X: X.astype(str), "X must hold numbers"),
-        (lambda X: np.full(X.shape, "a", dtype=object), "X must hold numbers"),
-        (lambda X: X.astype(complex), "X must hold numbers"),
-        (lambda X: None, "two dimensions"),
-        (lambda X: "a table", "two dimensions"),
-    ],
-)
-def test_data_that_are_not_the_rows_of_the_tree(model, X, change, message):
-    with pytest.raises(ValueError, match=message):
-        explain(model, change(X))
-
-
-@pytest.mark.parametrize("change", [lambda X: X[:-1], lambda X: np.where(X == 0.5, np.nan, X)])
-def test_data_that_are_not_the_rows_of_a_tree_without_rules(X, change):
-    with pytest.raises(ValueError, match=r"X has 205 rows|X holds NaN"):
-        explain(Hierarchy.from_labels(np.arange(206) % 3), change(X))
+def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
+    holes = [np.where(X == 0.5, bad, X) for bad in (np.nan, np.inf)]
+    for data, message in [
+        (X[:-1], "X has 205 rows, but the tree was grown on 206: pass the same rows"),
+        (np.vstack([X, X]), "X has 412 rows"),
+        (X[:0], "X has 0 rows"),
+        (sparse.csr_array(X[:5]), "X has 5 rows"),
+        (X[:, 1:], "X has 84 features, but the hierarchy was grown on 85"),
+        (X[:, 0], "two dimensions"),
+        (X[None], "two dimensions"),
+        (holes[0], "X holds NaN, infinity"),
+        (holes[1], "X holds NaN, infinity"),
+        (sparse.csr_array(holes[0]), "X holds NaN"),
+        (X.astype(str), "X must hold numbers"),
+        (np.full(X.shape, "a", dtype=object), "X must hold numbers"),
+        (X.astype(complex), "X must hold numbers"),
+        (None, "two dimensions"),
+        ("a table", "two dimensions"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            explain(model, data)
+    for data in (X[:-1], holes[0]):
+        with pytest.raises(ValueError, match=r"X has 205 rows|X holds NaN"):
+            explain(from_labels(np.arange(206) % 3), data)
+    with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
+        explain(Taxarbor(1).fit(X), X[:, :3])
+    for wrong in (85, -1, 2 * 10**9):
+        damaged = sparse.csr_array(X)
+        damaged.indices[5] = wrong
+        for ask in (lambda X: explain(model, X), named.place):
+            with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+                ask(damaged)
 
 
 def test_columns_of_another_frame(frame, X):
-    fitted = HMMC(4, random_state=0).fit(frame)
-    with pytest.raises(ValueError, match="in another order"):
-        explain(fitted, frame[frame.columns[::-1]])
-    with pytest.raises(ValueError, match="missing: "):
-        explain(fitted, frame.rename(columns=str.upper))
-    with pytest.raises(ValueError, match="in another order"):
-        explain(fitted, pl.DataFrame(X, schema=list(frame.columns[::-1])))
+    fitted, column = Taxarbor(4, random_state=0).fit(frame), frame.columns[3]
+    for other, told in (
+        (frame[frame.columns[::-1]], "in another order"),
+        (pl.DataFrame(X, schema=list(frame.columns[::-1])), "in another order"),
+        (frame.rename(columns=str.upper), "missing: "),
+        (frame.assign(**{column: 17590.0}), f"mean of {column} was 0.*, and is 17,590 now"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            explain(fitted, other)
 
 
 def test_there_must_be_a_name_for_each(model, X):
-    for n_names in (0, 205, 207):
-        with pytest.raises(ValueError, match=f"got {n_names} row names for 206 rows"):
-            explain(model, X, row_names=["a"] * n_names)
-    for n_names in (0, 84, 86):
-        with pytest.raises(ValueError, match=f"got {n_names} feature names for 85 features"):
-            explain(model, X, feature_names=["a"] * n_names)
-    for kind in ("row", "feature"):
+    for kind, n_expected in (("row", 206), ("feature", 85)):
+        for n_names in (0, n_expected - 1, n_expected + 1):
+            told = f"got {n_names} {kind} names for {n_expected} {kind}s"
+            with pytest.raises(ValueError, match=told):
+                explain(model, X, **{f"{kind}_names": ["a"] * n_names})
         with pytest.raises(TypeError, match=f"{kind}_names must be a list of names"):
             explain(model, X, **{f"{kind}_names": "a" * 85})
+    with pytest.raises(ValueError, match=r"one class for each of the 206 rows.*got shape \(2,"):
+        explain(model, X, classes=["a", "b"])
+    with pytest.raises(ValueError, match=r"there is no class for 1 row \(row 3\);"):
+        explain(model, X, classes=["a"] * 3 + [None] + ["b"] * 202)
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"hierarchy_": 1}, np.eye(3)],
-)
-def test_what_has_no_tree(X, thing):
-    with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hierarchy"):
-        explain(thing, X)
+def test_what_has_no_tree(X):
+    things = [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"hierarchy_": 1}]
+    for thing in (*things, np.eye(3)):
+        with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hier"):
+            explain(thing, X)
+    for model in (Taxarbor(3), MMC(2), HierarchicalKMeans(3)):
+        with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
+            explain(model, X)
+    pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
+    with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit first"):
+        explain(pipeline, X)
+    pipeline.fit(X)
+    told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
+    with pytest.raises(TypeError, match=told):
+        explain(pipeline, X)
+    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
 
 
-def test_trees_of_others(X):
+def test_trees_of_others_get_rules_of_the_nearest_means(X):
     kmeans = KMeans(4, n_init=1, random_state=0).fit(X)
     with pytest.raises(TypeError, match=r"got KMeans; .*from_sklearn"):
         explain(kmeans, X)
-    why = explain(Hierarchy.from_sklearn(kmeans), X)
+    why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
     assert why.rows()["agrees"].all()
-    flat = explain(MMC(2, random_state=0).fit(X), X)
-    assert flat.hierarchy.n_leaves == 2
-
-
-def test_trees_from_old_files_get_their_means(model, X):
-    old = dataclasses.replace(model.hierarchy_, means=None)
-    why, expected = explain(old, X), explain(model, X)
-    assert old.means is None
-    np.testing.assert_array_equal(why.hierarchy.means, expected.hierarchy.means)
-    assert_same(why, expected)
-
-
-def test_trees_without_rules_get_those_of_the_nearest_means(X):
-    bare = Hierarchy.from_labels(np.arange(206) % 4)
+    assert explain(MMC(2, random_state=0).fit(X), X).hierarchy.n_leaves == 2
+    bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
     assert bare.rules == (None,) * 5
     means = np.array([X[bare.rows(leaf)].mean(axis=0) for leaf in bare.leaves])
@@ -220,7 +216,7 @@ def test_trees_without_rules_get_those_of_the_nearest_means(X):
 
 def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
-    for tree in (HMMC(4, random_state=0).fit(wide), Hierarchy.from_labels(np.arange(206) % 3)):
+    for tree in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(tree, wide)
         assert not why.is_yes_no[-3:].any()
         for node in range(1, why.hierarchy.n_nodes):
@@ -228,8 +224,8 @@ def test_columns_that_do_not_vary_are_no_reason(X):
             assert not found & {85, 86, 87}
 
 
-def test_rows_that_are_all_equal(strict):
-    why = explain(Hierarchy.from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
+def test_rows_that_are_equal(X, strict):
+    why = explain(from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
     strict(why.to_dict())
     assert why.names == ("all rows", "node 1", "node 2", "node 3")
     assert (why.margins[0] == 0.0).all()
@@ -238,9 +234,6 @@ def test_rows_that_are_all_equal(strict):
     assert why.row(4)["steps"][0]["pulls"] == []
     assert why.rows()["why"].tolist() == [""] * 5
     assert len(why.features()) == 0
-
-
-def test_equal_rows_have_equal_margins(X):
     doubled = np.vstack([X, X])
     model = HierarchicalKMeans(5, random_state=0).fit(doubled)
     why = explain(model, doubled)
@@ -251,18 +244,18 @@ def test_equal_rows_have_equal_margins(X):
 
 
 def test_one_row_and_one_column(strict):
-    why = explain(Hierarchy.from_labels(["a"]), [[2.0]])
+    why = explain(from_labels(["a"]), [[2.0]])
     strict(why.to_dict())
     assert why.row(0)["steps"] == []
     assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
-    two = explain(Hierarchy.from_labels(["a", "b"]), [[2.0], [5.0]])
+    two = explain(from_labels(["a", "b"]), [[2.0], [5.0]])
     assert two.names == ("all rows", "lower x0", "higher x0")
     assert two.margins[0].tolist() == [1.0, 1.0]
 
 
 def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
     hostile = [f"<b>{j}</b>\n\x00\u202e" for j in range(85)]
-    model = HMMC(4, random_state=0).fit(X)
+    model = Taxarbor(4, random_state=0).fit(X)
     why = explain(model, X, row_names=["\n"] * 206, feature_names=hostile)
     strict(why.to_dict())
     assert all(name.isprintable() for name in why.names)
@@ -273,51 +266,111 @@ def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
 # Other rows than the tree's
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_rows_in_other_units_are_refused(X, dtype, kind):
-    scaled = StandardScaler(with_mean=False).fit_transform(X).astype(dtype)
-    model = HMMC(4, random_state=0).fit(kind(scaled))
+def test_rows_in_other_units_are_refused(X):
     told = r"the mean of x\d+ was .*pipeline\[:-1\]\.transform\(X\).*hierarchy\.unscale"
-    for other in (X, X[:, ::-1], scaled + 0.1, 2.0 * scaled):
-        with pytest.raises(ValueError, match=told):
-            explain(model, kind(other.astype(dtype)))
-    explain(model, kind(scaled.astype("float32")))
-    explain(model, kind(scaled.astype("float64")))
+    for dtype in ("float32", "float64"):
+        scaled = StandardScaler(with_mean=False).fit_transform(X).astype(dtype)
+        for kind in (np.asarray, sparse.csr_array):
+            model = Taxarbor(4, random_state=0).fit(kind(scaled))
+            for other in (X, X[:, ::-1], scaled + 0.1, 2.0 * scaled):
+                with pytest.raises(ValueError, match=told):
+                    explain(model, kind(other.astype(dtype)))
+            assert explain(model, kind(scaled.astype("float32"))).row_names is None
+            assert explain(model, kind(scaled.astype("float64"))).row_names is None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_rows_far_from_zero_are_the_tree_s_own(dtype):
+def test_rows_far_from_zero_are_the_tree_s_own():
     rng = np.random.default_rng(0)
-    X = np.array([1e5, 3e6, 0.0, 7.0]) + rng.normal(size=(500, 4)) * [1.0, 3.0, 1e-9, 0.0]
-    X = X.astype(dtype)
-    scaler = StandardScaler().fit(X)
-    model = HMMC(4, random_state=0).fit(scaler.transform(X))
-    explain(model.hierarchy_.unscale(scaler.mean_, scaler.scale_), X)
-    explain(HMMC(4, random_state=0).fit(X), X)
-    with pytest.raises(ValueError, match="X does not hold the rows"):
-        explain(model, X)
+    far = np.array([1e5, 3e6, 0.0, 7.0]) + rng.normal(size=(500, 4)) * [1.0, 3.0, 1e-9, 0.0]
+    for X in (far.astype("float32"), far):
+        scaler = StandardScaler().fit(X)
+        model = Taxarbor(4, random_state=0).fit(scaler.transform(X))
+        own = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
+        for tree in (own, Taxarbor(4, random_state=0).fit(X)):
+            assert explain(tree, X).hierarchy.n_leaves == 4
+        with pytest.raises(ValueError, match="X does not hold the rows"):
+            explain(model, X)
 
 
-def test_the_message_names_the_column(frame):
-    model = HMMC(4, random_state=0).fit(frame)
-    column = frame.columns[3]
-    with pytest.raises(ValueError, match=f"the mean of {column} was 0.*, and is 17,590 now"):
-        explain(model, frame.assign(**{column: 17590.0}))
+# Names of nodes, and which columns are questions of yes or no
+
+VALUES = st.sampled_from([0.0, -0.0, 1.0, 1.0, 0.0, 0.5, -1.0, 2.0])
 
 
-def test_pipelines_are_told_what_to_pass(X):
-    pipeline = make_pipeline(StandardScaler(), HMMC(4, random_state=0))
-    with pytest.raises(NotFittedError, match="this HMMC is not fitted yet: call fit first"):
-        explain(pipeline, X)
-    pipeline.fit(X)
-    told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
-    with pytest.raises(TypeError, match=told):
-        explain(pipeline, X)
-    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
+@given(
+    X=hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=VALUES)
+)
+def test_yes_no_columns_hold_both_and_no_more(X):
+    expected = [set(column.tolist()) == {0.0, 1.0} for column in X.T]
+    for data in (X, sparse.csr_array(X), sparse.csr_matrix(X.astype("f4"))):
+        np.testing.assert_array_equal(are_yes_no(data), expected)
+    assert are_yes_no(X).dtype == bool
 
 
-@pytest.mark.parametrize("model", [HMMC(3), MMC(2), HierarchicalKMeans(3)])
-def test_models_that_are_not_fitted(X, model):
-    with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
-        explain(model, X)
+def test_yes_no_columns_of_stored_zeros_and_in_blocks(monkeypatch):
+    stored = sparse.csr_array((np.array([1.0, 0.0, 1.0]), ([0, 1, 2], [0, 0, 0])), shape=(3, 1))
+    assert stored.nnz == 3
+    assert are_yes_no(stored).tolist() == are_yes_no(stored.toarray()).tolist() == [True]
+    halves = sparse.csr_array(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    assert are_yes_no(halves).tolist() == are_yes_no(halves.toarray()).tolist() == [True, True]
+    assert halves.nnz == 3
+    monkeypatch.setattr(_names, "BLOCK", 3)
+    X = np.zeros((10, 5))
+    X[::2, 0] = X[:, 3] = X[9, 1] = X[0, 4] = 1.0
+    X[9, 2], X[9, 4] = 2.0, 0.5
+    assert are_yes_no(X).tolist() == [True, True, False, False, False]
+    assert are_yes_no(X[:, 2:3]).tolist() == [False]
+
+
+def test_phrases():
+    for name, weight, is_yes_no, expected in [
+        ("age", 2.0, False, "higher age"),
+        ("age", -2.0, False, "lower age"),
+        ("has_fur", 0.1, True, "has_fur"),
+        ("has_fur", -0.1, True, "not has_fur"),
+        ("", 1.0, False, "higher unnamed"),
+        (" \n\t", 1.0, True, "unnamed"),
+        ("___", -1.0, True, "not ___"),
+        ("a\nb\x1b[31m", 1.0, True, "a b [31m"),
+        ("x" * LONGEST, 1.0, True, "x" * LONGEST),
+        ("x" * (LONGEST + 1), 1.0, True, "x" * (LONGEST - 1) + "…"),
+        ("x" * 38 + " yyyyyyy", 1.0, False, "higher " + "x" * 38 + "…"),
+    ]:
+        assert phrase(Reason(0, name, weight, 0.5), is_yes_no) == expected
+
+
+def made(gaps, names=None):
+    """Return a tree of one split into halves whose means differ by such gaps."""
+    gaps = np.array(gaps, dtype=float)
+    builder = HierarchyBuilder(4)
+    W = np.ones_like(gaps)
+    builder.add_split(0, [0, 0, 1, 1], LinearRule(np.stack([W, -W]), np.zeros(len(gaps))))
+    return builder.freeze(feature_names=names, means=np.stack([0 * gaps, gaps, -gaps]))
+
+
+def test_names_say_what_leads_there():
+    for gaps, expected in [
+        ([1.0, 0.0], ("higher x0", "lower x0")),
+        ([1.0, 0.5], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([0.5, 1.0], ("higher x1, higher x0", "lower x1, lower x0")),
+        ([1.0, 0.29], ("higher x0", "lower x0")),
+        ([1.0, 0.31], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([1.0, 1.0, 1.0], ("higher x0, higher x1", "lower x0, lower x1")),
+        ([1.0, -1.0], ("higher x0", "lower x0")),
+        ([-1.0, -1.0], ("node 1", "node 2")),
+    ]:
+        assert name_nodes(made(gaps), [False] * len(gaps)) == ("all rows", *expected)
+    tree = made([1.0, 0.9, 0.8], ["has_fur", "size", "other"])
+    expected = ("all rows", "has_fur, higher size", "not has_fur, lower size")
+    assert name_nodes(tree, [True, False, True]) == expected
+
+
+def test_names_of_every_tree(named, animals, whys):
+    for name in named.names[1:]:
+        for part in name.split(", "):
+            words = part.removeprefix("not ").removeprefix("higher ").removeprefix("lower ")
+            assert words in animals.feature_names
+    for why in whys:
+        assert len(why.names) == why.hierarchy.n_nodes
+        assert all(isinstance(name, str) and name.strip() for name in why.names)
+        assert why.names[0] == "all rows"

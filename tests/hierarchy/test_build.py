@@ -1,10 +1,20 @@
+"""The tree on its way: splits, moves, rules and means against what they should be by hand."""
+
+import dataclasses
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
+from taxarbor._run import Run
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._route import with_means
+from taxarbor.rows import as_rows
 
 TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
 INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
@@ -13,18 +23,30 @@ INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
 @settings(deadline=None)
 @given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
 def test_a_split_is_a_stable_partition(labels):
-    builder = HierarchyBuilder(7)
-    children = builder.add_split(0, labels, LinearRule(np.ones((3, 1)), np.zeros(1)))
-    assert children == (1, 2, 3)
-    for label, child in enumerate(children):
-        assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
-        assert builder.depth(child) == 1
-    assert builder.n_leaves == 3
+    for rule in (LinearRule(np.ones((3, 2)), np.zeros(2)), None):  # or of labels alone
+        builder = HierarchyBuilder(7)
+        children = builder.add_split(0, labels, rule)
+        assert children == (1, 2, 3)
+        for label, child in enumerate(children):
+            assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
+            assert builder.depth(child) == 1
+        assert builder.n_leaves == 3
+        assert builder.add_split(1, [1, 0, 1], rule and TWO) == (4, 5)
+        tree = builder.freeze()
+        assert tree.rules == (rule, rule and TWO, *[None] * 4)
+        assert tree.cut(3).tolist() == labels
+        for node in (0, 1):
+            with pytest.raises(ValueError, match="split before"):
+                builder.add_split(node, [0] * 7, rule)
+            with pytest.raises(ValueError, match="split before"):
+                builder.refuse(node, "why not")
 
 
 def test_labels_follow_the_rows_of_the_node():
     builder = HierarchyBuilder(4)
+    before = builder.rows(0)
     _, right = builder.add_split(0, np.array([1, 0, 1, 1], dtype="uint64"), TWO)
+    assert before.tolist() == [0, 1, 2, 3]  # a copy
     assert builder.rows(right).tolist() == [0, 2, 3]
     a, b = builder.add_split(right, [1, 1, 0], TWO)
     assert builder.rows(a).tolist() == [3]
@@ -34,92 +56,43 @@ def test_labels_follow_the_rows_of_the_node():
     assert builder.rows(0).tolist() == [1, 3, 0, 2]
 
 
-def test_rows_are_a_copy():
-    builder = HierarchyBuilder(3)
-    before = builder.rows(0)
-    builder.add_split(0, [1, 1, 0], TWO)
-    assert before.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
+def test_bad_labels_change_nothing(refused):
+    builder, alone = HierarchyBuilder(3), HierarchyBuilder(1)
+    cases = [
         ([0, 1], "3 integers"),
         ([[0, 1, 1]], "3 integers"),
         ([0.0, 1.0, 1.0], "3 integers"),
         ([True, False, True], "3 integers"),
         ([0, 0, 0], "child 1 would be empty"),
         ([1, 1, 1], "child 0 would be empty"),
-        ([0, 1, 2], "0 to 2"),
         ([0, 1, 300], "0 to 300"),
         ([-1, 0, 1], "-1 to 1"),
-    ],
-)
-def test_bad_labels_change_nothing(labels, message):
-    builder = HierarchyBuilder(3)
-    with pytest.raises(ValueError, match=message):
-        builder.add_split(0, labels, TWO)
-    assert builder.n_nodes == builder.n_leaves == 1
-    assert builder.freeze().n_leaves == 1
+    ]
+    refused(lambda labels: builder.add_split(0, labels, TWO), [*cases, ([0, 1, 2], "0 to 2")])
+    cases += [
+        ([0, 2, 2], "child 1 would be empty"),
+        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
+        ([0, 1, 10**12], "0 to 1000000000000"),
+    ]
+    refused(lambda labels: builder.add_split(0, labels), cases)
+    cases = [([label], r"would be empty|labels must be 0 to 1") for label in (0, 1, 2)]
+    refused(lambda labels: alone.add_split(0, labels), cases)
+    assert builder.n_nodes == builder.n_leaves == builder.freeze().n_leaves == 1
 
 
 def test_bad_rules_and_nodes_are_refused():
-    builder = HierarchyBuilder(3, ["a", "b"])
-    with pytest.raises(ValueError, match="2 feature names"):
-        builder.add_split(0, [0, 1, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    builder = HierarchyBuilder(3)
     builder.add_split(0, [0, 1, 1], TWO)
     with pytest.raises(ValueError, match="one kind"):
         builder.add_split(2, [0, 1], LinearRule(TWO.weights.astype("f4"), np.zeros(2, "f4")))
-    with pytest.raises(ValueError, match="split before"):
-        builder.add_split(0, [0, 1, 1], TWO)
-    with pytest.raises(ValueError, match="split before"):
-        builder.refuse(0, "why not")
     for node in (-1, 3):
         with pytest.raises(IndexError, match="ids run from 0 to 2"):
             builder.rows(node)
     with pytest.raises(ValueError, match="one row at least"):
         HierarchyBuilder(0)
-
-
-@settings(deadline=None)
-@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
-def test_labels_alone_make_a_split(labels):
-    builder = HierarchyBuilder(7, ["a"])
-    assert builder.add_split(0, labels) == (1, 2, 3)
-    assert builder.add_split(1, [1, 0, 1]) == (4, 5)
-    tree = builder.freeze()
-    assert tree.rules == (None,) * 6
-    assert tree.cut(3).tolist() == labels
-    for node in (0, 1):
-        with pytest.raises(ValueError, match="split before"):
-            builder.add_split(node, [0] * 7)
-        with pytest.raises(ValueError, match="split before"):
-            builder.refuse(node, "why not")
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 0, 0], "child 1 would be empty"),
-        ([1, 1, 1], "child 0 would be empty"),
-        ([0, 2, 2], "child 1 would be empty"),
-        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
-        ([0, 1, 10**12], "0 to 1000000000000"),
-        ([-1, 0, 1], "-1 to 1"),
-        ([0, 1], "3 integers"),
-    ],
-)
-def test_bad_labels_alone_change_nothing(labels, message):
-    builder = HierarchyBuilder(3)
-    with pytest.raises(ValueError, match=message):
-        builder.add_split(0, labels)
-    assert builder.freeze().n_leaves == 1
-
-
-@pytest.mark.parametrize("label", [0, 1, 2])
-def test_a_row_cannot_be_split(label):
-    with pytest.raises(ValueError, match=r"would be empty|labels must be 0 to 1"):
-        HierarchyBuilder(1).add_split(0, [label])
+    assert builder.freeze(feature_names=["a", "b"]).feature_names == ["a", "b"]
+    with pytest.raises(ValueError, match="3 feature names for rules over"):
+        builder.freeze(feature_names=["a", "b", "c"])
 
 
 def test_rules_are_for_all_splits_or_none():
@@ -148,44 +121,43 @@ def test_what_is_recorded_is_frozen():
     assert tree.birth.tolist() == [0, 1, 1]
 
 
-def test_fidelity_is_frozen():
+def test_rules_come_later():
+    """To a node that was split, with the share of its rows that follow them."""
     builder = HierarchyBuilder(4)
-    builder.add_split(0, [0, 1, 1, 1], TWO, fidelity=np.float32(0.75))
-    builder.add_split(2, [0, 1, 1], TWO)
-    builder.add_split(4, [0, 1], TWO, fidelity=1)
+    builder.add_split(0, [0, 1, 1, 1])
+    builder.add_split(2, [0, 1, 1])
+    builder.explain(0, TWO, np.float32(0.75))
+    assert builder.lineage(4) == ((1, 1), (TWO,))
+    builder.explain(2, TWO)
+    assert builder.lineage(4) == ((1, 1), (TWO, TWO))
     tree = builder.freeze()
-    np.testing.assert_array_equal(tree.fidelity, [0.75, *[np.nan] * 3, 1.0, *[np.nan] * 2])
+    assert tree.rules == (TWO, None, TWO, None, None)
+    np.testing.assert_array_equal(tree.fidelity, [0.75, *[np.nan] * 4])
 
 
-@pytest.mark.parametrize(
-    ("rule", "fidelity", "message"),
-    [
-        (TWO, 1.5, "from 0 to 1, or NaN, got 1.5"),
-        (TWO, -0.5, "from 0 to 1, or NaN, got -0.5"),
-        (TWO, np.inf, "from 0 to 1, or NaN, got inf"),
-        (None, 0.5, "without a rule there is no fidelity, got 0.5"),
-    ],
-)
-def test_a_bad_fidelity_changes_nothing(rule, fidelity, message):
+def test_a_bad_explanation_changes_nothing(refused):
     builder = HierarchyBuilder(3)
-    with pytest.raises(ValueError, match=message):
-        builder.add_split(0, [1, 0, 1], rule, fidelity=fidelity)
-    assert builder.n_nodes == 1
-    assert builder.rows(0).tolist() == [0, 1, 2]
+    builder.add_split(0, [1, 0, 1])
+    three = LinearRule(np.ones((3, 2)), np.zeros(2))
+    cases = [((0, TWO, x), f"from 0 to 1, or NaN, got {x}") for x in (1.5, -0.5, np.inf)]
+    cases += [((node, TWO, 0.5), f"node {node} has 0 children, not 2") for node in (1, 7)]
+    cases += [((0, three, 0.5), "node 0 has 2 children, not 3")]
+    refused(lambda given: builder.explain(*given), cases)
+    assert builder.freeze().rules == (None, None, None)
 
 
-@pytest.mark.parametrize("rule", [TWO, None])
-def test_a_placement_is_given_when_the_leaves_are_known(rule):
-    builder = HierarchyBuilder(3)
-    builder.add_split(0, [0, 1, 1], rule)
-    placement = Placement(TWO, [2, 1])
-    tree = builder.freeze(placement)
-    assert tree.placement is placement
-    assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
-    assert builder.freeze().placement is None
-    builder.add_split(2, [0, 1], rule)
-    with pytest.raises(ValueError, match="must send rows to leaves"):
-        builder.freeze(placement)
+def test_a_placement_is_given_when_the_leaves_are_known():
+    for rule in (TWO, None):
+        builder = HierarchyBuilder(3)
+        builder.add_split(0, [0, 1, 1], rule)
+        placement = Placement(TWO, [2, 1])
+        tree = builder.freeze(placement=placement)
+        assert tree.placement is placement
+        assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
+        assert builder.freeze().placement is None
+        builder.add_split(2, [0, 1], rule)
+        with pytest.raises(ValueError, match="must send rows to leaves"):
+            builder.freeze(placement=placement)
 
 
 def test_the_builder_goes_on_after_a_freeze():
@@ -203,3 +175,145 @@ def test_many_rows_and_children():
     builder = HierarchyBuilder(n_rows)
     builder.add_split(0, labels, LinearRule(np.ones((K, 1)), np.zeros(1)))
     np.testing.assert_array_equal(builder.freeze().labels, labels)
+
+
+# ---- any tree ----
+
+
+@st.composite
+def builders(draw):
+    """Return a builder of up to thirty rows, split at random."""
+    n_rows = draw(st.integers(2, 30))
+    builder = HierarchyBuilder(n_rows)
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    for _ in range(draw(st.integers(0, 6))):
+        large = [leaf for leaf in builder.leaves if builder.size(leaf) > 1]
+        if not large:
+            break
+        leaf = int(rng.choice(large))
+        n_children = int(rng.integers(2, min(builder.size(leaf), 4) + 1))
+        labels = rng.integers(0, n_children, builder.size(leaf))
+        labels[rng.permutation(len(labels))[:n_children]] = np.arange(n_children)
+        builder.add_split(leaf, labels)
+    return builder
+
+
+def below(tree, node):
+    """Return the leaves under a node, by walking down."""
+    children = tree.children(node)
+    return [leaf for child in children for leaf in below(tree, child)] if children else [node]
+
+
+@given(builder=builders(), seed=st.integers(0, 2**31))
+@settings(max_examples=100)
+def test_rows_move_and_the_shape_stays(builder, seed):
+    rng = np.random.default_rng(seed)
+    before, n_leaves = builder.freeze(), builder.n_leaves
+    labels = rng.integers(0, n_leaves, len(before.order))
+    labels[rng.permutation(len(labels))[:n_leaves]] = np.arange(n_leaves)
+    for leaf in builder.leaves:
+        builder.refuse(leaf, f"note of {leaf}")
+    builder.move_rows(labels)
+    tree = builder.freeze()
+    for name in ("parents", "birth", "score", "objective", "leaves"):
+        np.testing.assert_array_equal(getattr(tree, name), getattr(before, name))
+    np.testing.assert_array_equal(tree.labels, labels)
+    np.testing.assert_array_equal(builder.labels, labels)
+    for node in range(tree.n_nodes):
+        own = np.isin(np.asarray(tree.leaves)[labels], below(tree, node))
+        assert sorted(tree.rows(node).tolist()) == np.flatnonzero(own).tolist()
+        assert builder.size(node) == np.count_nonzero(own)
+    for leaf in tree.leaves.tolist():
+        same = set(tree.rows(leaf).tolist()) == set(before.rows(leaf).tolist())
+        assert tree.notes[leaf] == f"note of {leaf}" + ", before rows moved" * (not same)
+        assert tree.rows(leaf).tolist() == sorted(tree.rows(leaf).tolist())
+
+
+def test_no_leaf_is_lost_when_rows_move():
+    builder = HierarchyBuilder(4)
+    builder.add_split(0, [0, 1, 1, 2])
+    for labels in ([0, 0, 1, 1], [0, 1, 2, 3], [1, 1, 2, 2]):
+        with pytest.raises(ValueError, match="labels must name each of 3 leaves, and no other"):
+            builder.move_rows(np.array(labels))
+    assert builder.labels.tolist() == [0, 1, 1, 2]
+
+
+@given(builder=builders(), seed=st.integers(0, 2**31), far=st.sampled_from([0.0, 1e8]))
+@settings(max_examples=60)
+def test_means_by_hand(builder, seed, far):
+    """In one sweep, over leaves, and no digit lost far from the origin."""
+    tree = builder.freeze()
+    Z = far + np.random.default_rng(seed).normal(size=(len(tree.order), 3))
+    for dtype in ("float64", "float32") if far == 0.0 else ("float64",):
+        X = Z.astype(dtype)
+        exact = np.array(
+            [X[tree.rows(i)].mean(axis=0, dtype=np.longdouble) for i in range(tree.n_nodes)]
+        )
+        for rows in (as_rows(X), as_rows(sparse.csr_array(X))):
+            means = builder.means(rows)
+            assert means.dtype == dtype
+            close = 1e-6 if dtype == "float32" else 1e-14
+            np.testing.assert_allclose(means, exact, rtol=1e-15 if far else 0, atol=close)
+            assert with_means(tree, rows).means.tobytes() == means.tobytes()
+    assert tree.means is None
+    np.testing.assert_array_equal(builder.freeze(means=means).means, means)
+
+
+def test_means_are_of_the_dtype_of_the_rules(placed):
+    for tree in (placed, dataclasses.replace(placed, placement=None)):
+        whole = as_rows(np.arange(20, dtype="float32").reshape(10, 2))
+        assert with_means(tree, whole).means.dtype == np.float64
+
+
+def test_leaves_may_be_swept_side_by_side():
+    rows = as_rows(np.random.default_rng(0).normal(size=(500, 6)))
+    builder = HierarchyBuilder(500)
+    builder.add_split(0, np.arange(500) % 40)
+    with ThreadPoolExecutor(2) as pool:
+        together = builder.means(rows, Run(pool=pool))
+    np.testing.assert_array_equal(together, builder.means(rows))
+
+
+class Interrupter:
+    """Interrupts a function before the n-th of the lines that it runs."""
+
+    def __init__(self, code, at):
+        self.code, self.left = code, at
+
+    def __call__(self, frame, event, _):
+        if frame.f_code is not self.code:
+            return self
+        self.left -= event == "line"
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_at_any_line_leaves_a_whole_tree():
+    """Either the tree before the split or the one after it; and the builder goes on."""
+    labels, rule = np.array([1, 0, 1, 1, 0, 1]), TWO
+    whole = HierarchyBuilder(6)
+    whole.add_split(0, labels, rule)
+    at, is_over = 0, False
+    seen = set()
+    while not is_over:
+        builder = HierarchyBuilder(6)
+        before = sys.gettrace()
+        sys.settrace(Interrupter(HierarchyBuilder.add_split.__code__, at))
+        try:
+            builder.add_split(0, labels, rule)
+            is_over = True
+        except KeyboardInterrupt:
+            at += 1
+        finally:
+            sys.settrace(before)
+        tree = builder.freeze()
+        seen.add(tree.n_leaves)
+        if tree.n_leaves == 1:
+            assert tree.rules == (None,)
+            builder.add_split(0, labels[builder.rows(0)], rule)
+            tree = builder.freeze()
+        np.testing.assert_array_equal(tree.labels, whole.freeze().labels)
+        assert tree.rules == (rule, None, None)
+    assert at > 10
+    assert seen == {1, 2}

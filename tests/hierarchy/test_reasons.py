@@ -8,13 +8,15 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason, rest_mean
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor.exchange import to_frame
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
+from taxarbor.hierarchy._reasons import _LATEST, rest_mean
 
 MODELS = {
-    "hmmc": HMMC(6, random_state=0),
-    "greedy": HMMC(6, refine=False, random_state=0),
-    "three": HMMC(7, refine=False, branching=3, random_state=0),
+    "hmmc": Taxarbor(6, random_state=0),
+    "greedy": HMMC(6, random_state=0),
+    "three": HMMC(7, branching=3, random_state=0),
     "k-means": HierarchicalKMeans(6, random_state=0),
     "k-means, three": HierarchicalKMeans(7, branching=3, random_state=0),
 }
@@ -55,9 +57,7 @@ def test_reasons_are_contrast_times_gap(tree, X):
         found = tree.reasons(node, None)
         listed = {reason.feature for reason in found}
         assert listed >= set(np.flatnonzero(np.abs(contrast) > 1e-12))
-        assert all(
-            abs(shares[feature]) < 1e-9 for feature in range(85) if feature not in listed
-        )
+        assert all(abs(shares[j]) < 1e-9 for j in range(85) if j not in listed)
         for reason in found:
             assert reason.weight == pytest.approx(contrast[reason.feature], rel=1e-9)
             assert reason.share == pytest.approx(shares[reason.feature], abs=1e-9)
@@ -65,27 +65,19 @@ def test_reasons_are_contrast_times_gap(tree, X):
             assert reason.name == f"x{reason.feature}"
 
 
-def test_positive_shares_add_up_to_one_and_come_in_order(tree):
-    for node in range(1, tree.n_nodes):
-        shares = np.array([reason.share for reason in tree.reasons(node, None)])
-        assert shares[shares > 0.0].sum() == pytest.approx(1.0, abs=1e-9)
-        assert (np.diff((shares / shares.max()).round(5)) <= 0.0).all()
-
-
-def test_the_first_reasons_are_those_that_pull_apart(tree):
+def test_the_first_reasons_are_those_that_pull_apart(tree, X):
+    """Positive shares add up to one and come in order; only they are among the first."""
+    named = tree.rename_features([f"column {j}" for j in range(X.shape[1])])
     for node in range(1, tree.n_nodes):
         everything = tree.reasons(node, None)
-        most = max(reason.share for reason in everything)
-        apart = [reason for reason in everything if round(reason.share / most, 5) > 0.0]
+        shares = np.array([reason.share for reason in everything])
+        assert shares[shares > 0.0].sum() == pytest.approx(1.0, abs=1e-9)
+        assert (np.diff((shares / shares.max()).round(5)) <= 0.0).all()
+        apart = [reason for reason in everything if round(reason.share / shares.max(), 5) > 0.0]
         for n_top in (0, 1, 2, 3, 1000):
             assert tree.reasons(node, n_top) == tuple(apart[:n_top])
         assert tree.reasons(node) == tuple(apart[:3])
         assert tree.reasons(node, -1) == ()
-
-
-def test_names_are_the_columns(tree, X):
-    named = tree.rename_features([f"column {j}" for j in range(X.shape[1])])
-    for node in range(1, tree.n_nodes):
         for plain, called in zip(tree.reasons(node), named.reasons(node), strict=True):
             assert called == dataclasses.replace(plain, name=f"column {plain.feature}")
 
@@ -154,12 +146,9 @@ def test_what_all_children_share_is_no_reason():
     assert [r.feature for r in tree.reasons(2, None)] == [2]
 
 
-def test_a_rule_that_uses_nothing_has_no_reasons():
+def test_where_nothing_pulls_apart_no_reason_is_given():
     tree = made(np.zeros((2, 3)), [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     assert tree.reasons(1, None) == tree.reasons(2) == ()
-
-
-def test_where_nothing_pulls_apart_no_reason_is_given():
     tree = made([[1.0, 1.0], [-1.0, -1.0]], [[-1.0, 0.0], [1.0, 0.0]])
     assert tree.reasons(1) == ()
     assert [reason.share > 0.0 for reason in tree.reasons(1, None)] == [False, False]
@@ -170,20 +159,23 @@ def test_equal_reasons_come_in_the_order_of_the_columns():
     W = np.outer([1.0, -1.0], [1.0, 1.0 + 1e-9, 1.0, 1.0 + 2e-9])
     tree = made(W, [[1.0] * 4, [0.0] * 4])
     assert [r.feature for r in tree.reasons(1, None)] == [0, 1, 2, 3]
+    n_features = 250_000
+    W = np.outer([1.0, -1.0], np.ones(n_features))
+    tree = made(W, [np.ones(n_features), np.zeros(n_features)])
+    assert [reason.feature for reason in tree.reasons(1)] == [0, 1, 2]
+    assert tree.reasons(2)[0].share == pytest.approx(1 / n_features)
 
 
-@pytest.mark.parametrize("factor", [1000.0, 1e-3])
-def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X, factor):
-    scale = np.ones(X.shape[1])
-    scale[tree.rules[0].features[0]] = factor
-    scale[3::7] = factor
-    other = tree.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
-    for node in range(1, tree.n_nodes):
-        shares = shares_of(other, node, len(scale))
-        np.testing.assert_allclose(shares, shares_of(tree, node, len(scale)), atol=1e-9)
-        assert [r.feature for r in other.reasons(node)] == [
-            r.feature for r in tree.reasons(node)
-        ]
+def test_the_units_of_a_column_do_not_matter_to_a_tree(tree, X):
+    for factor in (1000.0, 1e-3):
+        scale = np.ones(X.shape[1])
+        scale[tree.rules[0].features[0]] = scale[3::7] = factor
+        other = tree.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
+        for node in range(1, tree.n_nodes):
+            shares = shares_of(other, node, len(scale))
+            np.testing.assert_allclose(shares, shares_of(tree, node, len(scale)), atol=1e-9)
+            for ours, theirs in zip(other.reasons(node), tree.reasons(node), strict=True):
+                assert ours.feature == theirs.feature
 
 
 def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
@@ -193,7 +185,7 @@ def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
     trees = []
     for data in (X, X * factors):
         scaler = StandardScaler().fit(data)
-        model = HMMC(4, random_state=0).fit(scaler.transform(data))
+        model = Taxarbor(4, random_state=0).fit(scaler.transform(data))
         trees.append(model.hierarchy_.unscale(scaler.mean_, scaler.scale_))
     np.testing.assert_array_equal(trees[0].labels, trees[1].labels)
     for node in range(1, trees[0].n_nodes):
@@ -204,17 +196,14 @@ def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
             assert weights[1][feature] * factors[feature] == pytest.approx(weight, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["hmmc", "greedy", "k-means"])
-def test_dense_and_sparse_rows_have_the_same_reasons(name, X):
-    trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
-    assert trees[0].n_nodes == trees[1].n_nodes
-    for node in range(1, trees[0].n_nodes):
-        dense, csr = (tree.reasons(node) for tree in trees)
-        assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
-        assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
-
-
-def test_float32_has_the_reasons_of_float64(X):
+def test_dense_and_sparse_rows_and_all_dtypes_have_the_same_reasons(X):
+    for name in ("hmmc", "greedy", "k-means"):
+        trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
+        assert trees[0].n_nodes == trees[1].n_nodes
+        for node in range(1, trees[0].n_nodes):
+            dense, csr = (tree.reasons(node) for tree in trees)
+            assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
+            assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
     trees = [MODELS["k-means"].fit(X.astype(dtype)).hierarchy_ for dtype in ("f4", "f8")]
     for node in range(1, trees[0].n_nodes):
         single, double = (shares_of(tree, node, X.shape[1]) for tree in trees)
@@ -233,20 +222,12 @@ def test_reasons_of_pruned_and_loaded_trees_stay(tree, tmp_path):
 
 
 def test_text_and_frames_say_the_reasons(tree):
-    frame = tree.to_frame(n_top=2)
+    frame = to_frame(tree, n_top=2)
     for node, line in zip(range(tree.n_nodes), frame["top_features"], strict=True):
         assert line == ", ".join(map(str, tree.reasons(node, 2)))
     for line in tree.to_text(n_top=1).splitlines():
         node = int(line.split()[1].rstrip(":"))
         assert all(str(reason) in line for reason in tree.reasons(node, 1))
-
-
-def test_many_equal_features_are_reasons_all_the_same():
-    n_features = 250_000
-    W = np.outer([1.0, -1.0], np.ones(n_features))
-    tree = made(W, [np.ones(n_features), np.zeros(n_features)])
-    assert [reason.feature for reason in tree.reasons(1)] == [0, 1, 2]
-    assert tree.reasons(2)[0].share == pytest.approx(1 / n_features)
 
 
 def wide_star(n_children, n_features, dtype="float64"):
@@ -256,50 +237,33 @@ def wide_star(n_children, n_features, dtype="float64"):
     sizes[0] = 100_000
     means = (1000.0 + rng.normal(size=(n_children, n_features))).astype(dtype)
     tree = made(rng.normal(size=means.shape), means, sizes)
-    return dataclasses.replace(
-        tree,
-        means=tree.means.astype(dtype),
-        rules=tuple(
-            rule and LinearRule(rule.weights.astype(dtype), rule.center.astype(dtype))
-            for rule in tree.rules
-        ),
-    )
+    rule = LinearRule(tree.rules[0].weights.astype(dtype), np.zeros(n_features, dtype))
+    rules = (rule, *tree.rules[1:])
+    return dataclasses.replace(tree, means=tree.means.astype(dtype), rules=rules)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_means_of_the_rest_of_many_children(dtype):
-    tree = wide_star(6, 5, dtype)
-    for node in (1, 4, 2, 6):
-        others = [child for child in tree.children(0) if child != node]
-        expected = np.average(
-            tree.means[others].astype(float), axis=0, weights=tree.n_rows[others]
-        )
-        np.testing.assert_allclose(rest_mean(tree, node), expected, rtol=1e-14)
+def test_means_of_the_rest_of_many_children():
+    for dtype in ("float32", "float64"):
+        tree = wide_star(6, 5, dtype)
+        for node in (1, 4, 2, 6):
+            others = [child for child in tree.children(0) if child != node]
+            means, sizes = tree.means[others].astype(float), tree.sizes[others]
+            expected = np.average(means, axis=0, weights=sizes)
+            bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes)
+            for one in (tree, bare):
+                np.testing.assert_allclose(rest_mean(one, node), expected, rtol=1e-14)
 
 
-def test_many_children_are_looked_at_together(monkeypatch):
+def test_many_children_are_looked_at_together():
     """Or else each would look at all, which takes a time by the square of their number."""
-    from taxarbor.hierarchy import _reasons
-
-    seen = []
-    look_at = _reasons._look_at
-    monkeypatch.setattr(
-        _reasons, "_look_at", lambda *given: seen.append(given[1]) or look_at(*given)
-    )
     tree = wide_star(50, 3)
     one_by_one = [wide_star(50, 3).reasons(node) for node in tree.children(0)]
-    seen.clear()
-    assert [tree.reasons(node) for node in tree.children(0)] == one_by_one
-    assert seen == [0]
-
-
-def test_what_is_kept_of_a_tree_goes_with_it():
-    from taxarbor.hierarchy._reasons import _LATEST
-
-    tree = wide_star(3, 2)
-    tree.reasons(1)
-    assert tree in _LATEST
-    n_kept = len(_LATEST)
+    families = []
+    for node, expected in zip(tree.children(0), one_by_one, strict=True):
+        assert tree.reasons(node) == expected
+        families.append(_LATEST[tree])
+    assert len(set(map(id, families))) == 1
+    n_kept = len(_LATEST)  # what is kept of a tree goes with it
     del tree
     gc.collect()
     assert len(_LATEST) < n_kept

@@ -1,58 +1,79 @@
-from dataclasses import dataclass
+"""Where new rows go, what is refused as data, and the means of fitted trees."""
+
+import dataclasses
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, route
+from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
+from taxarbor.exchange import from_json, to_json
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement, _route
+from taxarbor.hierarchy._route import route
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import best_scores
+
+DTYPES = ("float32", "float64")
+KINDS = (np.asarray, sparse.csr_array)
 
 
-@dataclass
-class NumpyRows:
-    """As much of Rows as routing needs."""
-
-    X: np.ndarray
-    center: np.ndarray | None = None
-
-    @property
-    def n_rows(self):
-        return len(self.X)
-
-    def take(self, positions, center=None):
-        return NumpyRows(self.X[positions], center)
-
-    def scores(self, W):
-        return (self.X - self.center) @ W.T
+def scores_of(rule, X):
+    """Return the scores of a rule: those of a row do not depend on the others."""
+    rows = as_rows(np.ascontiguousarray(X)).take(np.arange(len(X)), center=rule.center)
+    return rows.scores(rule.weights) + rule.offsets
 
 
 def walk(tree, x):
     """Route one row the slow way."""
     node = tree.root
     while not tree.is_leaf(node):
-        rule = tree.rules[node]
-        scores = NumpyRows(x[None], rule.center).scores(rule.weights)[0]
-        node = tree.children(node)[(scores + rule.offsets).argmax()]
+        node = tree.children(node)[scores_of(tree.rules[node], x[None])[0].argmax()]
     return tree.leaves.tolist().index(node)
 
 
-@pytest.fixture(params=["float32", "float64"])
+def one_split(n_children, rule):
+    """Return a tree of a row per leaf, which go there by the rule."""
+    builder = HierarchyBuilder(n_children)
+    builder.add_split(0, np.arange(n_children), rule)
+    return builder.freeze()
+
+
+def exact_rule(rng, n_children, dtype):
+    """Return a rule of integers, for which all sums are exact."""
+    parts = [rng.integers(-3, 4, size) for size in ((n_children, 3), 3, n_children)]
+    return LinearRule(*(part.astype(dtype) for part in parts))
+
+
+@pytest.fixture(params=DTYPES)
 def tree(request):
-    """A tree over three features with integer weights, for which all sums are exact."""
+    """A tree over three features that routes by its rules."""
     rng = np.random.default_rng(5)
     builder = HierarchyBuilder(60)
     leaves = [0]
     for K in (2, 3, 2, 4):
         node = max(leaves, key=lambda leaf: len(builder.rows(leaf)))
-        W = rng.integers(-3, 4, (K, 3)).astype(request.param)
-        center = rng.integers(-2, 3, 3).astype(request.param)
-        offsets = rng.integers(-4, 5, K).astype(request.param) if K > 2 else None
-        rule = LinearRule(W, center, offsets)
         leaves.remove(node)
-        leaves += builder.add_split(node, np.arange(len(builder.rows(node))) % K, rule)
-    return builder.freeze()
+        labels = np.arange(len(builder.rows(node))) % K
+        leaves += builder.add_split(node, labels, exact_rule(rng, K, request.param))
+    return builder.freeze(feature_names=["a", "b", "c"])
+
+
+@pytest.fixture(params=DTYPES)
+def placing(request):
+    """A tree with a placement, whose cells are in any order."""
+    rng = np.random.default_rng(8)
+    builder = HierarchyBuilder(12)
+    first = exact_rule(rng, 3, request.param)
+    builder.add_split(0, np.arange(12) % 3, first)
+    builder.explain(0, first, fidelity=0.5)
+    builder.add_split(2, [0, 1, 1, 0], exact_rule(rng, 2, request.param))
+    cells = exact_rule(rng, 7, request.param)
+    placement = Placement(cells, [5, 3, 1, 4, 1, 4, 5])
+    return builder.freeze(placement, feature_names=["a", "b", "c"])
 
 
 @pytest.fixture(name="X")
@@ -60,61 +81,105 @@ def data():
     return np.random.default_rng(6).integers(-5, 6, (200, 3)).astype(float)
 
 
+def expected_leaves(placement, X):
+    """Place the rows by the formula, in float64."""
+    rule = placement.rule
+    W, center, offsets = (a.astype(float) for a in (rule.weights, rule.center, rule.offsets))
+    return placement.leaves[((X - center) @ W.T + offsets).argmax(axis=1)]
+
+
+def without_rules(tree):
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, fidelity=None)
+
+
 def test_rows_go_where_one_by_one_they_would(tree, X):
     expected = [walk(tree, x) for x in X]
     assert len(set(expected)) > 3
-    routed = route(tree, NumpyRows(X))
-    assert routed.dtype == np.intp
-    assert routed.tolist() == expected
-    assert tree.predict(X).tolist() == expected
+    predicted = tree.predict(X)
+    assert predicted.dtype == np.intp
+    assert predicted.tolist() == expected
+    for n_threads in (1, 2):
+        for kind in KINDS:
+            assert route(tree, kind(X), n_threads=n_threads).tolist() == expected
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_any_tree_routes(ruled_trees, data):
     tree = data.draw(ruled_trees)
-    widths = {len(rule.center) for rule in tree.rules if rule is not None}
-    X = np.random.default_rng(0).normal(size=(7, *(widths or {1})))
-    with np.errstate(all="ignore"):
-        routed = route(tree, NumpyRows(X))
-        assert routed.tolist() == [walk(tree, x) for x in X]
+    X = np.random.default_rng(0).normal(size=(7, tree.n_features or 1))
+    if tree.rules[0] is not None:
+        X = X.astype(tree.rules[0].dtype)
+    assert tree.predict(X).tolist() == [walk(tree, x) for x in X]
 
 
-def test_ties_go_to_the_first_child():
-    builder = HierarchyBuilder(3)
-    builder.add_split(0, [0, 1, 2], LinearRule(np.zeros((3, 2)), np.zeros(2)))
-    assert builder.freeze().predict(np.ones((2, 2))).tolist() == [0, 0]
+@given(data=st.data())
+def test_any_placed_tree_routes(placed_trees, data):
+    tree = data.draw(placed_trees)
+    if tree.placement is None:
+        assert tree.n_nodes == 1
+        return
+    rule = tree.placement.rule
+    X = np.random.default_rng(0).normal(size=(7, tree.n_features)).astype(rule.dtype)
+    chosen = tree.placement.leaves[scores_of(rule, X).argmax(axis=1)]
+    np.testing.assert_array_equal(tree.leaves[tree.predict(X)], chosen)
+
+
+def test_the_placement_decides_and_not_the_rules(placing, X):
+    leaves = expected_leaves(placing.placement, X)
+    assert set(leaves) == set(placing.leaves)
+    by_rules = dataclasses.replace(placing, placement=None).predict(X)
+    assert (placing.predict(X) != by_rules).any()
+    for cast in CASTS:
+        np.testing.assert_array_equal(placing.leaves[placing.predict(cast(X))], leaves)
+    bare = without_rules(placing)
+    for kind in KINDS:
+        np.testing.assert_array_equal(bare.predict(kind(X)), placing.predict(X))
+
+
+def test_no_mean_is_computed_of_new_rows(tree, placing, X, monkeypatch):
+    """It would take a sweep, and the rules have centres of their own."""
+
+    def about(X, *, center=None, n_threads=1):
+        assert center is not None
+        return as_rows(X, center=center, n_threads=n_threads)
+
+    monkeypatch.setattr(_route, "as_rows", about)
+    for one in (tree, placing):
+        for kind in KINDS:
+            assert len(one.predict(kind(X))) == len(X)
+
+
+def test_ties_go_to_the_first():
+    rule = LinearRule(np.zeros((3, 1)), np.zeros(1))
+    assert one_split(3, rule).predict([[1.0], [-1.0]]).tolist() == [0, 0]
+    for leaves, label in (([2, 1, 1], 1), ([1, 2, 2], 0)):
+        tree = dataclasses.replace(one_split(2, None), placement=Placement(rule, leaves))
+        assert tree.predict([[1.0], [-1.0]]).tolist() == [label, label]
 
 
 def test_offsets_move_the_boundary():
     W = np.array([[-1.0], [1.0]])
     for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
-        builder = HierarchyBuilder(2)
-        builder.add_split(0, [0, 1], LinearRule(W, np.zeros(1), offsets))
-        assert builder.freeze().predict([[-1.0], [1.0], [3.0]]).tolist() == expected
+        rule = LinearRule(W, np.zeros(1), offsets)
+        by_rule = one_split(2, rule)
+        by_cells = dataclasses.replace(one_split(2, None), placement=Placement(rule, [1, 2]))
+        for tree in (by_rule, by_cells):
+            assert tree.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
 
 
-def test_many_children_route():
+def test_many_children_and_deep_trees_route(chain):
     centers = np.random.default_rng(0).normal(size=(300, 2))
-    builder = HierarchyBuilder(300)
-    builder.add_split(0, np.arange(300), LinearRule.nearest(centers))
-    assert builder.freeze().predict(centers).tolist() == list(range(300))
+    tree = one_split(300, LinearRule.nearest(centers))
+    assert tree.predict(centers).tolist() == list(range(300))
+    assert chain.predict([[1.0], [-1.0], [0.0]]).tolist() == [3000, 0, 0]
 
 
 def test_without_rules_new_rows_have_no_place(bare):
     for X in (np.zeros((3, 2)), np.zeros((0, 2)), "no data"):
         for method in (bare.predict, bare.decision_path):
-            with pytest.raises(ValueError, match=r"made from labels or merges alone.*HMMC"):
+            with pytest.raises(ValueError, match=r"made from labels or merges alone.*Taxarbor"):
                 method(X)
-    with pytest.raises(ValueError, match="has no rules"):
-        route(bare, NumpyRows(np.zeros((3, 2))))
     assert bare.prune(1).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
-
-
-def test_a_deep_tree_routes(chain):
-    X = np.array([[1.0], [-1.0], [0.0]])
-    assert route(chain, NumpyRows(X)).tolist() == [3000, 0, 0]
-    assert chain.predict(X).tolist() == [3000, 0, 0]
 
 
 class HasArray:
@@ -125,102 +190,198 @@ class HasArray:
         return np.array(self.X, dtype=dtype)
 
 
-@pytest.mark.parametrize(
-    "cast",
-    [
-        lambda X: X.astype("float16"),
-        lambda X: X.astype("float32"),
-        lambda X: X.astype(">f8"),
-        lambda X: X.astype("longdouble"),
-        lambda X: X.astype(int),
-        lambda X: X.astype("int8"),
-        lambda X: X.astype(object),
-        np.asfortranarray,
-        lambda X: np.repeat(X, 2, axis=0)[::2],
-        lambda X: X.tolist(),
-        pd.DataFrame,
-        HasArray,
-        sparse.csr_array,
-        sparse.csr_matrix,
-        sparse.csc_array,
-        sparse.coo_array,
-        lambda X: sparse.csr_array(X.astype(int)),
-        lambda X: sparse.csr_array(X.astype("float32")),
-    ],
-)
-def test_all_kinds_of_data_give_the_same(tree, X, cast):
-    before = repr(cast(X))
-    data = cast(X)
-    np.testing.assert_array_equal(tree.predict(data), tree.predict(X))
-    assert isinstance(data, HasArray) or repr(data) == before
+CASTS = [
+    *(lambda X, name=name: X.astype(name) for name in ("f2", "f4", ">f8", "longdouble")),
+    *(lambda X, name=name: X.astype(name) for name in (int, "int8", object)),
+    np.asfortranarray,
+    lambda X: np.repeat(X, 2, axis=0)[::2],
+    lambda X: X.tolist(),
+    lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
+    HasArray,
+    *(sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array),
+    *(sparse.lil_array, sparse.dok_array, sparse.bsr_array),
+    lambda X: sparse.csr_array(X.astype(int)),
+    lambda X: sparse.csr_array(X.astype("float32")),
+]
 
 
-def test_read_only_data(tree, X):
+def test_all_kinds_of_data_give_the_same(tree, X):
     expected = tree.predict(X)
+    for cast in CASTS:
+        data, before = cast(X), repr(cast(X))
+        np.testing.assert_array_equal(tree.predict(data), expected)
+        assert isinstance(data, HasArray) or repr(data) == before
     X.setflags(write=False)
     np.testing.assert_array_equal(tree.predict(X), expected)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_bad_data_is_refused(tree, placing, refused):
+    zeros = np.zeros((2, 3))
+    cases = [
         (np.zeros(3), "two dimensions"),
         (np.zeros((1, 1, 3)), "two dimensions"),
         (3.5, "two dimensions"),
         (np.zeros((2, 4)), "X has 4 features, but the hierarchy was grown on 3"),
         (sparse.csr_array((2, 4)), "X has 4 features"),
-        (np.full((2, 3), np.nan), "NaN"),
+        (zeros + np.nan, "NaN"),
         (np.array([[0, -np.inf, np.inf]]), "infinity"),
         (sparse.csr_array([[np.nan, 0, 0]]), "NaN"),
         ([["a", "b", "c"]], "numbers"),
         (np.array([["a", 1.5, None]], dtype=object), "numbers"),
-        (np.zeros((2, 3), complex), "numbers"),
+        (zeros.astype(complex), "numbers"),
         ([[1, 2, 3], [1]], "inhomogeneous"),
-    ],
-)
-def test_bad_data_is_refused(tree, data, message):
-    for method in (tree.predict, tree.decision_path):
-        with pytest.raises(ValueError, match=message):
-            method(data)
+        ([[10**400, 0, 0]], "an integer too large for float64"),
+        ([[0.5, -(10**400), 0]], "an integer too large for float64"),
+        (pd.DataFrame(zeros, columns=[*"bac"]), r"order.*use X\[hierarchy.feature_names"),
+        (pd.DataFrame(zeros, columns=[*"bad"]), r"not those .* missing: \['c'\]"),
+    ]
+    for one in (tree, placing, without_rules(placing)):
+        for method in (one.predict, one.decision_path):
+            refused(method, cases)
+    assert len(tree.predict(pd.DataFrame(zeros, columns=[*"cab"])[tree.feature_names])) == 2
+
+
+def damaged(kind, X):
+    """Return sparse matrices that point outside themselves, or have no beginning or end."""
+    wrong = [("indices", 5, value) for value in (2 * 10**9, -1, X.shape[0])]
+    wrong += [
+        ("indptr", 3, 10**9),
+        ("indptr", 3, 0),
+        ("indptr", 0, 1),
+        ("indptr", -1, 2 * 10**9),
+    ]
+    for name, place, value in wrong:
+        matrix = kind(X)
+        getattr(matrix, name)[place] = value
+        yield matrix
+    for name in ("indices", "data"):
+        matrix = kind(X)
+        setattr(matrix, name, getattr(matrix, name)[:-1])
+        yield matrix
+
+
+def test_damaged_sparse_matrices_are_refused(tree, X):
+    for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array):
+        for matrix in damaged(kind, X):
+            for method in (tree.predict, tree.decision_path):
+                with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+                    method(matrix)
+    for name in ("row", "col"):
+        for value in (-1, 200, 2 * 10**9):
+            matrix = sparse.coo_array(X)
+            getattr(matrix, name)[5] = value
+            with pytest.raises(ValueError, match="do not fit its shape"):
+                tree.predict(matrix)
 
 
 def test_values_too_large_for_the_rules():
-    builder = HierarchyBuilder(2)
-    rule = LinearRule(np.eye(2, dtype="float32"), np.zeros(2, dtype="float32"))
-    builder.add_split(0, [0, 1], rule)
+    tree = one_split(2, LinearRule(np.eye(2, dtype="float32"), np.zeros(2, dtype="float32")))
     with pytest.raises(ValueError, match="too large for float32"):
-        builder.freeze().predict(np.array([[1e300, 0]]))
+        tree.predict(np.array([[1e300, 0]]))
+    # Sums may be infinite where no value is.
+    tree = one_split(2, LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1)))
+    assert tree.predict([[1e308], [1e308], [-1.0]]).tolist() == [1, 1, 0]
 
 
-def test_large_sums_of_finite_values_are_fine():
-    builder = HierarchyBuilder(2)
-    builder.add_split(0, [0, 1], LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1)))
-    assert builder.freeze().predict([[1e308], [1e308], [-1.0]]).tolist() == [1, 1, 0]
+def test_no_rows_no_labels(tree, placing):
+    for one in (tree, placing):
+        for empty in (np.zeros((0, 3)), sparse.csr_array((0, 3))):
+            assert (one.predict(empty).shape, one.predict(empty).dtype) == ((0,), np.intp)
+            assert one.decision_path(empty).shape == (0, one.n_nodes)
+        with pytest.raises(ValueError, match="features"):
+            one.predict(np.zeros((0, 2)))
 
 
-@pytest.mark.parametrize("empty", [np.zeros((0, 3)), sparse.csr_array((0, 3))])
-def test_no_rows_no_labels(tree, empty):
-    assert tree.predict(empty).shape == (0,)
-    assert tree.predict(empty).dtype == np.intp
-    assert tree.decision_path(empty).shape == (0, tree.n_nodes)
-    with pytest.raises(ValueError, match="features"):
-        tree.predict(np.zeros((0, 2)))
-
-
-def test_a_root_alone_takes_all():
+def test_a_root_alone_takes_all(same):
     tree = HierarchyBuilder(3).freeze()
     assert tree.predict(np.ones((2, 5))).tolist() == [0, 0]
     assert tree.decision_path(np.ones((2, 5))).toarray().tolist() == [[1], [1]]
     with pytest.raises(ValueError, match="NaN"):
         tree.predict([[np.nan]])
+    cells = exact_rule(np.random.default_rng(0), 3, "float64")
+    tree = HierarchyBuilder(2).freeze(Placement(cells, [0, 0, 0]))
+    assert tree.predict(np.ones((4, 3))).tolist() == [0] * 4
+    with pytest.raises(ValueError, match="X has 2 features"):
+        tree.predict(np.ones((4, 2)))
+    same(tree, from_json(to_json(tree)))
+    assert tree.prune(1).placement is None
+    tree = Taxarbor(1).fit(load_animals().X).hierarchy_
+    assert tree.predict(np.zeros((2, 85))).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
+        tree.predict(np.zeros((2, 3)))
 
 
-def test_decision_paths(tree, X):
-    visited = tree.decision_path(X)
-    assert sparse.issparse(visited)
-    assert visited.format == "csr"
-    assert visited.shape == (len(X), tree.n_nodes)
-    for i, label in enumerate(tree.predict(X)):
-        indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
-        assert tuple(indices) == tree.path(tree.leaves[label])
-    assert (visited.data == 1).all()
+def test_decision_paths(tree, placing, X):
+    for one in (tree, placing):
+        for kind in KINDS:
+            visited = one.decision_path(kind(X))
+            assert sparse.issparse(visited)
+            assert visited.format == "csr"
+            assert visited.shape == (len(X), one.n_nodes)
+            for i, label in enumerate(one.predict(X)):
+                indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
+                assert tuple(indices) == one.path(one.leaves[label])
+            assert (visited.data == 1).all()
+
+
+class CountingRows:
+    """Rows that remember which of them were scored together."""
+
+    def __init__(self, X, index=None, scored=None):
+        self.X, self.center = X, np.zeros(X.shape[1])
+        self.index = np.arange(len(X)) if index is None else index
+        self.scored = [] if scored is None else scored
+
+    @property
+    def n_rows(self):
+        return len(self.index)
+
+    def take(self, positions, center):
+        return CountingRows(self.X, self.index[positions], self.scored)
+
+    def scores(self, W):
+        self.scored.append(self.index)
+        return self.X[self.index] @ W.T
+
+
+def test_scores_are_four_million_at_a_time():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(1000, 2))
+    rule = LinearRule.nearest(centers)
+    for n_rows, n_blocks in ((4000, 1), (4001, 2), (9000, 3), (0, 0)):
+        rows = CountingRows(rng.normal(size=(n_rows, 2)) - rule.center)
+        chosen = best_scores(rows, rule.weights, rule.offsets)
+        assert [len(together) <= 4000 for together in rows.scored] == [True] * n_blocks
+        assert [i for together in rows.scored for i in together] == list(range(n_rows))
+        nearest = cdist(rows.X + rule.center, centers).argmin(axis=1)
+        np.testing.assert_array_equal(chosen, nearest)
+
+
+def test_fitted_trees_have_the_means_of_their_rows():
+    for model in (
+        Taxarbor(5, random_state=0),
+        HMMC(5, random_state=0),
+        MMC(3, random_state=0),
+        HierarchicalKMeans(5, branching=3, random_state=0),
+        HierarchicalSpectral(4, random_state=0),
+        Taxarbor(1),
+    ):
+        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
+            X = load_animals().X.astype(dtype)
+            for kind in KINDS:
+                tree = model.fit(kind(X)).hierarchy_
+                assert tree.means.dtype == dtype
+                parts = [
+                    X[tree.rows(node)].astype(np.longdouble) for node in range(tree.n_nodes)
+                ]
+                means = [part.mean(axis=0) for part in parts]
+                np.testing.assert_allclose(tree.means, means, rtol=0, atol=close)
+
+
+def test_means_and_labels_do_not_depend_on_the_number_of_threads():
+    X = load_animals().X
+    one, two = (Taxarbor(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
+    assert one.hierarchy_.means.tobytes() == two.hierarchy_.means.tobytes()
+    for kind in KINDS:
+        np.testing.assert_array_equal(one.predict(kind(X)), two.predict(kind(X)))
+        assert (one.decision_path(kind(X)) != two.decision_path(kind(X))).nnz == 0

@@ -1,3 +1,5 @@
+"""Rules of nodes and placements: what they hold and what they refuse."""
+
 import copy
 import pickle
 
@@ -5,98 +7,90 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from taxarbor.hierarchy import LinearRule
+from taxarbor.hierarchy import LinearRule, Placement
+from taxarbor.hierarchy._rule import deciding_rule
+
+THREE = LinearRule(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.zeros(2))
+DTYPES = ("float32", "float64")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_a_rule_says_of_itself(dtype):
-    W = np.array([[0, 1, 0, -0.0], [0, -1, 2, 0]], dtype=dtype)
-    rule = LinearRule(W, np.arange(4, dtype=dtype))
-    assert rule.n_children == 2
-    assert rule.features.tolist() == [1, 2]
-    assert rule.n_features_used == 2
-    assert rule.dtype == rule.weights.dtype == rule.center.dtype == dtype
-    assert rule.offsets.tolist() == [0, 0]
-    assert rule.offsets.dtype == dtype
-    assert repr(rule) == f"LinearRule(n_children=2, n_features=4, dtype={dtype})"
+def copies(value):
+    again = pickle.loads(pickle.dumps(value))
+    return value, copy.copy(value), copy.deepcopy(value), again
+
+
+def test_what_a_rule_says_of_itself():
+    for dtype in DTYPES:
+        W = np.array([[0, 1, 0, -0.0], [0, -1, 2, 0]], dtype=dtype)
+        rule = LinearRule(W, np.arange(4, dtype=dtype))
+        assert (rule.n_children, rule.n_features_used) == (2, 2)
+        assert rule.features.tolist() == [1, 2]
+        assert rule.dtype == rule.weights.dtype == rule.center.dtype == dtype
+        assert rule.offsets.tolist() == [0, 0]
+        assert rule.offsets.dtype == dtype
+        assert repr(rule) == f"LinearRule(n_children=2, n_features=4, dtype={dtype})"
+
+
+def assert_frozen(*arrays):
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
 
 
 def test_a_rule_is_frozen_and_owns_its_arrays():
     W, center, offsets = np.eye(2), np.zeros(2), np.array([-0.0, 1.0])
     rule = LinearRule(W, center, offsets)
     W[0, 0] = offsets[1] = 5
-    assert rule.weights[0, 0] == 1
-    for again in (rule, copy.copy(rule), copy.deepcopy(rule), pickle.loads(pickle.dumps(rule))):
+    for again in copies(rule):
         np.testing.assert_array_equal(again.weights, np.eye(2))
-        with pytest.raises(ValueError, match="read-only"):
-            again.weights[0, 0] = 5
         assert str(again.offsets) == "[0. 1.]"
-        with pytest.raises(ValueError, match="read-only"):
-            again.center[0] = 5
-        with pytest.raises(ValueError, match="read-only"):
-            again.offsets[0] = 5
+        assert_frozen(again.weights, again.center, again.offsets)
         with pytest.raises(AttributeError):
             again.weights = W
 
 
-@pytest.mark.parametrize(
-    ("weights", "center", "message"),
-    [
-        (np.ones(2), np.ones(2), "shape"),
-        (np.ones((2, 3)), np.ones(2), "shape"),
-        (np.ones((1, 2)), np.ones(2), "two children"),
-        (np.ones((2, 0)), np.ones(0), "one feature"),
-        (np.ones((2, 2), "float32"), np.ones(2), "both"),
-        (np.ones((2, 2), int), np.ones(2, int), "float32"),
-        (np.full((2, 2), "a"), np.full(2, "a"), "float32"),
-        (np.full((2, 2), np.nan), np.ones(2), "finite"),
-        (np.ones((2, 2)), np.full(2, np.inf), "finite"),
-    ],
-)
-def test_what_is_no_rule_is_refused(weights, center, message):
-    with pytest.raises(ValueError, match=message):
-        LinearRule(weights, center)
+def test_what_is_no_rule_is_refused(refused):
+    ones = np.ones((2, 2))
+    cases = [
+        ((np.ones(2), np.ones(2)), "shape"),
+        ((np.ones((2, 3)), np.ones(2)), "shape"),
+        ((np.ones((1, 2)), np.ones(2)), "two children"),
+        ((np.ones((2, 0)), np.ones(0)), "one feature"),
+        ((ones.astype("float32"), np.ones(2)), "both"),
+        ((ones.astype(int), np.ones(2, int)), "float32"),
+        ((np.full((2, 2), "a"), np.full(2, "a")), "float32"),
+        ((ones * np.nan, np.ones(2)), "finite"),
+        ((ones, np.full(2, np.inf)), "finite"),
+        ((ones, np.ones(2), np.zeros(3)), r"\(2,\) for these weights, got \(3,\)"),
+        ((ones, np.ones(2), np.zeros((2, 1))), "shape"),
+        ((ones, np.ones(2), 0.0), "shape"),
+        ((ones, np.ones(2), np.zeros(2, "float32")), "must be float64, .* got float32"),
+        ((ones, np.ones(2), [1, 2]), "must be float64"),
+        ((ones, np.ones(2), np.array([0, np.inf])), "finite"),
+    ]
+    refused(lambda parts: LinearRule(*parts), cases)
 
 
-@pytest.mark.parametrize(
-    ("offsets", "message"),
-    [
-        (np.zeros(3), r"shape \(n_children,\), \(2,\) for these weights, got \(3,\)"),
-        (np.zeros((2, 1)), "shape"),
-        (0.0, "shape"),
-        (np.zeros(2, "float32"), "must be float64, as weights, got float32"),
-        ([1, 2], "must be float64"),
-        (np.array([0, np.inf]), "finite"),
-    ],
-)
-def test_bad_offsets_are_refused(offsets, message):
-    with pytest.raises(ValueError, match=message):
-        LinearRule(np.ones((2, 3)), np.ones(3), offsets)
+def test_the_nearest_point():
+    for dtype in DTYPES:
+        for far in (0, 100):
+            rng = np.random.default_rng(3)
+            centers = (far + rng.normal(size=(7, 4))).astype(dtype)
+            X = (far + 2 * rng.normal(size=(500, 4))).astype(dtype)
+            rule = LinearRule.nearest(centers)
+            assert rule.weights.dtype == rule.center.dtype == rule.offsets.dtype == dtype
+            scores = (X - rule.center) @ rule.weights.T + rule.offsets
+            nearest = cdist(X, centers).argmin(axis=1)
+            np.testing.assert_array_equal(scores.argmax(axis=1), nearest)
 
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("far", [0, 100])
-def test_the_nearest_point(dtype, far):
-    rng = np.random.default_rng(3)
-    centers = (far + rng.normal(size=(7, 4))).astype(dtype)
-    X = (far + 2 * rng.normal(size=(500, 4))).astype(dtype)
-    rule = LinearRule.nearest(centers)
-    assert {array.dtype for array in (rule.weights, rule.center, rule.offsets)} == {
-        np.dtype(dtype)
-    }
-    scores = (X - rule.center) @ rule.weights.T + rule.offsets
-    np.testing.assert_array_equal(scores.argmax(axis=1), cdist(X, centers).argmin(axis=1))
-
-
-def test_of_equal_points_the_first():
+    # Of equal points the first.
     rule = LinearRule.nearest(np.array([[0.0], [3.0], [3.0]]))
     assert rule.weights.ravel().tolist() == [-2, 1, 1]
     assert rule.offsets.tolist() == [-2, -0.5, -0.5]
 
 
-@pytest.mark.parametrize(
-    ("centers", "message"),
-    [
+def test_points_that_make_no_rule(refused):
+    cases = [
         (np.zeros(3), "shape"),
         (np.zeros((0, 3)), "shape"),
         (np.zeros((2, 3), int), "float32 or float64"),
@@ -104,8 +98,41 @@ def test_of_equal_points_the_first():
         (np.full((2, 3), np.nan), "finite"),
         (np.array([[1e200], [-1e200]]), "finite"),
         (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),
-    ],
-)
-def test_points_that_make_no_rule(centers, message):
-    with pytest.raises(ValueError, match=message):
-        LinearRule.nearest(centers)
+    ]
+    refused(LinearRule.nearest, cases)
+
+
+def test_a_placement_is_frozen_and_owns_its_array():
+    leaves = np.array([4, 2, 4], dtype="uint8")
+    placement = Placement(THREE, leaves)
+    leaves[0] = 5
+    assert repr(placement) == "Placement(n_cells=3, n_leaves=2, n_features=2, dtype=float64)"
+    for again in copies(placement):
+        assert (again.n_cells, again.leaves.dtype) == (3, np.intp)
+        assert again.leaves.tolist() == [4, 2, 4]
+        assert again.rule.weights.tobytes() == THREE.weights.tobytes()
+        assert_frozen(again.leaves, again.rule.weights, again.rule.center, again.rule.offsets)
+        with pytest.raises(AttributeError):
+            again.leaves = leaves
+
+
+def test_what_are_no_leaves_is_refused(refused):
+    cases = [
+        ([1, 2], r"3 integers, one per cell of the placement, got int64 of shape \(2,\)"),
+        ([[1, 2, 3]], "3 integers"),
+        (1, "3 integers"),
+        ([], "3 integers"),
+        ([1.0, 2.0, 3.0], "got float64"),
+        ([True, False, True], "got bool"),
+        (["1", "2", "3"], "3 integers"),
+        ([1, 2, 10**30], "got object"),
+        ([1, -1, 2], "from 0 on, got -1 to 2"),
+        (np.array([1, 2, 2**63], dtype="uint64"), "from 0 on, got 1 to 9223372036854775808"),
+    ]
+    refused(lambda leaves: Placement(THREE, leaves), cases)
+
+
+def test_the_rule_that_new_rows_meet_first(known, placed, bare):
+    assert deciding_rule(known) is known.rules[0]
+    assert deciding_rule(placed) is placed.placement.rule
+    assert deciding_rule(bare) is None

@@ -1,33 +1,30 @@
+"""The frozen tree: what it holds, moving in it, cuts and prunings."""
+
 import copy
 import dataclasses
 import io
+import itertools
 import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from taxarbor import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._tree import expect_hierarchy, hierarchy_of
 
-ARRAYS = (
-    "order",
-    "start",
-    "stop",
-    "parents",
-    "birth",
-    "score",
-    "objective",
-    "fidelity",
-    "depth",
-    "leaves",
-)
-
-
-def with_changes(tree, **changes):
-    return dataclasses.replace(tree, **changes)
+INDICES = ("order", "start", "stop", "parents", "birth", "depth", "leaves")
+ARRAYS = (*INDICES, "score", "objective", "fidelity")
+KINDS_OF_MEANS = ("int64", "float16", "complex128", "object")
 
 
 def put(array, index, value):
@@ -36,19 +33,18 @@ def put(array, index, value):
     return array
 
 
-def test_the_known_tree(known):
+def test_the_known_tree(known, bare):
     assert repr(known) == "Hierarchy(n_rows=10, n_leaves=4, height=2)"
     assert (known.root, known.n_nodes, known.n_leaves, known.n_splits) == (0, 6, 4, 2)
+    assert (known.n_rows, known.n_features) == (10, 2)
     assert known.parents.tolist() == [-1, 0, 0, 0, 2, 2]
     assert known.birth.tolist() == [0, 1, 1, 1, 2, 2]
     assert known.depth.tolist() == [0, 1, 1, 1, 2, 2]
-    assert known.n_rows.tolist() == [10, 3, 5, 2, 2, 3]
-    assert known.n_features.tolist() == [2, 0, 1, 0, 0, 0]
+    assert known.sizes.tolist() == [10, 3, 5, 2, 2, 3]
+    assert known.n_features_used.tolist() == [2, 0, 1, 0, 0, 0]
     assert known.leaves.tolist() == [1, 4, 5, 3]
-    assert known.labels.tolist() == [3, 0, 1, 2, 0, 1, 3, 0, 2, 2]
-
-
-def test_moving_in_the_known_tree(known):
+    assert known.labels.tolist() == bare.labels.tolist() == [3, 0, 1, 2, 0, 1, 3, 0, 2, 2]
+    assert bare.n_features_used.tolist() == [0] * 6
     assert [known.parent(i) for i in range(6)] == [None, 0, 0, 0, 2, 2]
     assert [known.children(i) for i in range(3)] == [(1, 2, 3), (), (4, 5)]
     assert [known.is_leaf(i) for i in range(6)] == [False, True, False, True, True, True]
@@ -65,33 +61,61 @@ def test_a_root_alone():
     tree = HierarchyBuilder(3).freeze()
     assert repr(tree) == "Hierarchy(n_rows=3, n_leaves=1, height=0)"
     assert tree.leaves.tolist() == [0]
-    assert tree.children(0) == ()
-    assert tree.path(0) == (0,)
+    assert (tree.children(0), tree.path(0), tree.n_features) == ((), (0,), None)
     assert tree.labels.tolist() == tree.cut(1).tolist() == tree.cut(depth=3).tolist() == [0] * 3
 
 
-@settings(deadline=None)
+def test_the_number_of_columns_is_known_where_anything_tells(bare, placed):
+    unnamed = dataclasses.replace(bare, feature_names=None)
+    assert (bare.n_features, unnamed.n_features) == (2, None)
+    assert dataclasses.replace(unnamed, means=np.zeros((6, 7))).n_features == 7
+    assert dataclasses.replace(unnamed, **place([1, 4, 5, 3], 3)).n_features == 3
+    assert placed.prune(1).n_features == 2
+
+
+def test_names_are_a_list_that_frames_take_and_no_one_can_change(known, same):
+    frame = pd.DataFrame(np.eye(3), columns=["b", "c", "a"])
+    assert frame[known.feature_names].columns.tolist() == ["a", "b"] == known.feature_names
+    known.feature_names.append("c")
+    assert known.feature_names == ["a", "b"]
+    with pytest.raises(AttributeError):
+        known.feature_names = ["b", "a"]
+    unnamed = dataclasses.replace(known, feature_names=None)
+    assert unnamed.feature_names is None
+    same(known, dataclasses.replace(unnamed, feature_names=["a", "b"]))
+
+
+def test_other_names_change_nothing_else(placed, same, refused):
+    renamed = placed.rename_features(["x", 7])
+    assert renamed.feature_names == ["x", "7"]
+    assert placed.feature_names == ["a", "b"]
+    same(placed, renamed.rename_features(np.array(["a", "b"])))
+    cases = [(list("abc"[:n]), f"{n} feature names for rules over") for n in (0, 1, 3)]
+    refused(placed.rename_features, cases)
+    with pytest.raises(TypeError, match="must be a list of names, got the text 'ab'"):
+        placed.rename_features("ab")
+
+
 @given(data=st.data())
 def test_sizes_add_up(trees, data):
     tree = data.draw(trees)
-    assert tree.n_rows[0] == len(tree.order) == tree.n_rows[tree.leaves].sum()
+    assert tree.sizes[0] == tree.n_rows == len(tree.order) == tree.sizes[tree.leaves].sum()
     for node in range(tree.n_nodes):
         children = tree.children(node)
         assert tree.is_leaf(node) == (not children)
         assert tree.depth[node] == len(tree.path(node)) - 1
         if children:
-            assert tree.n_rows[list(children)].sum() == tree.n_rows[node]
+            assert tree.sizes[list(children)].sum() == tree.sizes[node]
             together = np.concatenate([tree.rows(child) for child in children])
             np.testing.assert_array_equal(together, tree.rows(node))
             assert {tree.parent(child) for child in children} == {node}
     for label, leaf in enumerate(tree.leaves):
-        np.testing.assert_array_equal(
-            np.flatnonzero(tree.labels == label), np.sort(tree.rows(leaf))
-        )
+        rows = np.flatnonzero(tree.labels == label)
+        np.testing.assert_array_equal(rows, np.sort(tree.rows(leaf)))
 
 
 def test_nothing_can_be_changed(known):
-    derived = [known.labels, known.n_rows, known.n_features, known.rows(1)]
+    derived = [known.labels, known.sizes, known.n_features_used, known.rows(1)]
     for array in [getattr(known, name) for name in ARRAYS] + derived:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -102,31 +126,25 @@ def test_nothing_can_be_changed(known):
 
 
 def test_the_arrays_given_stay_their_owners(known):
-    order = known.order.copy()
-    tree = with_changes(known, order=order)
-    order[:] = 0
+    order, fidelity, means = known.order.copy(), np.full(6, np.nan), np.ones((6, 2))
+    fidelity[0] = 0.5
+    tree = dataclasses.replace(known, order=order, fidelity=fidelity, means=means)
+    order[:], fidelity[0], means[:] = 0, 7, 7
     np.testing.assert_array_equal(tree.order, known.order)
-    fidelity = np.array([0.5, *[np.nan] * 5])
-    tree = with_changes(known, fidelity=fidelity)
-    fidelity[0] = 7
     assert tree.fidelity[0] == 0.5
-    assert fidelity.flags.writeable
+    assert (tree.means == 1).all()
+    with pytest.raises(ValueError, match="read-only"):
+        tree.means[0] = 2.0
 
 
 def test_by_default_fidelity_is_unknown_and_there_is_no_placement(known):
-    made = Hierarchy(
-        **{
-            field.name: getattr(known, field.name)
-            for field in dataclasses.fields(Hierarchy)
-            if field.init and field.name not in ("fidelity", "placement")
-        }
-    )
-    for tree in (known, made, Hierarchy.from_labels([0, 1]), HierarchyBuilder(1).freeze()):
-        assert tree.fidelity.shape == (tree.n_nodes,)
-        assert tree.fidelity.dtype == np.float64
-        assert np.isnan(tree.fidelity).all()
-        assert not tree.fidelity.flags.writeable
-        assert tree.placement is None
+    names = [f.name for f in dataclasses.fields(Hierarchy) if f.init][:10]
+    assert names[-1] == "notes"
+    tree = Hierarchy(**{name: getattr(known, name) for name in names})
+    assert (tree.fidelity.shape, tree.fidelity.dtype) == ((tree.n_nodes,), np.float64)
+    assert np.isnan(tree.fidelity).all()
+    assert not tree.fidelity.flags.writeable
+    assert tree.placement is tree.means is tree.feature_names is None
 
 
 def by_skops(tree):
@@ -141,185 +159,299 @@ def by_joblib(tree):
     return joblib.load(file)
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        copy.copy,
-        copy.deepcopy,
-        lambda tree: pickle.loads(pickle.dumps(tree, protocol=2)),
-        lambda tree: pickle.loads(pickle.dumps(tree)),
-        by_joblib,
-        by_skops,
-    ],
-    ids=["copy", "deepcopy", "pickle2", "pickle", "joblib", "skops"],
-)
-def test_copies_are_the_same(known, bare, placed, same, again):
-    same(known, again(known))
-    same(bare, again(bare))
-    same(placed, again(placed))
+def by_pickle(tree, protocol=None):
+    return pickle.loads(pickle.dumps(tree, protocol))
 
 
-def test_without_rules_all_else_is_the_same(known, bare):
-    assert [bare.is_leaf(i) for i in range(6)] == [known.is_leaf(i) for i in range(6)]
-    assert bare.n_features.tolist() == [0] * 6
-    assert bare.notes == known.notes
-    np.testing.assert_array_equal(bare.labels, known.labels)
-    with pytest.raises(ValueError, match="only leaves may have a note"):
-        with_changes(bare, notes=("split", *bare.notes[1:]))
-
-
-@settings(deadline=None)
-@given(data=st.data())
-def test_pickles_change_nothing(trees, same, data):
-    tree = data.draw(trees)
-    same(tree, pickle.loads(pickle.dumps(tree)))
-
-
-def test_a_deep_tree_is_no_trouble(chain, same):
-    assert chain.height == 3000
-    assert chain.path(chain.n_nodes - 1)[-2:] == (chain.n_nodes - 3, chain.n_nodes - 1)
-    assert len(np.unique(chain.cut(1234))) == 1234
-    assert len(np.unique(chain.cut(depth=1234))) == 1235
-    same(chain, pickle.loads(pickle.dumps(chain)))
+def test_copies_are_the_same(known, bare, placed, chain, same):
+    by_columns = dataclasses.replace(placed, means=np.asfortranarray(placed.means))
+    for again in (copy.copy, copy.deepcopy, by_pickle, by_joblib, by_skops):
+        for tree in (known, bare, placed):
+            same(tree, again(tree))
+        same(placed, again(by_columns))
+    same(placed, by_pickle(placed, 2))
+    same(chain, by_pickle(chain))
     same(chain, copy.deepcopy(chain))
 
 
+@given(data=st.data())
+def test_pickles_change_nothing(trees, same, data):
+    tree = data.draw(trees)
+    same(tree, by_pickle(tree))
+
+
+def test_a_deep_tree_is_no_trouble(chain):
+    assert chain.height == 3000
+    assert chain.path(chain.n_nodes - 1)[-2:] == (chain.n_nodes - 3, chain.n_nodes - 1)
+    assert len(np.unique(chain.cut(1234))) == chain.prune(1234).n_leaves == 1234
+    assert len(np.unique(chain.cut(depth=1234))) == 1235
+    assert chain.prune(depth=1234).height == 1234
+
+
 def place(leaves, n_features=2, dtype="float64"):
-    n_cells = len(leaves)
-    rule = LinearRule(np.ones((n_cells, n_features), dtype), np.zeros(n_features, dtype))
+    shape = len(leaves), n_features
+    rule = LinearRule(np.ones(shape, dtype), np.zeros(n_features, dtype))
     return {"placement": Placement(rule, leaves)}
 
 
-FAULTS = {
-    "each of 0 to 9 once": [
-        lambda t: {"order": put(t.order, 0, t.order[1])},
-        lambda t: {"order": put(t.order, 0, 10)},
-        lambda t: {"order": put(t.order, 0, -1)},
-    ],
-    "not empty": [lambda t: {"order": t.order[:0]}, lambda t: {"order": t.order[None]}],
-    "there must be a root": [lambda t: {"parents": t.parents[:0]}],
-    "must hold integers": [
-        lambda t: {"order": t.order.astype(float)},
-        lambda t: {"birth": t.birth.astype(bool)},
-    ],
-    "start has shape": [lambda t: {"start": t.start[1:]}],
-    "score has shape": [lambda t: {"score": t.score[:, None]}],
-    "notes has 5 entries": [lambda t: {"notes": t.notes[1:]}],
-    "info has 5 entries": [lambda t: {"info": t.info[1:]}],
-    "node 0 must be the root": [
-        lambda t: {"parents": put(t.parents, 0, 0)},
-        lambda t: {"birth": put(t.birth, 0, 1)},
-    ],
-    "parent's id must be smaller": [
-        lambda t: {"parents": put(t.parents, 4, 5)},
-        lambda t: {"parents": put(t.parents, 4, 4)},
-        lambda t: {"parents": put(t.parents, 4, -1)},
-        lambda t: {"parents": put(t.parents, 4, 10**9)},
-    ],
-    "birth must count": [
-        lambda t: {"birth": t.birth * 2},
-        lambda t: {"birth": put(t.birth, [1, 2, 3], 0)},
-        lambda t: {"birth": t.birth[[0, 5, 4, 3, 2, 1]]},
-        lambda t: {"birth": put(t.birth, 5, 4)},
-    ],
-    "siblings must have": [
-        lambda t: {"birth": put(t.birth, 4, 1)},
-        lambda t: {"birth": put(t.birth, 5, 3)},
-        lambda t: {"parents": put(t.parents, 5, 1)},
-        lambda t: {"parents": put(t.parents, [4, 5], 0)},
-    ],
-    "the root must own": [
-        lambda t: {"start": put(t.start, 0, 1)},
-        lambda t: {"stop": put(t.stop, 0, 9)},
-    ],
-    "start < stop": [lambda t: {"stop": put(t.stop, 4, t.start[4])}],
-    "must tile": [
-        lambda t: {"stop": put(t.stop, 5, t.stop[5] + 1)},
-        lambda t: {"start": put(t.start, 4, t.start[4] - 1)},
-        lambda t: {"stop": put(t.stop, 1, t.stop[1] + 1)},
-    ],
-    "must have a rule": [
-        lambda t: {"rules": (None, *t.rules[1:])},
-        lambda t: {"rules": (t.rules[2], *t.rules[1:])},
-        lambda t: {"rules": (*t.rules[:-1], t.rules[2])},
-        lambda t: {"rules": (t.rules[0], *[None] * 5)},
-        lambda t: {"rules": (*[None] * 5, t.rules[0])},
-    ],
-    "same dtype": [
-        lambda t: {
-            "rules": put(
-                np.array(t.rules, dtype=object),
-                2,
-                LinearRule(np.ones((2, 2), "float32"), np.zeros(2, "float32")),
-            )
-        }
-    ],
-    "notes must be strings": [lambda t: {"notes": (None,) * 6}],
-    "only leaves may have a note": [lambda t: {"notes": ("split", *t.notes[1:])}],
-    "names must be strings": [lambda t: {"feature_names": (1, 2)}],
-    "3 feature names": [lambda t: {"feature_names": ("a", "b", "c")}],
-    "fidelity has shape": [
-        lambda t: {"fidelity": np.full(5, np.nan)},
-        lambda t: {"fidelity": np.full((6, 1), np.nan)},
-        lambda t: {"fidelity": np.nan},
-    ],
-    "fidelity must be from 0 to 1": [
-        lambda t: {"fidelity": put(t.fidelity, 0, 1.001)},
-        lambda t: {"fidelity": put(t.fidelity, 0, -0.001)},
-        lambda t: {"fidelity": put(t.fidelity, 0, np.inf)},
-        lambda t: {"fidelity": put(t.fidelity, 0, -np.inf)},
-    ],
-    "only a node with a rule may have a fidelity": [
-        lambda t: {"fidelity": put(t.fidelity, 1, 1.0)},
-        lambda t: {"fidelity": put(t.fidelity, 0, 1.0), "rules": (None,) * 6},
-    ],
-    "must send rows to leaves": [
-        lambda t: place([1, 4, 5, 3, 2]),
-        lambda t: place([1, 4, 5, 3, 0]),
-        lambda t: place([1, 4, 5, 3, 6]),
-        lambda t: place([1, 4, 5, 3, 10**15]),
-    ],
-    "every leaf must have a cell": [lambda t: place([1, 4, 5]), lambda t: place([1, 4, 5, 1])],
-    "the placement's too": [
-        lambda t: place([1, 4, 5, 3], 3),
-        lambda t: place([1, 4, 5, 3], dtype="float32"),
-    ],
-    r"2 feature names for rules over \{3\}": [
-        lambda t: place([1, 4, 5, 3], 3) | {"rules": (None,) * 6}
-    ],
-}
+def faults(t):
+    """Return what breaks the known tree, and what is said of it."""
+    no_rules, means = (None,) * 6, np.zeros((6, 2))
+    other = LinearRule(np.ones((2, 2), "float32"), np.zeros(2, "float32"))
+    unruled, a_note = {"rules": no_rules}, ("split", *t.notes[1:])
+    shares = [put(t.fidelity, 0, share) for share in (1.001, -0.001, np.inf, -np.inf)]
+    smaller = [put(t.parents, 4, parent) for parent in (5, 4, -1, 10**9)]
+    births = [put(t.birth, [1, 2, 3], 0), t.birth[[0, 5, 4, 3, 2, 1]], put(t.birth, 5, 4)]
+    rules = [(None, *t.rules[1:]), (t.rules[2], *t.rules[1:]), (*t.rules[:-1], t.rules[2])]
+    rules += [(t.rules[0], *[None] * 5), (*[None] * 5, t.rules[0])]
+    table = [
+        ("order", "each of 0 to 9 once", [put(t.order, 0, x) for x in (t.order[1], 10, -1)]),
+        ("order", "not empty", [t.order[:0], t.order[None]]),
+        ("order", "must hold integers", [t.order.astype(float)]),
+        ("birth", "must hold integers", [t.birth.astype(bool)]),
+        ("parents", "there must be a root", [t.parents[:0]]),
+        ("start", "start has shape", [t.start[1:]]),
+        ("score", "score has shape", [t.score[:, None]]),
+        ("notes", "notes has 5 entries", [t.notes[1:]]),
+        ("info", "info has 5 entries", [t.info[1:]]),
+        ("parents", "node 0 must be the root", [put(t.parents, 0, 0)]),
+        ("birth", "node 0 must be the root", [put(t.birth, 0, 1)]),
+        ("parents", "parent's id must be smaller", smaller),
+        ("birth", "birth must count", [t.birth * 2, *births]),
+        ("birth", "siblings must have", [put(t.birth, 4, 1), put(t.birth, 5, 3)]),
+        ("parents", "siblings must have", [put(t.parents, 5, 1), put(t.parents, [4, 5], 0)]),
+        ("start", "the root must own", [put(t.start, 0, 1)]),
+        ("stop", "the root must own", [put(t.stop, 0, 9)]),
+        ("stop", "start < stop", [put(t.stop, 4, t.start[4])]),
+        ("stop", "must tile", [put(t.stop, node, t.stop[node] + 1) for node in (5, 1)]),
+        ("start", "must tile", [put(t.start, 4, t.start[4] - 1)]),
+        ("rules", "must have a rule", rules),
+        ("rules", "same dtype", [(*t.rules[:2], other, *t.rules[3:])]),
+        ("notes", "notes must be strings", [no_rules]),
+        ("notes", "only leaves may have a note", [a_note]),
+        ("feature_names", "names must be strings", [(1, 2)]),
+        ("feature_names", "3 feature names", [("a", "b", "c")]),
+        ("fidelity", "fidelity has shape", [*(np.full(s, np.nan) for s in (5, (6, 1), ()))]),
+        ("fidelity", "fidelity must be from 0 to 1", shares),
+        ("fidelity", "only a node with a rule may", [put(t.fidelity, 1, 1.0)]),
+        ("means", r"each of 6 nodes, got float64 of shape \(5, 2\)", [means[:5]]),
+        ("means", r"each of 6 nodes, got float64 of shape \(\)", [0.0]),
+        ("means", "each of 6 nodes", [means[:, 0], []]),
+        *(("means", f"got {kind}", [means.astype(kind)]) for kind in KINDS_OF_MEANS),
+        ("means", "means must be floats", [np.full((6, 2), "a")]),
+        ("means", "dtype and the number of features of the rules", [means.astype("f4")]),
+        ("means", "number of features of the rules", [np.zeros((6, 3))]),
+        ("means", "finite", [means + np.nan, means - np.inf]),
+    ]
+    nodes = [[1, 4, 5, 3, node] for node in (2, 0, 6, 10**15)]
+    return [({name: bad}, told) for name, told, values in table for bad in values] + [
+        ({"notes": a_note} | unruled, "only leaves may have a note"),
+        ({"fidelity": put(t.fidelity, 0, 1.0)} | unruled, "only a node with a rule"),
+        ({"means": np.zeros((6, 3))} | unruled, "2 feature names for rules over"),
+        *((place(leaves), "must send rows to leaves") for leaves in nodes),
+        *(
+            (place(leaves), "every leaf must have a cell")
+            for leaves in ([1, 4, 5], [1, 4, 5, 1])
+        ),
+        (place([1, 4, 5, 3], 3), "the placement's too"),
+        (place([1, 4, 5, 3], dtype="float32"), "the placement's too"),
+        (place([1, 4, 5, 3], 3) | unruled, r"2 feature names .* over \{3\}"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("message", "fault"), [(message, fault) for message in FAULTS for fault in FAULTS[message]]
-)
-def test_broken_invariants_are_named(known, message, fault):
-    with pytest.raises(ValueError, match=message):
-        with_changes(known, **fault(known))
+def test_broken_invariants_are_named(known, refused):
+    cases = faults(known)
+    assert len(cases) == 75
+    refused(lambda change: dataclasses.replace(known, **change), cases)
+
+
+def test_means_must_fit_the_rules_and_the_placement(placed, refused):
+    cases = [(change, told) for change, told in faults(placed) if list(change) == ["means"]]
+    assert len(cases) == 13
+    refused(lambda change: dataclasses.replace(placed, **change), cases)
 
 
 def test_a_split_needs_two_children(known):
+    names = ("parents", "birth", "score", "objective", "rules", "info", "notes")
+    parts = {name: getattr(known, name)[:2] for name in names}
     with pytest.raises(ValueError, match="two children"):
-        Hierarchy(
-            **{
-                name: getattr(known, name)[:2]
-                for name in ("parents", "birth", "score", "objective", "rules", "info", "notes")
-            },
-            order=known.order,
-            start=[0, 0],
-            stop=[10, 10],
-        )
+        Hierarchy(**parts, order=known.order, start=[0, 0], stop=[10, 10])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, np.nan])
-def test_shares_are_fidelities(known, share):
-    tree = with_changes(known, fidelity=put(known.fidelity, 2, share))
-    np.testing.assert_array_equal(tree.fidelity, put(known.fidelity, 2, share))
-
-
-def test_a_placement_needs_no_rules_and_no_names(known):
+def test_what_is_allowed(known):
+    for share in (0.0, 0.5, 1.0, np.nan):
+        tree = dataclasses.replace(known, fidelity=put(known.fidelity, 2, share))
+        np.testing.assert_array_equal(tree.fidelity, put(known.fidelity, 2, share))
     changes = place([3, 5, 4, 1, 1], 3, "float32") | {"rules": (None,) * 6}
-    tree = with_changes(known, feature_names=None, **changes)
-    assert tree.placement is changes["placement"]
-    assert tree.rules == (None,) * 6
+    tree = dataclasses.replace(known, feature_names=None, **changes)
+    assert (tree.placement, tree.rules) == (changes["placement"], (None,) * 6)
     np.testing.assert_array_equal(tree.labels, known.labels)
+
+
+def test_the_tree_of_a_model():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = Taxarbor(3, random_state=0)
+    for one in (model, make_pipeline(StandardScaler(), model)):
+        with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet: call fit"):
+            hierarchy_of(one)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X)
+    assert hierarchy_of(model) is hierarchy_of(model.hierarchy_) is model.hierarchy_
+    with pytest.raises(TypeError, match=r"got a pipeline.*pass pipeline\[-1\]"):
+        hierarchy_of(pipeline)
+    for other in (KMeans(), KMeans(2, n_init=1).fit(X), None, X):
+        with pytest.raises(TypeError, match=r"expected a fitted model .*taxarbor\.exchange"):
+            hierarchy_of(other)
+    with pytest.raises(TypeError, match=r"a Hierarchy, got Taxarbor; pass model\.hier"):
+        expect_hierarchy(model)
+    assert expect_hierarchy(model.hierarchy_) is None
+
+
+# Cuts and prunings.
+
+
+def test_cuts_of_the_known_tree(known):
+    assert known.cut(1).tolist() == known.cut(2).tolist() == [0] * 10
+    assert known.cut(3).tolist() == [2, 0, 1, 1, 0, 1, 2, 0, 1, 1]
+    assert known.cut(np.int64(4)).tolist() == known.labels.tolist()
+    assert known.cut(depth=0).tolist() == [0] * 10
+    assert known.cut(depth=1).tolist() == known.cut(3).tolist()
+    for depth in (2, 99):
+        assert known.cut(depth=depth).tolist() == known.labels.tolist()
+
+
+def test_cuts_that_cannot_be(known, refused):
+    cases = [({"n_clusters": n}, f"number of leaves, 4, got {n}") for n in (0, -1, 5)]
+    cases += [({"depth": -1}, "0 or more"), ({}, "either")]
+    cases += [({"n_clusters": 2, "depth": 1}, "either")]
+    for method in (known.cut, known.prune):
+        refused(lambda limits, method=method: method(**limits), cases)
+        with pytest.raises(TypeError):
+            method(2.5)
+
+
+def limits_of(tree):
+    """Return all ways to cut a tree."""
+    by_number = [{"n_clusters": n} for n in range(1, tree.n_leaves + 1)]
+    return by_number + [{"depth": d} for d in range(tree.height + 1)]
+
+
+@given(data=st.data())
+def test_cuts_nest(trees, data):
+    tree = data.draw(trees)
+    cuts = [tree.cut(n) for n in range(1, tree.n_leaves + 1)]
+    sizes = [len(np.unique(cut)) for cut in cuts]
+    assert all(size <= n for n, size in enumerate(sizes, start=1))
+    assert (sizes[0], sizes[-1]) == (1, tree.n_leaves)
+    for by in (cuts, [tree.cut(depth=d) for d in range(tree.height + 1)]):
+        for coarse, fine in itertools.pairwise(by):  # a fine cluster lies within a coarse one
+            pairs = np.unique(np.stack([coarse, fine]), axis=1)
+            assert len(np.unique(pairs[1])) == pairs.shape[1]
+        np.testing.assert_array_equal(by[-1], tree.labels)
+        for labels in by:
+            assert (np.diff(labels[tree.order]) >= 0).all()  # numbered from left to right
+            assert set(labels) == set(range(labels.max() + 1))
+
+
+@given(data=st.data())
+def test_pruning_is_cutting(trees, same, data):
+    tree = data.draw(trees)
+    for limit in limits_of(tree):
+        pruned = tree.prune(**limit)
+        np.testing.assert_array_equal(pruned.labels, tree.cut(**limit))
+        same(pruned, pruned.prune(pruned.n_leaves))
+        same(pruned, tree.prune(**limit).prune(depth=pruned.height))
+    same(tree, tree.prune(tree.n_leaves))
+    same(tree, tree.prune(depth=tree.height))
+    many = data.draw(st.integers(1, tree.n_leaves))
+    few = data.draw(st.integers(1, tree.prune(many).n_leaves))
+    same(tree.prune(few), tree.prune(many).prune(few))
+
+
+@given(data=st.data())
+def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
+    tree = data.draw(trees)
+    pruned = tree.prune(depth=data.draw(st.integers(0, tree.height)))
+    kept = np.flatnonzero(tree.depth <= pruned.height)
+    assert pruned.n_nodes == len(kept)
+    for new, old in enumerate(kept):
+        assert pruned.rows(new).tolist() == tree.rows(old).tolist()
+        assert [kept[i] for i in pruned.path(new)] == list(tree.path(old))
+        assert pruned.rules[new] is (None if pruned.is_leaf(new) else tree.rules[old])
+        assert pruned.info[new] is tree.info[old]
+        assert pruned.notes[new] == tree.notes[old]
+    for name in ("score", "objective"):
+        np.testing.assert_array_equal(getattr(pruned, name), getattr(tree, name)[kept])
+    inner = [not pruned.is_leaf(node) for node in range(pruned.n_nodes)]
+    expected = np.where(inner, tree.fidelity[kept], np.nan)
+    np.testing.assert_array_equal(pruned.fidelity, expected)
+    assert pruned.feature_names == tree.feature_names
+    assert (pruned.means is None) == (tree.means is None)
+    if tree.means is not None:
+        np.testing.assert_array_equal(pruned.means, tree.means[kept])
+    assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
+
+
+def test_pruning_the_known_tree(known, placed):
+    tree = known.prune(3)
+    text = known.to_text(max_depth=1).replace("[2 clusters]", "[c1]").replace("c3", "c2")
+    assert tree.to_text() == text
+    assert tree.rules == (known.rules[0], None, None, None)
+    assert tree.notes == ("", "too few rows", "", "")
+    assert known.prune(2).n_nodes == 1
+    assert known.prune(np.int64(1)).info == known.info[:1]
+    # Cells move to the leaves that stay.
+    np.testing.assert_array_equal(placed.prune(4).placement.leaves, [4, 1, 3, 5, 4])
+    for pruned in (placed.prune(3), placed.prune(depth=1)):
+        assert pruned.placement.leaves.tolist() == [2, 1, 3, 2, 2]
+        assert pruned.placement.rule is placed.placement.rule
+        np.testing.assert_array_equal(pruned.fidelity, [0.9, np.nan, np.nan, np.nan])
+    for pruned in (placed.prune(1), placed.prune(depth=0)):
+        assert pruned.placement is None
+        np.testing.assert_array_equal(pruned.fidelity, [np.nan])
+        assert pruned.predict(np.ones((2, 2))).tolist() == [0, 0]
+    assert placed.placement.leaves.tolist() == [4, 1, 3, 5, 4]
+
+
+@given(data=st.data())
+def test_pruned_trees_predict_the_cut_of_what_is_predicted(placed_trees, data):
+    tree = data.draw(placed_trees)
+    X = np.random.default_rng(1).normal(scale=1e8, size=(30, tree.n_features or 1))
+    # Of each leaf, the first of its rows: where the cut puts that, it puts the leaf.
+    first = tree.order[tree.start[tree.leaves]]
+    for limit in limits_of(tree):
+        pruned = tree.prune(**limit)
+        expected = tree.cut(**limit)[first][tree.predict(X)]
+        np.testing.assert_array_equal(pruned.predict(X), expected)
+        if pruned.placement is not None:
+            assert pruned.placement.n_cells == tree.placement.n_cells
+
+
+def test_splits_are_counted_anew_when_pruned_by_depth():
+    builder = HierarchyBuilder(5)
+    builder.add_split(0, [0, 0, 0, 1, 1])
+    builder.add_split(1, [0, 0, 1])
+    builder.add_split(3, [0, 1])
+    assert builder.freeze().prune(depth=2).birth.tolist() == [0, 1, 1, 2, 2]
+    builder.add_split(2, [0, 1])
+    tree = builder.freeze().prune(depth=2)
+    assert tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
+    assert tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
+
+
+def test_growing_less_is_pruning():
+    for branching in (2, 3):
+        X = np.random.default_rng(branching).normal(size=(90, 5))
+        large, *small = (
+            HMMC(n, branching=branching, random_state=0).fit(X).hierarchy_ for n in (9, 7, 5, 3)
+        )
+        for grown in small:
+            pruned = large.prune(grown.n_leaves)
+            for name in ("labels", "parents", "start", "stop", "birth"):
+                np.testing.assert_array_equal(getattr(pruned, name), getattr(grown, name))
+            for ours, theirs in zip(pruned.rules, grown.rules, strict=True):
+                assert (ours is None) == (theirs is None)
+                for name in ("weights", "center", "offsets") if ours else ():
+                    assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes()
+            inner = [not grown.is_leaf(node) for node in range(grown.n_nodes)]
+            np.testing.assert_array_equal(pruned.score[inner], grown.score[inner])
+            np.testing.assert_array_equal(pruned.predict(X), grown.predict(X))

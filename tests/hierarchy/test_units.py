@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, load_animals, make_planted_tree
-from taxarbor.hierarchy import Hierarchy
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor.exchange import from_labels, to_json
 
 MODELS = {
-    "hmmc": HMMC(6, random_state=0),
-    "greedy": HMMC(6, refine=False, random_state=0),
-    "three": HMMC(7, refine=False, branching=3, random_state=0),
+    "hmmc": Taxarbor(6, random_state=0),
+    "greedy": HMMC(6, random_state=0),
+    "three": HMMC(7, branching=3, random_state=0),
     "k-means": HierarchicalKMeans(6, random_state=0),
 }
 
@@ -36,19 +36,22 @@ def tree(request, raw, scaler):
 
 def test_rows_go_where_scaled_rows_go(tree, raw, scaler):
     other = tree.unscale(scaler.mean_, scaler.scale_)
+    ones, zeros = np.ones(raw.shape[1]), np.zeros(raw.shape[1])
+    by_steps = tree.unscale(zeros, scaler.scale_).unscale(scaler.mean_, ones)
+    np.testing.assert_allclose(by_steps.means, other.means)
     rng = np.random.default_rng(0)
     new = raw[rng.integers(len(raw), size=500)] + rng.normal(size=raw.shape[1]) * scaler.scale_
     for X in (raw, new):
         scaled = scaler.transform(X)
         np.testing.assert_array_equal(other.predict(X), tree.predict(scaled))
-        paths = other.decision_path(X) != tree.decision_path(scaled)
-        assert paths.nnz == 0
+        np.testing.assert_array_equal(by_steps.predict(raw), other.predict(raw))
+        assert (other.decision_path(X) != tree.decision_path(scaled)).nnz == 0
 
 
 def test_float32(raw):
     X = raw / np.logspace(-3, 3, raw.shape[1])
     scaler = StandardScaler().fit(X)
-    for model in (HMMC(4, random_state=0), HierarchicalKMeans(4, random_state=0)):
+    for model in (Taxarbor(4, random_state=0), HierarchicalKMeans(4, random_state=0)):
         tree = model.fit(scaler.transform(X).astype("float32")).hierarchy_
         other = tree.unscale(scaler.mean_, scaler.scale_)
         assert other.means.dtype == other.rules[0].dtype == np.float32
@@ -63,7 +66,7 @@ def test_float32_far_from_zero():
     X = X.astype("float32")
     scaler = StandardScaler().fit(X.astype(float))
     scaled = scaler.transform(X.astype(float)).astype("float32")
-    for model in (HMMC(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
+    for model in (Taxarbor(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
         tree = model.fit(scaled).hierarchy_
         for shift in (0.0, 0.11, -0.07):  # whichever way the centre is rounded
             other = tree.unscale(scaler.mean_ + shift, scaler.scale_)
@@ -76,52 +79,34 @@ def test_none_is_no_shift_or_no_scale(tree, raw, same, bare):
     zeros, ones = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     same(tree.unscale(None, ones * 3.0), tree.unscale(zeros, ones * 3.0))
     same(tree.unscale(ones * 3.0, None), tree.unscale(ones * 3.0, ones))
-    same(tree.unscale(None, None), tree)
+    for mean, scale in ((None, None), (zeros, ones), (zeros.astype(int), ones.tolist())):
+        same(tree.unscale(mean, scale), tree)
     same(bare.unscale(None, None), bare)
     scaler = StandardScaler(with_mean=False).fit(raw)
     model = HierarchicalKMeans(4, random_state=0).fit(scaler.transform(raw))
-    np.testing.assert_array_equal(
-        model.hierarchy_.unscale(None, scaler.scale_).predict(raw), model.labels_
-    )
+    labels = model.hierarchy_.unscale(None, scaler.scale_).predict(raw)
+    np.testing.assert_array_equal(labels, model.labels_)
 
 
-def test_means_are_those_of_the_rows_as_they_were(tree, raw, scaler):
-    other = tree.unscale(scaler.mean_, scaler.scale_)
+def test_means_are_those_of_the_rows_as_they_were_and_nothing_else_changes(
+    tree, raw, scaler, same
+):
+    before, other = to_json(tree), tree.unscale(scaler.mean_, scaler.scale_)
     for node in range(other.n_nodes):
         expected = raw[tree.rows(node)].mean(axis=0)
         np.testing.assert_allclose(other.means[node], expected, rtol=1e-9)
-
-
-def test_nothing_else_changes(tree, raw, scaler, same):
-    before = tree.to_json()
-    other = tree.unscale(scaler.mean_, scaler.scale_)
     kept = {name: getattr(tree, name) for name in ("rules", "placement", "means")}
     same(tree, dataclasses.replace(other, **kept))
-    assert tree.to_json() == before
-    assert [None if r is None else r.features.tolist() for r in tree.rules] == [
-        None if r is None else r.features.tolist() for r in other.rules
-    ]
-
-
-def test_no_scaling_changes_nothing(tree, same):
-    n_features = tree.means.shape[1]
-    same(tree, tree.unscale(np.zeros(n_features), np.ones(n_features)))
-    same(tree, tree.unscale([0] * n_features, [1] * n_features))
-
-
-def test_scalings_follow_each_other(tree, raw, scaler):
-    ones, zeros = np.ones(raw.shape[1]), np.zeros(raw.shape[1])
-    at_once = tree.unscale(scaler.mean_, scaler.scale_)
-    by_steps = tree.unscale(zeros, scaler.scale_).unscale(scaler.mean_, ones)
-    np.testing.assert_allclose(by_steps.means, at_once.means)
-    np.testing.assert_array_equal(by_steps.predict(raw), at_once.predict(raw))
+    assert to_json(tree) == before
+    for one, two in zip(tree.rules, other.rules, strict=True):
+        assert (one and one.features.tolist()) == (two and two.features.tolist())
 
 
 def test_columns_that_do_not_vary():
     animals = load_animals().X
     X = np.column_stack([animals, np.full(len(animals), 7.0)])
     scaler = StandardScaler().fit(X)
-    model = HMMC(5, random_state=0).fit(scaler.transform(X))
+    model = Taxarbor(5, random_state=0).fit(scaler.transform(X))
     tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
     np.testing.assert_array_equal(tree.predict(X), model.predict(scaler.transform(X)))
     np.testing.assert_allclose(tree.means[:, -1], 7.0)
@@ -129,46 +114,35 @@ def test_columns_that_do_not_vary():
 
 def test_trees_without_rules_or_means(bare, placed, same):
     same(bare, bare.unscale([1.0, 2.0], [3.0, 4.0]))
-    same(bare, bare.unscale(np.zeros(7), np.ones(7)))  # there is no number of features
+    same(bare, bare.unscale(np.zeros(7), np.ones(7)))  # nothing would be scaled
     only_means = dataclasses.replace(bare, means=placed.means)
     moved = only_means.unscale([1.0, 2.0], [3.0, 4.0])
     np.testing.assert_allclose(moved.means, placed.means * [3.0, 4.0] + [1.0, 2.0])
-    only_placed = dataclasses.replace(
-        placed, rules=(None,) * placed.n_nodes, fidelity=None, means=None
-    )
+    nothing = {"rules": (None,) * placed.n_nodes, "fidelity": None, "means": None}
+    moved = dataclasses.replace(placed, **nothing).unscale([1.0, 2.0], [3.0, 4.0])
     X = np.random.default_rng(0).normal(size=(50, 2)) * 3
-    moved = only_placed.unscale([1.0, 2.0], [3.0, 4.0])
     np.testing.assert_array_equal(moved.predict(X * [3.0, 4.0] + [1.0, 2.0]), placed.predict(X))
-    assert Hierarchy.from_labels([0, 0]).unscale([0.0], [1.0]).n_leaves == 1
+    assert from_labels([0, 0]).unscale([0.0], [1.0]).n_leaves == 1
 
 
-@pytest.mark.parametrize(
-    ("mean", "scale", "message"),
-    [
-        ([0.0], [1.0, 1.0], r"shape \(2,\).*got \(1,\) and \(2,\)"),
-        ([0.0, 0.0], [1.0] * 3, r"shape \(2,\).*got \(2,\) and \(3,\)"),
-        (0.0, 1.0, r"shape \(2,\).*got \(\) and \(\)"),
-        ([[0.0, 0.0]], [[1.0, 1.0]], r"shape \(2,\)"),
-        ([0.0, 0.0, 0.0], None, r"got \(3,\) and \(2,\)"),
-        (None, [1.0], r"got \(2,\) and \(1,\)"),
-        ([], [], r"got \(0,\)"),
-        ([0.0, np.nan], [1.0, 1.0], "finite"),
-        ([0.0, 0.0], [1.0, np.inf], "finite"),
-        ([0.0, 0.0], [1.0, np.nan], "finite"),
-        ([0.0, 0.0], [1.0, 0.0], "every scale positive"),
-        ([0.0, 0.0], [1.0, -1.0], "every scale positive"),
-        (["a", "b"], [1.0, 1.0], "could not convert"),
-    ],
-)
-def test_what_is_no_scaling(known, placed, bare, mean, scale, message):
+def test_what_is_no_scaling(known, placed, bare, refused):
+    cases = [
+        (([0.0], [1.0, 1.0]), r"shape \(2,\).*got \(1,\) and \(2,\)"),
+        (([0.0, 0.0], [1.0] * 3), r"shape \(2,\).*got \(2,\) and \(3,\)"),
+        ((0.0, 1.0), r"shape \(2,\).*got \(\) and \(\)"),
+        (([[0.0, 0.0]], [[1.0, 1.0]]), r"shape \(2,\)"),
+        (([0.0, 0.0, 0.0], None), r"got \(3,\) and \(2,\)"),
+        ((None, [1.0]), r"got \(2,\) and \(1,\)"),
+        (([], []), r"got \(0,\)"),
+        (([0.0, np.nan], [1.0, 1.0]), "finite"),
+        (([0.0, 0.0], [1.0, np.inf]), "finite"),
+        (([0.0, 0.0], [1.0, np.nan]), "finite"),
+        (([0.0, 0.0], [1.0, 0.0]), "every scale positive"),
+        (([0.0, 0.0], [1.0, -1.0]), "every scale positive"),
+        ((["a", "b"], [1.0, 1.0]), "could not convert"),
+    ]
     only_means = dataclasses.replace(bare, means=placed.means)
     for tree in (known, placed, only_means):
-        with pytest.raises(ValueError, match=message):
-            tree.unscale(mean, scale)
-
-
-def test_scalings_of_a_tree_without_features(bare):
-    with pytest.raises(ValueError, match=r"got \(3,\) and \(4,\)"):
-        bare.unscale(np.zeros(3), np.ones(4))
-    with pytest.raises(ValueError, match="one number per feature"):
-        bare.unscale(0.0, 1.0)
+        refused(lambda given, tree=tree: tree.unscale(*given), cases)
+    told = [((np.zeros(3), np.ones(4)), r"got \(3,\) and \(4,\)")]
+    refused(lambda given: bare.unscale(*given), [*told, ((0.0, 1.0), "one number per feature")])

@@ -17,9 +17,9 @@ def grow(seed, n_rows=14, n_leaves=5):
     builder = HierarchyBuilder(n_rows)
     leaves = [0]
     while len(leaves) < n_leaves:
-        wide = [leaf for leaf in leaves if builder.n_rows(leaf) > 1]
+        wide = [leaf for leaf in leaves if builder.size(leaf) > 1]
         leaf = int(rng.choice(wide))
-        size = builder.n_rows(leaf)
+        size = builder.size(leaf)
         K = int(rng.integers(2, min(4, size, n_leaves - len(leaves) + 1) + 1))
         labels = rng.permutation(np.append(np.arange(K), rng.integers(0, K, size - K)))
         leaves.remove(leaf)
@@ -76,8 +76,7 @@ def branch(parents, node):
 
 
 def n_edges(parents, one, other):
-    a, b = branch(parents, one), branch(parents, other)
-    return len(set(a) ^ set(b))
+    return len({*branch(parents, one)} ^ {*branch(parents, other)})
 
 
 def shortest_path(tree, one, other):
@@ -92,10 +91,9 @@ def path_sharing(tree, one, other):
 
 def lowest_common_ancestor(hierarchy, one, other):
     """Return the smallest node that owns both rows."""
-    owners = [
-        node for node in range(hierarchy.n_nodes) if {one, other} <= {*hierarchy.rows(node)}
-    ]
-    return min(owners, key=lambda node: (hierarchy.n_rows[node], -hierarchy.depth[node]))
+    nodes = range(hierarchy.n_nodes)
+    owners = [node for node in nodes if {one, other} <= {*hierarchy.rows(node)}]
+    return min(owners, key=lambda node: (hierarchy.sizes[node], -hierarchy.depth[node]))
 
 
 @pytest.fixture(scope="session")
@@ -110,8 +108,6 @@ def literal():
     return SimpleNamespace(
         pairs=lambda n_rows: list(itertools.combinations(range(n_rows), 2)),
         similarities={"shortest_path": shortest_path, "path_sharing": path_sharing},
-        shortest_path=shortest_path,
-        path_sharing=path_sharing,
         lowest_common_ancestor=lowest_common_ancestor,
     )
 

@@ -1,29 +1,25 @@
+"""The true tree, and every form that it is read from."""
+
 import dataclasses
 import itertools
 import json
 import pickle
+import re
 
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taxarbor.data import load_animals
+from taxarbor.exchange import from_labels, to_newick
 from taxarbor.metrics import ClassTree
 
-NESTED = {
-    "name": "animal",
-    "children": [
-        {
-            "name": "mammal",
-            "children": [
-                {"name": "felid", "children": [{"name": "cat"}]},
-                {"name": "grizzly bear"},
-            ],
-        },
-        {"name": "owl"},
-        {"name": "fish", "children": [{"name": "it's_a_carp"}, {"name": "7"}]},
-    ],
-}
+FELID = {"name": "felid", "children": [{"name": "cat"}]}
+MAMMAL = {"name": "mammal", "children": [FELID, {"name": "grizzly bear"}]}
+FISH = {"name": "fish", "children": [{"name": "it's_a_carp"}, {"name": "7"}]}
+NESTED = {"name": "animal", "children": [MAMMAL, {"name": "owl"}, FISH]}
 PATHS = [
     ("animal", "mammal", "felid", "cat"),
     ("animal", "mammal", "grizzly bear"),
@@ -34,73 +30,50 @@ PATHS = [
 NEWICK = "(((cat)felid,grizzly bear)mammal,owl,('it''s_a_carp',7:2)fish)animal;"
 EDGES = [edge for path in PATHS for edge in itertools.pairwise(path)]
 PARENTS = [-1, 0, 1, 2, 1, 0, 0, 6, 6]
+NODES = ["animal", "mammal", "felid", "cat", "grizzly bear", "owl", "fish", "it's_a_carp", "7"]
 NAMES = ("cat", "grizzly bear", "owl", "it's_a_carp", "7")
+STAR = ([-1, 0, 0], ["", "a", "b"])
+LEAF = {"name": "a"}
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        NESTED,
-        PATHS,
-        [list(path) for path in PATHS],
-        {path[-1]: path for path in PATHS},
-        {path[-1]: path[:-1] for path in PATHS},
-        NEWICK,
-        json.dumps(NESTED),
-        json.dumps({path[-1]: path for path in PATHS}, indent=2),
-        nx.DiGraph(EDGES),
-        ClassTree.read(NESTED),
-    ],
-    ids=range(10),
-)
-def test_all_forms_give_one_tree(source):
+def read(source):
+    """Return the parents and names of all nodes."""
     tree = ClassTree.read(source)
-    assert tree.parents.tolist() == PARENTS
-    assert tree.names == NAMES
-    assert tree.node_names == (
-        "animal",
-        "mammal",
-        "felid",
-        "cat",
-        "grizzly bear",
-        "owl",
-        "fish",
-        "it's_a_carp",
-        "7",
-    )
-    assert tree.leaves.tolist() == [3, 4, 5, 7, 8]
-    assert (tree.n_nodes, tree.n_leaves) == (9, 5)
+    return tree.parents.tolist(), list(tree.node_names)
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("tree.json", json.dumps(NESTED)),
-        ("tree.nwk", NEWICK),
-        ("tree", "\ufeff" + NEWICK),
-        ("tree.txt", f"\n{json.dumps(NESTED)}"),
-    ],
-)
-def test_files(tmp_path, file, text):
-    path = tmp_path / file
-    path.write_text(text, encoding="utf-8")
-    assert ClassTree.read(path).parents.tolist() == PARENTS
-    assert ClassTree.read(path).names == NAMES
+def refused(cases, error=ValueError):
+    for source, message in cases:
+        with pytest.raises(error, match=message):
+            ClassTree.read(source)
 
 
-def test_a_wrong_file_is_named(tmp_path):
+def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
+    whole = {path[-1]: path for path in PATHS}
+    sources = [
+        NESTED, PATHS, [list(path) for path in PATHS], whole,
+        {path[-1]: path[:-1] for path in PATHS}, NEWICK, json.dumps(NESTED),
+        json.dumps(whole, indent=2), nx.DiGraph(EDGES), ClassTree.read(NESTED),
+    ]  # fmt: skip
+    texts = (json.dumps(NESTED), NEWICK, "\ufeff" + NEWICK, f"\n{json.dumps(NESTED)}")
+    for name, text in zip(("tree.json", "tree.nwk", "tree", "tree.txt"), texts, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        sources.append(tmp_path / name)
+    for source in sources:
+        tree = ClassTree.read(source)
+        assert read(source) == (PARENTS, NODES)
+        assert tree.names == NAMES
+        assert tree.leaves.tolist() == [3, 4, 5, 7, 8]
+        assert (tree.n_nodes, tree.n_leaves) == (9, 5)
     path = tmp_path / "tree.nwk"
-    path.write_text("(a,b", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"tree.nwk: not a tree in Newick format.*character 5"):
-        ClassTree.read(path)
-    path.write_text("(a,a);", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"tree.nwk: leaves must have different names"):
-        ClassTree.read(path)
+    for text, message in (
+        ("(a,b", r"tree.nwk: not a tree in Newick format.*character 5"),
+        ("(a,a);", r"tree.nwk: leaves must have different names"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        refused([(path, message)])
     with pytest.raises(FileNotFoundError):
         ClassTree.read(tmp_path / "absent.json")
-
-
-def test_what_is_bundled():
     animals = load_animals()
     tree = ClassTree.read(animals.tree)
     assert sorted(tree.names) == list(animals.names)
@@ -108,13 +81,10 @@ def test_what_is_bundled():
     assert [tree.node_names[leaf] for leaf in leaves] == list(animals.names)
 
 
-def test_nodes_may_come_in_any_order():
+def test_nodes_may_come_in_any_order_and_the_tree_is_frozen():
     tree = ClassTree(np.array([3, 4, 4, -1, 3]), ("owl", "cat", "dog", "animal", "mammal"))
     assert tree.node_names == ("animal", "owl", "mammal", "cat", "dog")
     assert tree.parents.tolist() == [-1, 0, 0, 2, 2]
-
-
-def test_a_tree_is_frozen():
     tree = ClassTree.read(NEWICK)
     with pytest.raises(dataclasses.FrozenInstanceError):
         tree.names = ()
@@ -123,13 +93,7 @@ def test_a_tree_is_frozen():
             array[0] = 1
     assert ClassTree.read(tree) is tree
     assert repr(tree) == "ClassTree(n_leaves=5, n_nodes=9)"
-
-
-def test_a_tree_can_be_pickled():
-    tree = ClassTree.read(NEWICK)
-    copy = pickle.loads(pickle.dumps(tree))
-    assert copy.names == tree.names
-    assert copy.parents.tolist() == tree.parents.tolist()
+    assert read(pickle.loads(pickle.dumps(tree))) == read(tree)
 
 
 def test_a_deep_tree_in_every_form():
@@ -138,24 +102,29 @@ def test_a_deep_tree_in_every_form():
     nested = {"name": "a"}
     for level in range(depth):
         nested = {"name": "", "children": [nested, {"name": f"b{level}"}]}
-    text = '{"children":[' * depth + '{"name":"a"}'
-    text += "".join(f',{{"name":"b{level}"}}]}}' for level in range(depth))
     chain = nx.DiGraph((level, level + 1) for level in range(depth))
     chain.add_edges_from((level, f"b{depth - 1 - level}") for level in range(depth))
     expected = ClassTree.read(newick)
     assert expected.n_leaves == depth + 1
-    for source in (nested, text, chain):
+    for source in (nested, chain):
         tree = ClassTree.read(source)
         np.testing.assert_array_equal(tree.parents, expected.parents)
         assert tree.names[1:] == expected.names[1:]
     path = [str(level) for level in range(depth)]
     assert ClassTree.read([[*path, "a"], [*path, "b"]]).n_nodes == depth + 2
+    # JSON is read up to a moderate depth.
+    for depth in (1, 20, 300, 50_000, 200_000):
+        text = '{"children":[' * depth + '{"name":"a"}' + "]}" * depth
+        if depth <= 300:
+            assert ClassTree.read(text).n_nodes == depth + 1
+        else:
+            refused([(text, "nested too deeply; write the tree as Newick")])
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
+def test_what_is_no_tree():
+    refused([
         ("", "the tree is empty"),
+        (" \n", "the tree is empty"),
         ([], "the tree is empty"),
         ({}, "the tree is empty"),
         (nx.DiGraph(), "the tree is empty"),
@@ -173,31 +142,25 @@ def test_a_deep_tree_in_every_form():
         (nx.DiGraph([("r", "a"), ("s", "b")]), "there are 2 roots, 'r', 's'"),
         (nx.DiGraph([("a", "b"), ("b", "a")]), "2 nodes cannot be.*a cycle: 'a', 'b'"),
         (nx.DiGraph([("r", "x"), ("a", "b"), ("b", "a")]), "2 nodes cannot.*a cycle: 'a', 'b'"),
-        (nx.DiGraph([("a", "a")]), "1 nodes cannot be reached.*a cycle: 'a'"),
-    ],
-)
-def test_what_is_no_tree(source, message):
-    with pytest.raises(ValueError, match=message):
-        ClassTree.read(source)
-
-
-def test_fields_that_do_not_fit():
+        (nx.DiGraph([("a", "a")]), "1 node cannot be reached.*a cycle: 'a'"),
+    ])  # fmt: skip
     with pytest.raises(ValueError, match="1 names for 2 nodes"):
         ClassTree(np.array([-1, 0]), ("a",))
     for parents in ([-1, 2], [-1, -2]):
         with pytest.raises(ValueError, match="parents must be -1 or one of the 2 nodes"):
             ClassTree(np.array(parents), ("a", "b"))
+    for source in (7, None, {1, 2}, object()):
+        refused([(source, f"networkx.DiGraph; got {type(source).__name__}")], TypeError)
+
+
+# Classes and leaves
 
 
 def test_leaves_of_classes():
     tree = ClassTree.read(NEWICK)
     found = tree.leaves_of(["owl", 7, np.int64(7), b"cat", np.str_("grizzly bear")])
     assert [tree.node_names[leaf] for leaf in found] == ["owl", "7", "7", "cat", "grizzly bear"]
-
-
-@pytest.mark.parametrize(
-    ("tree", "classes", "message"),
-    [
+    for text, classes, message in [
         ("(cat,owl);", ["cat", "ant"], "1 of the 2 .*: 'ant'; its leaves are 'cat', 'owl'$"),
         ("(cat,owl);", list("abcdefg"), "7 of the 7 .*'d', 'e', ...; its leaves"),
         ("(cat,owl);", [0, 1], r"0, 1; its leaves.* If y numbers.*: class_names\[y\]$"),
@@ -207,19 +170,174 @@ def test_leaves_of_classes():
         ("(0,1);", [0.0, 1.0], r"0.0, 1.0; .* whole numbers.*: y.astype\(int\)$"),
         ("(0,1);", [0.5], "0.5; its leaves are '0', '1'$"),
         ("((cat,owl)animal);", ["cat", "animal"], "Some are inner nodes, but rows must"),
-    ],
-)
-def test_unknown_classes(tree, classes, message):
-    with pytest.raises(ValueError, match=message):
-        ClassTree.read(tree).leaves_of(classes)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ClassTree.read(text).leaves_of(classes)
 
 
-def test_groups_at_a_depth():
+def test_ancestors_at_a_depth():
     tree = ClassTree.read("(((cat,dog)mammal,owl)vertebrate,ant)animal;")
     classes = ["ant", "cat", "dog", "owl"]
-    assert tree.groups_of(classes, 0) == ["animal"] * 4
-    assert tree.groups_of(classes, 2) == ["ant", "mammal", "mammal", "owl"]
+    assert tree.ancestors_of(classes, 0) == ["animal"] * 4
+    assert tree.ancestors_of(classes, 2) == ["ant", "mammal", "mammal", "owl"]
     with pytest.raises(ValueError, match="'elk'"):
-        tree.groups_of(["elk"], 1)
+        tree.ancestors_of(["elk"], 1)
     animals = load_animals()
-    assert 5 < len(set(ClassTree.read(animals.tree).groups_of(animals.names, 2))) < 50
+    assert 5 < len(set(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))) < 50
+
+
+# Nested mappings
+
+
+def test_nested_mappings():
+    tree = {"children": [{"name": "a", "wnid": "n1"}, {"name": "b", "children": []}]}
+    assert read(tree) == STAR
+    tree = {"name": None, "children": ({"name": 1}, {"name": "b"})}
+    assert read(tree)[1] == ["", "1", "b"]
+    assert read({"name": "a", "children": None}) == ([-1], ["a"])
+    itself = {"name": "r", "children": [{"name": "s", "children": []}]}
+    itself["children"][0]["children"].append(itself)
+    long = bad = {"name": "0", "children": []}
+    for level in range(1, 2000):
+        bad["children"].append({"name": str(level), "children": []})
+        (bad,) = bad["children"]
+    bad["children"].append(None)
+    twice = {"name": "r", "children": [{"name": "s", "children": [LEAF]}, LEAF]}
+    refused([
+        ({"name": "r", "children": ["a"]}, r"must be a mapping.*found 'a' below 'r'"),
+        ({"name": "r", "children": [["a"]]}, r"must be a mapping.*found \['a'\] below 'r'"),
+        ({"name": "r", "children": "ab"}, r"of 'r' must be a list of nodes, got str"),
+        ({"name": "r", "children": {"a": 1}}, "must be a list of nodes, got dict"),
+        ({"name": "r", "children": 7}, "must be a list of nodes, got int"),
+        (twice, "the node 'a' occurs twice, the second time below 'r'; in a tree"),
+        (itself, "'r' occurs twice, the second time below 'r' > 's'"),
+        (long, r"found None below '1996' > '1997' > '1998' > '1999'$"),
+    ])  # fmt: skip
+
+
+# Paths
+
+
+def test_paths():
+    expected = ([-1, 0, 1, 1, 0], ["r", "s", "a", "b", "c"])
+    paths = [["r", "s", "a"], ("r", "s", "b"), np.array(["r", "c"])]
+    assert read(paths) == expected
+    assert read(np.array([["r", "a"], ["r", "b"]])) == ([-1, 0, 0], ["r", "a", "b"])
+    # Nodes are told apart by all the names above them.
+    assert read([["r", "x", "other", "a"], ["r", "y", "other", "b"]]) == (
+        [-1, 0, 1, 2, 0, 4, 5],
+        ["r", "x", "other", "a", "y", "other", "b"],
+    )
+    # A mapping may leave the class out.
+    whole = {"a": ["r", "s", "a"], "b": ["r", "b"], 1: ["r", "1"]}
+    above = {"a": ["r", "s"], "b": ["r"], 1: ("r",)}
+    assert read(whole) == read(above) == ([-1, 0, 1, 0, 0], ["r", "s", "a", "b", "1"])
+    assert read({"a": []}) == ([-1], ["a"])
+    # Classes may be called "name" and "children".
+    assert read({"name": ["r", "s"], "children": ["r"]})[1] == ["r", "s", "name", "children"]
+    refused([
+        (["abc"], "a path must be a sequence of names from the root to the class, got 'abc'"),
+        ([7], "a path must be a sequence of names.*got 7"),
+        ({"a": "r/a"}, "a path must be a sequence of names.*got 'r/a'"),
+        ([[]], "a path is empty"),
+        ([["r", "a"], ["r", "a"]], "two paths lead to the class 'a'"),
+        ([["r", "a"], ["r", "a", "b"]], r"class 'a' has others below it.*'a \(other\)'"),
+        ([["r", "a", "b"], ["r", "a"]], "the class 'a' has others below it"),
+    ])  # fmt: skip
+
+
+# Graphs
+
+
+def test_graphs():
+    assert read(nx.DiGraph([("r", 1), ("r", "b")])) == ([-1, 0, 0], ["r", "1", "b"])
+    assert read(nx.DiGraph([("s", "a"), ("r", "s")])) == ([-1, 0, 1], ["r", "s", "a"])
+    refused([
+        (nx.Graph([(0, 1)]), "must be directed, with edges from parent to child"),
+        (nx.DiGraph([(0, 2), (1, 2)]), "node 2 has two parents, 0 and 1"),
+        (nx.MultiDiGraph([(0, 1), (0, 1)]), "node 1 has two parents, 0 and 0"),
+    ])  # fmt: skip
+
+
+# Text
+
+
+def test_text():
+    assert read("(a,b);") == read('{"children": [{"name": "a"}, {"name": "b"}]}') == STAR
+    assert read(' {"a": [""], "b": [""]} ') == STAR
+    names = ("tree.json", "data/tree.nwk", "[1]", "cat")
+    told = r"neither Newick.* nor JSON.*pass pathlib.Path\(...\)"
+    refused([(name, told) for name in names])
+    refused([
+        ('{"name": "a",}', "not a tree in JSON: .*line 1 column"),
+        ('{"name": "a"', "not a tree in JSON: .*line 1 column"),
+        ('{"name": "a"} {}', "not a tree in JSON: .*line 1 column"),
+        ('{"name": "a", "children": ["b"]}', "not a tree in JSON: a node must be a mapping"),
+    ])  # fmt: skip
+
+
+def test_the_same_tree_in_newick():
+    for text in (
+        "((cat,dog)mammal,owl)animal;",
+        "((cat,dog)mammal,owl)animal",
+        "  ( (cat , dog) mammal,\n\towl ) animal ; \n",
+        "((cat:1,dog:2.5)mammal:1e-3,owl:-.5)animal:0;",
+        "(('cat','dog')'mammal','owl')'animal';",
+        "[tree [one]]((cat[a],dog)[b]mammal[c],[d]owl)animal;[the end]",
+        "((cat:[&rate=1]1[&x={1,2}],dog: 2 )mammal,owl)animal;",
+    ):
+        assert read(text) == ([-1, 0, 1, 1, 0], ["animal", "mammal", "cat", "dog", "owl"])
+
+
+def test_names_in_newick():
+    for text, names in [
+        (
+            "(a_b,c d,'it''s','(x),[y];:','''',' z ');",
+            ["a_b", "c d", "it's", "(x),[y];:", "'", " z "],
+        ),
+        ("(é,木,\N{SNOWMAN});", ["é", "木", "\N{SNOWMAN}"]),
+        ("('[no comment]',a)[one];", ["[no comment]", "a"]),
+        ("(0.5,1e3)95;", ["0.5", "1e3"]),
+    ]:
+        assert read(text)[1][1:] == names
+    for text in ("((a,b),c);", "((a,b):1,c):2;"):
+        assert read(text) == ([-1, 0, 1, 1, 0], ["", "", "a", "b", "c"])
+    assert read("(((a)));") == ([-1, 0, 1, 2], ["", "", "", "a"])
+    assert read("a;") == read("a:3;") == ([-1], ["a"])
+
+
+def test_mistakes_in_newick_are_found_where_they_are():
+    mistakes = {
+        "ends before all parentheses are closed": {"((a,b);": 7, "((a,b)": 7},
+        "')' outside of all parentheses": {"(a,b));": 6},
+        "',' outside of all parentheses": {"a,b;": 2},
+        "a leaf without a name": {
+            "(a,,b);": 4, "(a,);": 4, "();": 2, ";": 1, "(a,'');": 6, "(a,:1);": 6,
+        },
+        "a quote that is not closed": {"(a,'b);": 4},
+        "a second name for one node": {
+            "(a,b'c);": 5, "(a,'b'c);": 7, "(a,b[x]c);": 8, "(a:1[x]c,b);": 8,
+        },
+        "one branch length, a number": {
+            "(a:1 b,c);": 4, "(a:x,b);": 4, "(a:,b);": 4, "(a:1:2,b);": 6,
+        },
+        "a comment that is not closed": {"(a,b[c);": 5},
+        "a ']' without a '['": {"(a,b]);": 5},
+        "text after the end": {"(a,b);(c,d);": 7, "(a,b);c": 7},
+        "a '(' may only come first": {"(a,b)(c);": 6, "(a,b(c,d));": 5, "(a,b)c(d);": 7},
+    }  # fmt: skip
+    for what, places in mistakes.items():
+        told = f"not a tree in Newick format: .*{re.escape(what)}.*at character"
+        refused([(text, f"{told} {where}, near") for text, where in places.items()])
+
+
+# Control characters are not kept by to_newick.
+plain_names = st.text(
+    st.characters(exclude_categories=["C", "Z"]) | st.just(" "), min_size=1, max_size=8
+)
+
+
+@given(st.lists(plain_names.map(str.strip).filter(bool), min_size=2, max_size=6, unique=True))
+def test_what_a_hierarchy_writes_is_read(names):
+    text = to_newick(from_labels(np.arange(len(names))), names)
+    assert ClassTree.read(text).names == tuple(names)

@@ -1,38 +1,258 @@
+"""Labels, the table of leaves by classes, and the flat scores read off it."""
+
+import itertools
+import math
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from sklearn import metrics as sk
+from sklearn.metrics.cluster import expected_mutual_information
 
+from taxarbor import metrics
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.metrics._table import pairs, tabulate
+from taxarbor.metrics._table import (
+    adjusted_information,
+    encode_labels,
+    expected_information,
+    pairs,
+    tabulate,
+)
+
+SCORES = ["rand_score", "adjusted_rand_score", "adjusted_mutual_info_score"]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_counts(trees, seed):
-    tree = trees.grow(seed, n_rows=30, n_leaves=6)
-    y = np.random.default_rng(seed).choice(list("abcd"), 30)
-    table = tabulate(tree, y)
-    labels = tree.labels
-    for leaf in range(tree.n_leaves):
-        for column, name in enumerate(table.classes):
-            assert table.counts[leaf, column] == np.sum((labels == leaf) & (y == name))
-    assert table.counts.dtype == np.int64
-    np.testing.assert_array_equal(table.leaf_sizes, tree.n_rows[tree.leaves])
-    np.testing.assert_array_equal(table.class_sizes, [sum(y == c) for c in table.classes])
-    assert (table.n_rows, table.n_pairs) == (30, 435)
+# Labels
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_counts_by_node(trees, seed):
-    tree = trees.grow(seed, n_rows=30, n_leaves=9)
-    y = np.random.default_rng(seed).choice(list("abcd"), 30)
-    table = tabulate(tree, y)
-    for node, counts in enumerate(table.node_counts()):
-        assert counts.tolist() == [sum(y[tree.rows(node)] == c) for c in table.classes]
+def decoded(y):
+    codes, classes = encode_labels(y, len(y))
+    assert codes.dtype == np.intp
+    assert sorted(set(codes)) == list(range(len(classes)))
+    return [classes[code] for code in codes]
 
 
-def test_pairs():
+def test_labels_of_every_kind():
+    rows = ["b", "a", "b", "c", "a"]
+    for y in (
+        rows, tuple(rows), np.array(rows), np.array(rows, dtype=object), np.ma.array(rows),
+        pd.Series(rows, index=[5, 4, 3, 2, 1]), pd.Series(rows, dtype=object), pd.Index(rows),
+        pd.Series(rows, dtype="category"),
+        pd.Categorical(rows, categories=["z", "c", "b", "a"]),
+        pl.Series(rows), pl.Series(rows, dtype=pl.Categorical),
+    ):  # fmt: skip
+        assert decoded(y) == rows
+    numbers = [3, -2, 3, 100, -2]
+    for dtype in ("int8", "int16", "int32", "int64", "float32", "float64", "object"):
+        assert decoded(np.array(numbers, dtype=dtype)) == numbers
+        assert decoded(pd.Series(numbers, dtype=dtype)) == numbers
+    for dtype in ("int64", "uint64", "int8", "uint8"):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        for values in ([low, high, low], [high, high - 1, high], [low, low + 1, low + 5]):
+            assert decoded(np.array(values, dtype=dtype)) == values
+    dates = np.array(["2020-01-01", "2021-01-01", "2020-01-01"], dtype="datetime64[D]")
+    assert encode_labels(dates, 3)[0].tolist() == [0, 1, 0]
+
+
+def test_labels_read_as_python_would():
+    assert decoded(np.array([True, False])) == [True, False]
+    for values, kind in (([True, False], bool), ([1, 0], int), (["a", "b"], str)):
+        assert {type(label) for label in encode_labels(np.array(values), 2)[1]} == {kind}
+    assert decoded(np.array([(1, 2), "x", None], dtype=object)[:2]) == [(1, 2), "x"]
+    codes, classes = encode_labels([1, "1", 2, b"1", "2"], 5)
+    assert (codes.tolist(), classes) == ([0, 0, 1, 0, 1], (1, 2))
+
+
+def test_missing_classes_are_refused():
+    for y in (
+        ["a", None, "b", None],
+        ["a", math.nan, "b", math.nan],
+        [1, math.nan, 2, math.nan],
+        np.array([1.0, math.nan, 2.0, math.nan]),
+        np.array(["a", np.float32("nan"), "b", None], dtype=object),
+        np.array(["a", pd.NA, "b", pd.NaT], dtype=object),
+        np.array(["2020-01-01", "NaT", "2020-01-01", "NaT"], dtype="datetime64[D]"),
+        np.ma.array([1, 2, 3, 4], mask=[0, 1, 0, 1]),
+        pd.Series(["a", None, "b", None]),
+        pd.Series([1, None, 2, None], dtype="Int64"),
+        pd.Categorical(["a", None, "b", None]),
+        pl.Series(["a", None, "b", None]),
+        pl.Series([1, None, 2, None]),
+    ):
+        with pytest.raises(ValueError, match="class for 2 rows, the first of them row 1; lea"):
+            encode_labels(y, 4)
+    with pytest.raises(ValueError, match=r"no class for 1 row \(row 2\); leave such rows out"):
+        encode_labels(["a", "b", None], 3)
+
+
+def test_what_cannot_be_classes_is_refused():
+    square, frame = np.zeros((3, 1), dtype=int), pd.DataFrame({"y": [1, 2, 3]})
+    for y in ("abc", ["a", "b"], square, frame, 7, []):
+        with pytest.raises(ValueError, match=r"each of the 3 rows.*shape \(3,\); got shape \("):
+            encode_labels(y, 3)
+    with pytest.raises(ValueError, match=r"one class per row.*unhashable"):
+        encode_labels(np.array([["a"], {"b": 1}, None], dtype=object), 3)
+
+
+# The table
+
+
+def test_counts(trees):
+    for seed in range(5):
+        tree = trees.grow(seed, n_rows=30, n_leaves=5 + seed)
+        y = np.random.default_rng(seed).choice(list("abcd"), 30)
+        table = tabulate(tree, y)
+        for leaf in range(tree.n_leaves):
+            for column, name in enumerate(table.classes):
+                expected = np.sum((tree.labels == leaf) & (y == name))
+                assert table.counts[leaf, column] == expected
+        for node, counts in enumerate(table.node_counts()):
+            assert counts.tolist() == [sum(y[tree.rows(node)] == c) for c in table.classes]
+        assert table.counts.dtype == np.int64
+        assert table.n_pairs == 435
     assert pairs(np.array([0, 1, 2, 5, 10**6])).tolist() == [0, 0, 1, 10, 499_999_500_000]
-
-
-def test_one_row_makes_no_pair():
-    with pytest.raises(ValueError, match="two at least, got 1"):
+    with pytest.raises(ValueError, match="at least two are needed, got 1"):
         tabulate(HierarchyBuilder(1).freeze(), ["a"])
+
+
+# Flat scores
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_scores_as_in_sklearn(trees, score):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n_rows = int(rng.integers(8, 200))
+        tree = trees.grow(seed, n_rows, n_leaves=1 + seed % 7)
+        noise = rng.random(n_rows) < rng.random()
+        y = np.where(noise, rng.integers(0, 1 + seed % 5, n_rows), tree.labels)
+        found = getattr(metrics, score)(tree, y)
+        assert type(found) is float
+        assert found == pytest.approx(getattr(sk, score)(y, tree.labels), abs=1e-10)
+    with pytest.raises(ValueError, match="each of the 14 rows"):
+        getattr(metrics, score)(trees.grow(0), [1, 2, 3])
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_perfect_agreement_is_exactly_one_and_order_does_not_matter(trees, score):
+    function = getattr(metrics, score)
+    tree = trees.grow(0)
+    assert function(tree, tree.labels) == 1.0
+    assert function(tree, [f"name {label}" for label in tree.labels]) == 1.0
+    assert function(from_labels(np.arange(9)), np.arange(9)) == 1.0
+    assert function(trees.grow(0, n_leaves=1), np.zeros(14)) == 1.0
+    rng = np.random.default_rng(1)
+    tree, y = trees.grow(1), rng.integers(0, 4, 14)
+    found, order = function(tree, y), rng.permutation(14)
+    assert function(from_labels(tree.labels[order]), y[order]) == pytest.approx(found)
+    assert function(tree, rng.permutation(4)[y]) == pytest.approx(found, abs=1e-14)
+
+
+def test_rand_pair_by_pair(trees, literal):
+    tree = trees.grow(3)
+    y, labels = np.random.default_rng(3).integers(0, 3, 14), tree.labels
+    agree = [(y[i] == y[j]) == (labels[i] == labels[j]) for i, j in literal.pairs(14)]
+    assert metrics.rand_score(tree, y) == pytest.approx(np.mean(agree), abs=1e-15)
+
+
+def test_large_counts_do_not_overflow():
+    # Products of the numbers of pairs are near 1e23, far beyond 64 bits.
+    n_rows = 1_000_000
+    labels = np.arange(n_rows) % 2
+    y = np.where(np.arange(n_rows) < n_rows // 10, 1 - labels, labels)
+    tree = from_labels(labels)
+    assert metrics.rand_score(tree, y) == pytest.approx(0.82, abs=1e-6)
+    assert metrics.adjusted_rand_score(tree, y) == pytest.approx(0.64, abs=1e-6)
+
+
+# Mutual information: against scikit-learn, and against rational arithmetic
+
+
+def rows_of(counts):
+    """Return a leaf and a class for each row of a table."""
+    counts = np.asarray(counts)
+    leaves, classes = np.indices(counts.shape)
+    return np.repeat(leaves.ravel(), counts.ravel()), np.repeat(classes.ravel(), counts.ravel())
+
+
+def filled(counts):
+    """Drop empty leaves and classes, which no table has."""
+    return counts[counts.any(axis=1)][:, counts.any(axis=0)]
+
+
+def exact_cell(a, b, n):
+    """Return the mean of k log(n k / (a b)), with probabilities as fractions."""
+    low, high = max(0, a + b - n), min(a, b)
+    ways = math.comb(n, b)
+    return math.fsum(
+        float(Fraction(math.comb(a, k) * math.comb(n - a, b - k), ways))
+        * k
+        * math.log(n * k / (a * b))
+        for k in range(max(low, 1), high + 1)
+    )
+
+
+def test_information_of_random_and_large_tables():
+    tables = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        shape = rng.integers(1, 12, 2)
+        scale = rng.choice([0.3, 1.0, 5.0, 50.0])
+        skew = rng.gamma(rng.choice([0.3, 3.0]), size=shape)
+        counts = filled(rng.poisson(scale * skew))
+        if counts.sum() < 2:
+            counts = np.array([[1, 1]])
+        tables.append(counts)
+    for n_rows, n_clusters in itertools.product((10_000, 100_000), (2, 30)):
+        rng = np.random.default_rng(n_rows)
+        shares = rng.dirichlet(np.full(n_clusters**2, 0.2))
+        tables.append(filled(rng.multinomial(n_rows, shares).reshape(n_clusters, n_clusters)))
+    for counts in tables:
+        expected = sk.adjusted_mutual_info_score(*rows_of(counts))
+        assert adjusted_information(counts) == pytest.approx(expected, abs=1e-10)
+
+
+def test_expectation_by_fractions():
+    for a, b in [
+        ([1, 1, 1, 1], [2, 2]), ([3, 4], [5, 2]), ([60, 1, 39], [50, 50]),
+        ([997, 3], [500, 499, 1]), ([1500, 500], [1999, 1]), ([2, 2, 2, 2, 2], [9, 1]),
+    ]:  # fmt: skip
+        exact = math.fsum(exact_cell(i, j, sum(a)) for i in a for j in b) / sum(a)
+        found = expected_information(np.array(a), np.array(b))
+        assert found == pytest.approx(exact, rel=1e-12, abs=1e-15)
+
+
+def test_expectation_by_other_means():
+    # Two halves on each side: by the central limit theorem, information is chi-squared with
+    # one degree of freedom over twice the number of rows, and so expected to be 1 / (2 n).
+    halves = np.array([500_000, 500_000])
+    assert expected_information(halves, halves) == pytest.approx(0.5e-6, rel=1e-5)
+    counts = np.array([[50, 3, 8], [2, 40, 9], [7, 7, 20]])
+    found = expected_information(counts.sum(axis=1), counts.sum(axis=0))
+    assert found == pytest.approx(expected_mutual_information(counts, counts.sum()), rel=1e-9)
+    leaves, classes = rows_of([[8, 1, 3], [2, 9, 4]])
+    rng = np.random.default_rng(0)
+    drawn = [sk.mutual_info_score(leaves, rng.permutation(classes)) for _ in range(600)]
+    found = expected_information(np.bincount(leaves), np.bincount(classes))
+    assert abs(found - np.mean(drawn)) < 4 * np.std(drawn) / math.sqrt(len(drawn))
+
+
+def test_information_of_special_tables():
+    same = (np.eye(5, dtype=int), np.eye(3, dtype=int)[[2, 0, 1]] * 7, [[4]], [[0, 9], [1, 0]])
+    for counts in same:
+        assert adjusted_information(np.array(counts)) == 1.0
+    for counts in ([[3, 4, 1]], [[3], [4], [1]]):
+        assert adjusted_information(np.array(counts)) == 0.0
+    alone = np.zeros((40, 3), dtype=int)
+    alone[np.arange(40), np.arange(40) % 3] = 1
+    for counts in (alone, alone.T):
+        assert adjusted_information(counts) == pytest.approx(0.0, abs=1e-12)
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(3.0, (6, 7)) + 1
+    shuffled = counts[rng.permutation(6)][:, rng.permutation(7)]
+    for other in (counts.T, shuffled):
+        found = adjusted_information(other)
+        assert found == pytest.approx(adjusted_information(counts), abs=1e-14)

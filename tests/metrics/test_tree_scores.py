@@ -1,3 +1,5 @@
+"""Similarities, tree scores and node scores, against their definitions, pair by pair."""
+
 import itertools
 import json
 import math
@@ -7,24 +9,88 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.metrics import (
-    ClassTree,
-    path_sharing_score,
-    rand_score,
-    score_hierarchy,
-    shortest_path_score,
-)
+from taxarbor import metrics
+from taxarbor.data import load_animals
+from taxarbor.exchange import from_labels
+from taxarbor.metrics import ClassTree, dasgupta_cost, dendrogram_purity, score_hierarchy
+from taxarbor.metrics._tree_scores import LeafPairs
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[3] / "shared" / "data"))
-SCORES = {"shortest_path": shortest_path_score, "path_sharing": path_sharing_score}
+MEASURES = ("shortest_path", "path_sharing")
+SIMILARITIES = {name: getattr(metrics, f"{name}_similarity") for name in MEASURES}
+SCORES = {name: getattr(metrics, f"{name}_score") for name in MEASURES}
 NAMES = list("abcdef")
+OF_TREES = [f"{kind}{name}" for kind in ("", "adjusted_", "chance_") for name in SCORES]
+OF_CLASSES = ["rand", "adjusted_rand", "adjusted_mutual_info", "dendrogram_purity"]
+BY_HAND = "(((cat,dog)carnivore,mouse)mammal,(owl,duck)bird,coral)animal;"
 
 
 @pytest.fixture(params=SCORES)
 def measure(request):
     return request.param
+
+
+@pytest.fixture(params=[2**18, 7], ids=["whole", "blocks"])
+def block_size(request, monkeypatch):
+    monkeypatch.setattr("taxarbor.metrics._tree_scores._BLOCK_SIZE", request.param)
+
+
+# Similarities
+
+
+@pytest.mark.usefixtures("block_size")
+def test_similarity_pair_by_pair(trees, literal, measure):
+    similar = literal.similarities[measure]
+    for seed in range(10):
+        learned = trees.grow(seed, n_leaves=1 + seed)
+        true = ClassTree.read(trees.draw_truth(seed, list("abcdefghi")))
+        for tree in (learned, true):
+            found = SIMILARITIES[measure](tree)
+            expected = [[similar(tree, i, j) for j in tree.leaves] for i in tree.leaves]
+            np.testing.assert_allclose(found, expected, atol=1e-15)
+            assert found.dtype == np.float64
+            assert (found == found.T).all()
+            assert (found.diagonal() == 1.0).all()
+        chosen = np.random.default_rng(seed).permutation(true.n_leaves)[:4]
+        some = LeafPairs.of(true.parents, true.leaves[chosen]).matrix(measure)
+        np.testing.assert_array_equal(some, found[np.ix_(chosen, chosen)])
+
+
+def test_similarities_by_hand():
+    tree = ClassTree.read(BY_HAND)
+    assert tree.names == ("cat", "dog", "mouse", "owl", "duck", "coral")
+    # Cat and dog share mammal and carnivore, and each has three nodes.
+    pairs, shared = np.triu_indices(6, k=1), np.zeros((6, 6))
+    shared[pairs] = [2 / 3, 1 / 3, 0, 0, 0, 1 / 3, 0, 0, 0, 0, 0, 0, 1 / 2, 0, 0]
+    expected = shared + shared.T + np.eye(6)
+    np.testing.assert_allclose(metrics.path_sharing_similarity(tree), expected, atol=1e-15)
+    edges = np.zeros((6, 6))
+    edges[pairs] = [2, 3, 5, 5, 4, 3, 5, 5, 4, 4, 4, 3, 2, 3, 3]
+    expected = 1 - (edges + edges.T) / 5
+    np.testing.assert_allclose(metrics.shortest_path_similarity(tree), expected, atol=1e-15)
+    # A single child makes branches longer.
+    tree = ClassTree.read("((((cat)felid,dog)mammal)animal,rock);")
+    np.testing.assert_allclose(metrics.path_sharing_similarity(tree)[0, 1], 2 / 4)
+    np.testing.assert_allclose(metrics.shortest_path_similarity(tree)[0, 1], 1 - 3 / 5)
+    for similarity in SIMILARITIES.values():
+        np.testing.assert_array_equal(similarity(ClassTree.read("(a,b,c,d);")), np.eye(4))
+        for text in ("a;", "(a);", "((a));"):
+            assert similarity(ClassTree.read(text)) == [[1.0]]
+
+
+def test_similarities_in_a_deep_tree():
+    height = 3000
+    # Of each two children, the second is split again.
+    parents = np.array([-1, *(2 * (i // 2) for i in range(2 * height))])
+    tree = ClassTree(parents, tuple(f"n{i}" for i in range(len(parents))))
+    found = LeafPairs.of(tree.parents, tree.leaves[[0, 1, -1]])
+    assert found.diameter == height + 1
+    assert sorted(found.depth) == [1, 2, height]
+    assert found.matrix("path_sharing")[1, 2] == 1 / height
+
+
+# Agreement with a true tree
 
 
 def both_similarities(literal, measure, tree, y, truth):
@@ -38,67 +104,49 @@ def both_similarities(literal, measure, tree, y, truth):
     return np.array(a), np.array(b)
 
 
-def squared_error(literal, measure, tree, y, truth):
-    a, b = both_similarities(literal, measure, tree, y, truth)
-    return sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) / len(a)
-
-
-@pytest.mark.parametrize("block_size", [2**18, 10])
-@pytest.mark.parametrize("seed", range(10))
-def test_pair_by_pair(trees, literal, measure, seed, block_size, monkeypatch):
-    monkeypatch.setattr("taxarbor.metrics._similarity._BLOCK_SIZE", block_size)
-    tree, truth = trees.grow(seed, n_leaves=1 + seed % 7), trees.draw_truth(seed, NAMES)
-    y = np.random.default_rng(seed).choice(NAMES, 14)
-    a, b = both_similarities(literal, measure, tree, y, truth)
-    error = np.mean((a - b) ** 2)
-    chance = np.mean(a**2) + np.mean(b**2) - 2 * np.mean(a) * np.mean(b)
+@pytest.mark.usefixtures("block_size")
+def test_score_pair_by_pair(trees, literal, measure):
     score = SCORES[measure]
-    assert type(score(tree, y, truth)) is float
-    assert score(tree, y, truth) == pytest.approx(1 - error, abs=1e-14)
-    adjusted = score(tree, y, truth, adjusted=True)
-    assert adjusted == pytest.approx(1 - error / chance, abs=1e-12)
+    for seed in range(10):
+        tree, truth = trees.grow(seed, n_leaves=1 + seed % 7), trees.draw_truth(seed, NAMES)
+        y = np.random.default_rng(seed).choice(NAMES, 14)
+        a, b = both_similarities(literal, measure, tree, y, truth)
+        error = np.mean((a - b) ** 2)
+        chance = np.mean(a**2) + np.mean(b**2) - 2 * np.mean(a) * np.mean(b)
+        assert type(score(tree, y, truth)) is float
+        assert score(tree, y, truth) == pytest.approx(1 - error, abs=1e-14)
+        adjusted = score(tree, y, truth, adjusted=True)
+        assert adjusted == pytest.approx(1 - error / chance, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_chance_is_the_mean_over_all_orders_of_rows(trees, literal, measure, seed):
-    tree, truth = trees.grow(seed, n_rows=5, n_leaves=3), trees.draw_truth(seed, NAMES)
-    y = np.random.default_rng(seed).choice(NAMES, 5)
-    errors = [
-        squared_error(literal, measure, tree, list(order), truth)
-        for order in itertools.permutations(y)
-    ]
-    chance = score_hierarchy(tree, y, truth)[f"chance_{measure}"]
-    assert chance == pytest.approx(1 - math.fsum(errors) / len(errors), abs=1e-13)
+def test_chance_is_the_mean_over_all_orders_of_rows(trees, literal, measure):
+    for seed in range(4):
+        tree, truth = trees.grow(seed, n_rows=5, n_leaves=3), trees.draw_truth(seed, NAMES)
+        y = np.random.default_rng(seed).choice(NAMES, 5)
+        errors, adjusted = [], []
+        for order in itertools.permutations(y):
+            a, b = both_similarities(literal, measure, tree, list(order), truth)
+            errors.append(np.mean((a - b) ** 2))
+            adjusted.append(SCORES[measure](tree, order, truth, adjusted=True))
+        chance = score_hierarchy(tree, y, truth)[f"chance_{measure}"]
+        assert chance == pytest.approx(1 - math.fsum(errors) / len(errors), abs=1e-13)
+        assert math.fsum(adjusted) / len(adjusted) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_chance_by_shuffling(trees, measure):
+def test_the_true_tree_scores_one(trees, measure):
+    for seed in range(5):
+        truth = trees.draw_truth(seed, NAMES, chains=False)
+        y = np.random.default_rng(seed).permutation(NAMES * 4)
+        tree = trees.split_like(truth, y)
+        for adjusted in (False, True):
+            found = SCORES[measure](tree, y, truth, adjusted=adjusted)
+            assert found == pytest.approx(1.0, abs=1e-14)
+            assert found <= 1.0
+    # Flat trees give the Rand index.
     rng = np.random.default_rng(0)
-    tree, truth = trees.grow(0, n_rows=60, n_leaves=9), trees.draw_truth(0, NAMES)
-    y = rng.choice(NAMES, 60)
-    shuffled = [rng.permutation(y) for _ in range(1000)]
-    scores = [SCORES[measure](tree, drawn, truth) for drawn in shuffled]
-    chance = score_hierarchy(tree, y, truth)[f"chance_{measure}"]
-    assert abs(np.mean(scores) - chance) < 4 * np.std(scores) / math.sqrt(len(scores))
-    adjusted = [SCORES[measure](tree, drawn, truth, adjusted=True) for drawn in shuffled]
-    assert abs(np.mean(adjusted)) < 4 * np.std(adjusted) / math.sqrt(len(adjusted))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_true_tree_scores_one(trees, measure, seed):
-    truth = trees.draw_truth(seed, NAMES, chains=False)
-    y = np.random.default_rng(seed).permutation(NAMES * 4)
-    tree = trees.split_like(truth, y)
-    for adjusted in (False, True):
-        found = SCORES[measure](tree, y, truth, adjusted=adjusted)
-        assert found == pytest.approx(1.0, abs=1e-14)
-        assert found <= 1.0
-
-
-def test_flat_trees_give_the_rand_index(measure):
-    rng = np.random.default_rng(0)
-    tree, y = Hierarchy.from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
+    tree, y = from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
     found = SCORES[measure](tree, y, f"({','.join(NAMES)});")
-    assert found == pytest.approx(rand_score(tree, y), abs=1e-14)
+    assert found == pytest.approx(metrics.rand_score(tree, y), abs=1e-14)
 
 
 def test_order_and_names_do_not_matter(trees, measure):
@@ -109,45 +157,37 @@ def test_order_and_names_do_not_matter(trees, measure):
     renamed = json.loads(json.dumps(truth).replace('"name": "', '"name": "the '))
     assert score(tree, [f"the {name}" for name in y], renamed) == found
     order = rng.permutation(14)
-    other = Hierarchy.from_labels(tree.labels[order])
-    flat = Hierarchy.from_labels(tree.labels)
+    other = from_labels(tree.labels[order])
+    flat = from_labels(tree.labels)
     assert score(other, y[order], truth) == pytest.approx(score(flat, y, truth), abs=1e-14)
+    numbers, truth = rng.integers(0, 6, 14), trees.draw_truth(0, list("012345"))
+    assert score(tree, numbers, truth) == score(tree, numbers.astype(str), truth)
 
 
 def test_unused_leaves_count_for_the_greatest_distance_only(trees):
     tree, y = trees.grow(0), ["a", "b"] * 7
     narrow, wide = "((a,b),c);", "((a,b),(((c))));"
-    assert path_sharing_score(tree, y, narrow) == path_sharing_score(tree, y, wide)
-    flat = Hierarchy.from_labels(np.zeros(14))
+    assert metrics.path_sharing_score(tree, y, narrow) == metrics.path_sharing_score(
+        tree, y, wide
+    )
+    flat = from_labels(np.zeros(14))
     # 49 of 91 pairs are of different classes, 2 edges apart: similar by 1 - 2 / 3, 1 - 2 / 6.
-    assert shortest_path_score(flat, y, narrow) == pytest.approx(1 - 49 / 91 * (2 / 3) ** 2)
-    assert shortest_path_score(flat, y, wide) == pytest.approx(1 - 49 / 91 * (2 / 6) ** 2)
+    assert metrics.shortest_path_score(flat, y, narrow) == pytest.approx(
+        1 - 49 / 91 * (2 / 3) ** 2
+    )
+    assert metrics.shortest_path_score(flat, y, wide) == pytest.approx(
+        1 - 49 / 91 * (2 / 6) ** 2
+    )
 
 
-def test_where_chance_cannot_err_the_score_is_one(measure):
-    score = SCORES[measure]
-    together = Hierarchy.from_labels(np.zeros(5))
+def test_where_chance_never_or_always_errs(measure):
+    score, together = SCORES[measure], from_labels(np.zeros(5))
     assert score(together, ["a"] * 5, "(a,b);", adjusted=True) == 1.0
-    apart = Hierarchy.from_labels(np.arange(6))
-    assert score(apart, NAMES, f"({','.join(NAMES)});", adjusted=True) == 1.0
     assert score(together, ["a"] * 5, "a;", adjusted=True) == 1.0
-
-
-def test_where_chance_always_errs_the_score_is_zero(measure):
-    apart = Hierarchy.from_labels(np.arange(4))
-    assert SCORES[measure](apart, ["a"] * 4, "(a,b);", adjusted=True) == 0.0
-    assert SCORES[measure](apart, ["a"] * 4, "(a,b);") == 0.0
-
-
-def test_integers_are_names(trees, measure):
-    tree, truth = trees.grow(0), trees.draw_truth(0, list("012345"))
-    y = np.random.default_rng(0).integers(0, 6, 14)
-    assert SCORES[measure](tree, y, truth) == SCORES[measure](tree, y.astype(str), truth)
-
-
-def test_a_class_outside_the_tree_is_refused(trees, measure):
-    with pytest.raises(ValueError, match=r"1 of the 2 classes in y are no leaves.*: 'x'; its"):
-        SCORES[measure](trees.grow(0), ["a", "x"] * 7, "(a,b);")
+    apart = from_labels(np.arange(6))
+    assert score(apart, NAMES, f"({','.join(NAMES)});", adjusted=True) == 1.0
+    for adjusted in (True, False):
+        assert score(apart, ["a"] * 6, "(a,b);", adjusted=adjusted) == 0.0
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +209,157 @@ def test_kmeans_scores_as_measured_before(animals):
     found = dict.fromkeys(expected, 0.0)
     for seed in range(2):
         labels = KMeans(50, n_init=1, random_state=seed).fit_predict(X)
-        scores = score_hierarchy(Hierarchy.from_labels(labels), y, truth)
+        scores = score_hierarchy(from_labels(labels), y, truth)
         for name in expected:
             found[name] += 100 * scores[name] / 2
     assert found == pytest.approx(expected, abs=0.15)
+
+
+# Node by node
+
+
+def purity_by_pairs(literal, tree, y):
+    shares = []
+    for i, j in literal.pairs(len(y)):
+        if y[i] == y[j]:
+            rows = tree.rows(literal.lowest_common_ancestor(tree, i, j))
+            shares.append(sum(y[row] == y[i] for row in rows) / len(rows))
+    return sum(shares) / len(shares)
+
+
+def cost_by_pairs(literal, tree, y, truth):
+    """Return the cost, and the sum of similarities."""
+    cost = total = 0.0
+    true = None if truth is None else ClassTree.read(truth)
+    for i, j in literal.pairs(len(y)):
+        if true is None:
+            similarity = float(y[i] == y[j])
+        else:
+            one, other = (true.leaves[true.names.index(name)] for name in (y[i], y[j]))
+            similarity = literal.similarities["shortest_path"](true, one, other)
+        cost += similarity * len(tree.rows(literal.lowest_common_ancestor(tree, i, j)))
+        total += similarity
+    return cost, total
+
+
+@pytest.mark.usefixtures("block_size")
+def test_purity_and_cost_pair_by_pair(trees, literal):
+    for seed in range(10):
+        tree = trees.grow(seed, n_leaves=1 + seed)
+        y = np.random.default_rng(seed).choice(NAMES[:5], 14)
+        found = dendrogram_purity(tree, y)
+        assert type(found) is float
+        assert found == pytest.approx(purity_by_pairs(literal, tree, y), abs=1e-14)
+        for truth in (None, trees.draw_truth(seed, NAMES[:5])):
+            cost, total = cost_by_pairs(literal, tree, y, truth)
+            found = dasgupta_cost(tree, y, truth, normalize=False)
+            assert type(found) is float
+            assert found == pytest.approx(cost, rel=1e-13)
+            normal = dasgupta_cost(tree, y, truth)
+            assert normal == pytest.approx(cost / (total * 14), rel=1e-13)
+
+
+def test_purity_and_cost_by_hand(known):
+    # Leaves {0, 1}, {2}, {3}, {4, 5}; above them {0, 1, 2} and {3, 4, 5}.
+    y = ["a", "a", "a", "b", "b", "a"]
+    a = [1, 1, 1, 4 / 6, 4 / 6, 4 / 6]  # pairs 01, 02, 12, and each of 0, 1, 2 with 5
+    b = [2 / 3]  # pair 34
+    assert dendrogram_purity(known, y) == pytest.approx(sum(a + b) / 7)
+    assert dasgupta_cost(known, y, normalize=False) == 2 + 3 + 3 + 3 * 6 + 3
+    assert dasgupta_cost(known, y) == pytest.approx(29 / (7 * 6))
+    tree, y = from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
+    assert dendrogram_purity(tree, y) == pytest.approx((6 * 4 / 6 + 2 / 6) / 7)
+    assert dasgupta_cost(tree, y) == dasgupta_cost(tree, y, "(a,b);") == 1.0
+
+
+def test_purity_and_cost_of_special_trees(trees):
+    truth = trees.draw_truth(0, NAMES, chains=False)
+    y = np.random.default_rng(0).permutation(NAMES * 3)
+    assert dendrogram_purity(trees.split_like(truth, y), y) == pytest.approx(1.0, abs=1e-14)
+    tree, y = trees.grow(0), np.random.default_rng(0).choice(NAMES, 14)
+    star = f"({','.join(NAMES)});"
+    assert dasgupta_cost(tree, y, star) == pytest.approx(dasgupta_cost(tree, y), rel=1e-14)
+    tree, y = trees.grow(0, n_rows=600, n_leaves=600), np.arange(600) % 7
+    assert np.max(np.bincount(y) / 600) < dendrogram_purity(tree, y) < 1.0
+    assert 0.0 < dasgupta_cost(tree, y) < 1.0
+
+
+def test_without_a_pair_there_is_no_value_and_order_does_not_matter(trees):
+    tree, y = from_labels([0, 0, 1]), ["a", "b", "c"]
+    assert math.isnan(dendrogram_purity(tree, y))
+    assert all(math.isnan(dasgupta_cost(tree, y, truth)) for truth in (None, "(a,b,c);"))
+    assert dasgupta_cost(tree, y, normalize=False) == 0.0
+    rng = np.random.default_rng(0)
+    tree, y = trees.grow(0), rng.integers(0, 4, 14)
+    for score in (dendrogram_purity, dasgupta_cost):
+        assert score(tree, rng.permutation(4)[y]) == pytest.approx(score(tree, y), rel=1e-14)
+        flat, order = from_labels(tree.labels), rng.permutation(14)
+        shuffled = from_labels(tree.labels[order])
+        assert score(shuffled, y[order]) == pytest.approx(score(flat, y), rel=1e-14)
+
+
+# All scores at once
+
+
+def test_all_are_the_same_as_one_by_one(trees):
+    for seed in range(5):
+        tree, truth = trees.grow(seed), trees.draw_truth(seed, NAMES)
+        y = np.random.default_rng(seed).choice(NAMES, 14)
+        found = score_hierarchy(tree, y, truth, dasgupta=True)
+        assert list(found) == [*OF_TREES, *OF_CLASSES, "dasgupta_cost"]
+        assert {type(value) for value in found.values()} == {float}
+        for name, score in SCORES.items():
+            assert found[name] == score(tree, y, truth)
+            adjusted, chance = found[f"adjusted_{name}"], found[f"chance_{name}"]
+            assert adjusted == score(tree, y, truth, adjusted=True)
+            assert adjusted == pytest.approx((found[name] - chance) / (1 - chance))
+        for name in OF_CLASSES[:3]:
+            assert found[name] == getattr(metrics, f"{name}_score")(tree, y)
+        assert found["dendrogram_purity"] == dendrogram_purity(tree, y)
+        assert found["dasgupta_cost"] == dasgupta_cost(tree, y, truth)
+        without = score_hierarchy(tree, y, dasgupta=True)
+        assert without["dasgupta_cost"] == dasgupta_cost(tree, y)
+        assert list(without) == [*OF_CLASSES, "dasgupta_cost"]
+        assert list(score_hierarchy(tree, y, truth)) == OF_TREES + OF_CLASSES
+        assert list(score_hierarchy(tree, y)) == OF_CLASSES
+
+
+def test_scores_of_the_bundled_animals(trees):
+    animals = load_animals()
+    flat = from_labels(np.arange(len(animals.names)) % 9)
+    found = score_hierarchy(flat, animals.names, animals.tree)
+    assert abs(found["adjusted_shortest_path"]) < 0.02
+    assert found["adjusted_rand"] == 0.0
+    assert math.isnan(found["dendrogram_purity"])
+    tree = trees.split_like(animals.tree, animals.names)
+    assert tree.n_leaves == len(animals.names)
+    found = score_hierarchy(tree, animals.names, animals.tree, dasgupta=True)
+    for name in OF_TREES[:4]:
+        assert found[name] == pytest.approx(1.0, abs=1e-13)
+    flat = from_labels(animals.names)
+    assert found["dasgupta_cost"] < dasgupta_cost(flat, animals.names, animals.tree)
+
+
+def test_scores_of_many_rows(trees):
+    rng = np.random.default_rng(0)
+    n_rows, names = 200_000, [str(name) for name in range(60)]
+    y, truth = rng.integers(0, 60, n_rows), trees.draw_truth(0, names)
+    tree = trees.grow(0, n_rows=n_rows, n_leaves=50)
+    found = score_hierarchy(tree, y, truth, dasgupta=True)
+    assert all(abs(found[name]) < 1e-3 for name in found if name.startswith("adjusted"))
+    assert 0.5 < found["chance_shortest_path"] < 1.0
+    assert found["shortest_path"] == pytest.approx(found["chance_shortest_path"], abs=1e-4)
+
+
+def test_wrong_input_is_refused(trees):
+    tree, truth = trees.grow(0), trees.draw_truth(0, NAMES)
+    for dasgupta in (False, True):
+        with pytest.raises(ValueError, match="each of the 14 rows"):
+            score_hierarchy(tree, NAMES, truth, dasgupta=dasgupta)
+        with pytest.raises(ValueError, match=r"pass their names: class_names\[y\]"):
+            score_hierarchy(tree, np.arange(14) % 6, truth, dasgupta=dasgupta)
+    for score in (*SCORES.values(), dasgupta_cost):
+        with pytest.raises(ValueError, match=r"1 of the 2 classes in y are not lea.*: 'x'; "):
+            score(tree, ["a", "x"] * 7, "(a,b);")
+    with pytest.raises(TypeError, match=r"expected a Hierarchy, got list; pass model.hierarch"):
+        score_hierarchy([1, 2], ["a", "b"])

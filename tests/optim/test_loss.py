@@ -1,135 +1,110 @@
-"""The squared hinge: value, gradient and Hessian, in both of its forms."""
+"""The squared hinge: value, gradient and Hessian."""
 
 import numpy as np
-import pytest
 
-from taxarbor.optim import MultiHinge, PairHinge
+from taxarbor.optim import HingeLoss
 from taxarbor.optim._loss import GramCache
 from taxarbor.rows import as_rows
 
-
-def draw_weights(models, n_features, seed=0, size=0.4):
-    return size * np.random.default_rng(seed).normal(size=(models, n_features))
+CHILDREN = (2, 3, 5)
 
 
-def children(W):
-    """Return the weights of all children: ``(d / 2, -d / 2)`` for a pair's d."""
-    return np.concatenate([W / 2, -W / 2]) if len(W) == 1 else W
+def draw_weights(K, seed=0, size=0.4):
+    return size * np.random.default_rng(seed).normal(size=(K, 7))
 
 
 def margins(Z, W, labels):
     """Return ``1 - s_y + s_k`` for each row and each other child."""
-    S = Z @ children(W).T
+    S = Z @ W.T
     own = np.take_along_axis(S, labels[:, None].astype(np.intp), axis=1)
     return (1.0 - own + S)[np.arange(S.shape[1]) != labels[:, None]]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("seed", [0, 1], ids=["dense", "sparse"])
-def test_value_is_the_papers(problem, form, paper_loss, dtype, seed):
-    given = problem(*form, dtype=dtype, seed=seed)
-    point = given.loss.evaluate(draw_weights(given.models, 7), given.labels)
-    expected = paper_loss(given.Z, children(point.W), given.labels)
-    np.testing.assert_allclose(
-        point.value, expected, rtol=1e-5 if dtype == "float32" else 1e-12
-    )
-    assert point.scores.dtype == dtype
-    np.testing.assert_array_equal(point.W, point.W.astype(dtype))
+def test_value_and_gradient_are_the_papers(problem, paper_loss):
+    for K in CHILDREN:
+        for seed in (0, 1):  # dense and sparse
+            for dtype, close in (("float64", 1e-12), ("float32", 1e-5)):
+                given = problem(K, dtype=dtype, seed=seed)
+                point = given.loss.evaluate(draw_weights(K), given.labels)
+                value, gradient = paper_loss(given.Z, point.W, given.labels)
+                np.testing.assert_allclose(point.value, value, rtol=close)
+                np.testing.assert_allclose(given.loss.gradient(point), gradient, atol=close)
+                assert point.scores.dtype == dtype
+                np.testing.assert_array_equal(point.W, point.W.astype(dtype))
 
 
-def test_without_weights_each_other_child_costs_one(problem, form):
-    given = problem(*form)
-    K = given.K
-    point = given.loss.zero(given.labels)
-    assert not point.W.any()
-    np.testing.assert_allclose(point.value, (K - 1) / K, rtol=1e-12)
-    assert given.loss.n_passes == 0.0
+def test_no_weights_and_known_scores_need_no_sweep(problem):
+    for K in CHILDREN:
+        given = problem(K)
+        point = given.loss.zero(given.labels)
+        assert not point.W.any()
+        np.testing.assert_allclose(point.value, (K - 1) / K, rtol=1e-12)
+        assert given.loss.n_passes == 0.0
+
+        point = given.loss.evaluate(draw_weights(K), given.labels)
+        assert given.loss.n_passes == 1.0
+        again = given.loss.at(point.W, given.labels, point.scores)
+        assert given.loss.n_passes == 1.0
+        assert again.value == point.value
+        np.testing.assert_array_equal(again.residual, point.residual)
 
 
-def test_known_scores_need_no_sweep(problem, form):
-    given = problem(*form)
-    point = given.loss.evaluate(draw_weights(given.models, 7), given.labels)
-    assert given.loss.n_passes == 1.0
-    again = given.loss.at(point.W, given.labels, point.scores)
-    assert given.loss.n_passes == 1.0
-    assert again.value == point.value
-    np.testing.assert_array_equal(again.residual, point.residual)
+def test_two_models_that_differ_alike_cost_alike(problem):
+    """With two children only ``w_0 - w_1`` counts, which the compiled solver makes use of."""
+    given = problem(2)
+    W = draw_weights(2)
+    halves = 0.5 * np.stack([W[0] - W[1], W[1] - W[0]])
+    one, other = (given.loss.evaluate(V, given.labels) for V in (W, halves))
+    np.testing.assert_allclose(one.value, other.value, rtol=1e-13)
+    gradient = given.loss.gradient(one)
+    np.testing.assert_allclose(gradient, given.loss.gradient(other), atol=1e-14)
+    np.testing.assert_allclose(gradient[0], -gradient[1], atol=1e-14)
+    H = given.loss.hessian(one, np.arange(7))
+    np.testing.assert_allclose(H, np.array([1, -1, -1, 1])[:, None, None] * H[0], atol=1e-13)
 
 
-@pytest.mark.parametrize("seed", [0, 1], ids=["dense", "sparse"])
-def test_gradient_against_finite_differences(problem, form, paper_loss, seed):
-    given = problem(*form, seed=seed)
-    W, h = draw_weights(given.models, 7), 1e-5
-    gradient = given.loss.gradient(given.loss.evaluate(W, given.labels))
-    assert gradient.shape == W.shape
-    expected = np.empty_like(W)
-    for at in np.ndindex(W.shape):
-        step = np.zeros_like(W)
-        step[at] = h
-        up = paper_loss(given.Z, children(W + step), given.labels)
-        down = paper_loss(given.Z, children(W - step), given.labels)
-        expected[at] = (up - down) / (2.0 * h)
-    np.testing.assert_allclose(gradient, expected, atol=1e-6)
+def test_hessian_against_differences_of_the_gradient(problem):
+    features, h = np.array([0, 2, 3, 6]), 1e-6
+    F = len(features)
+    for K in CHILDREN:
+        given = problem(K)
+        W = next(
+            W
+            for W in (draw_weights(K, seed) for seed in range(100))
+            if np.abs(margins(given.Z, W, given.labels)).min() > 1e-4  # no kink within reach
+        )
+        H = given.loss.hessian(given.loss.evaluate(W, given.labels), features)
+        assert H.shape == (K * K, F, F)
+        for b in range(K):
+            for j, feature in enumerate(features):
+                step = np.zeros_like(W)
+                step[b, feature] = h
+                up, down = (
+                    given.loss.gradient(given.loss.evaluate(V, given.labels))
+                    for V in (W + step, W - step)
+                )
+                expected = (up - down)[:, features] / (2.0 * h)
+                actual = H.reshape(K, K, F, F)[:, b, :, j]
+                np.testing.assert_allclose(actual, expected, atol=1e-7)
 
 
-def test_gradient_against_the_plain_formula(problem, form):
-    given = problem(*form)
-    W = draw_weights(given.models, 7)
-    A = children(W)
-    S = given.Z @ A.T
-    expected = np.zeros_like(A)
-    for x, s, y in zip(given.Z, S, given.labels, strict=True):
-        for k in range(given.K):
-            slack = max(0.0, 1.0 - s[y] + s[k]) if k != y else 0.0
-            expected[k] += 2.0 * slack * x / (len(S) * given.K)
-            expected[y] -= 2.0 * slack * x / (len(S) * given.K)
-    if given.models == 1:  # the derivative in d of (d / 2, -d / 2)
-        expected = (expected[:1] - expected[1:]) / 2
-    gradient = given.loss.gradient(given.loss.evaluate(W, given.labels))
-    np.testing.assert_allclose(gradient, expected, atol=1e-13)
-
-
-def test_hessian_against_differences_of_the_gradient(problem, form):
-    given = problem(*form)
-    h = 1e-6
-    W = next(
-        W
-        for W in (draw_weights(given.models, 7, seed) for seed in range(100))
-        if np.abs(margins(given.Z, W, given.labels)).min() > 1e-4  # no kink within reach
-    )
-    features = np.array([0, 2, 3, 6])
-    H = given.loss.hessian(given.loss.evaluate(W, given.labels), features)
-    M, F = given.models, len(features)
-    assert H.shape == (M * M, F, F)
-    for b in range(M):
-        for j, feature in enumerate(features):
-            step = np.zeros_like(W)
-            step[b, feature] = h
-            up = given.loss.gradient(given.loss.evaluate(W + step, given.labels))
-            down = given.loss.gradient(given.loss.evaluate(W - step, given.labels))
-            expected = (up - down)[:, features] / (2.0 * h)
-            actual = H.reshape(M, M, F, F)[:, b, :, j]
-            np.testing.assert_allclose(actual, expected, atol=1e-7)
-
-
-def test_hessian_follows_weights_and_labels(problem, form):
+def test_hessian_follows_weights_and_labels(problem):
     """Kept up to date over many points, it is what it would be from scratch."""
-    given = problem(*form, n_rows=150)
-    rng = np.random.default_rng(1)
-    features, labels, W = np.array([1, 2, 5]), given.labels, draw_weights(given.models, 7)
-    for turn in range(40):
-        W = W + 0.05 * rng.normal(size=W.shape)
-        if turn % 7 == 3:
-            labels = labels.copy()
-            labels[rng.integers(0, 150, 5)] = rng.integers(0, given.K, 5)
-        if turn % 13 == 5:
-            features = np.sort(rng.choice(7, 4, replace=False))
-        kept = given.loss.hessian(given.loss.evaluate(W, labels), features)
-        fresh = PairHinge(given.loss.rows)
-        if given.models > 1:
-            fresh = MultiHinge(given.loss.rows, given.K)
-        scratch = fresh.hessian(fresh.evaluate(W, labels), features)
-        np.testing.assert_allclose(kept, scratch, rtol=1e-10, atol=1e-12)
+    for K in CHILDREN:
+        given = problem(K, n_rows=150)
+        rng = np.random.default_rng(1)
+        features, labels, W = np.array([1, 2, 5]), given.labels, draw_weights(K)
+        for turn in range(40):
+            W = W + 0.05 * rng.normal(size=W.shape)
+            if turn % 7 == 3:
+                labels = labels.copy()
+                labels[rng.integers(0, 150, 5)] = rng.integers(0, K, 5)
+            if turn % 13 == 5:
+                features = np.sort(rng.choice(7, 4, replace=False))
+            kept = given.loss.hessian(given.loss.evaluate(W, labels), features)
+            fresh = HingeLoss(given.loss.rows, K)
+            scratch = fresh.hessian(fresh.evaluate(W, labels), features)
+            np.testing.assert_allclose(kept, scratch, rtol=1e-10, atol=1e-12)
 
 
 def test_gram_cache():
@@ -152,17 +127,3 @@ def test_gram_cache():
     again, touched = cache.of(mask, np.array([5]))
     assert touched == np.count_nonzero(mask)
     np.testing.assert_allclose(again, [[(Z[mask == 1, 5] ** 2).sum()]])
-
-
-def test_a_pair_is_two_of_many(problem):
-    pair, multi = problem(2, "pair"), problem(2, "multi")
-    d = draw_weights(1, 7)
-    a = pair.loss.evaluate(d, pair.labels)
-    b = multi.loss.evaluate(children(d), multi.labels)
-    np.testing.assert_allclose(a.value, b.value, rtol=1e-13)
-    in_pair, in_multi = pair.loss.gradient(a), multi.loss.gradient(b)
-    np.testing.assert_allclose(in_pair, (in_multi[:1] - in_multi[1:]) / 2, atol=1e-14)
-    np.testing.assert_allclose(in_multi[0], -in_multi[1], atol=1e-14)
-    features = np.arange(7)
-    H, blocks = pair.loss.hessian(a, features), multi.loss.hessian(b, features)
-    np.testing.assert_allclose(blocks, np.array([1, -1, -1, 1])[:, None, None] * H, atol=1e-13)

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize
 
-from taxarbor.optim import MultiHinge, PairHinge, SparseGroupPenalty
+from taxarbor.optim import HingeLoss, SparseGroupPenalty
 from taxarbor.rows import as_rows
 
 N_FEATURES = 5
 TINY = 1e-150  # squares below its own vanish
+KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")
 
 
 def weights(n_models=None, size=10.0):
@@ -24,6 +25,15 @@ def steps():
     return st.floats(0.01, 100.0)
 
 
+def kinds():
+    return st.sampled_from(KINDS)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
 def slow_value(penalty, W):
     total = 0.0
     for p in range(W.shape[1]):
@@ -33,29 +43,30 @@ def slow_value(penalty, W):
     return total
 
 
-@given(W=weights())
-def test_value(make_penalty, W):
-    penalty = make_penalty(N_FEATURES)
+@given(kind=kinds(), W=weights())
+def test_value(penalty_of, kind, W):
+    penalty = penalty_of(kind, N_FEATURES)
     expected = slow_value(penalty, W)
     np.testing.assert_allclose(penalty.value(W), expected, rtol=1e-12, atol=TINY)
 
 
-@pytest.mark.parametrize("step", [1e-3, 1.0, 1e6])
-def test_prox_of_nothing_is_nothing(make_penalty, step):
-    assert not make_penalty(N_FEATURES).prox(np.zeros((3, N_FEATURES)), step).any()
+def test_prox_of_nothing_is_nothing(penalty_of, kind):
+    for step in (1e-3, 1.0, 1e6):
+        assert not penalty_of(kind, N_FEATURES).prox(np.zeros((3, N_FEATURES)), step).any()
 
 
-@given(W=weights(), step=steps())
-def test_prox_is_optimal(make_penalty, W, step):
-    penalty = make_penalty(N_FEATURES)
+@settings(max_examples=200)
+@given(kind=kinds(), W=weights(), step=steps())
+def test_prox_is_optimal(penalty_of, kind, W, step):
+    penalty = penalty_of(kind, N_FEATURES)
     V = penalty.prox(W, step)
     assert penalty.optimality(V, (V - W) / step) <= 1e-9
 
 
-@settings(max_examples=50)
-@given(W=weights(3), other=weights(3), step=steps(), share=st.floats(1e-6, 1.0))
-def test_nothing_is_below_the_prox(make_penalty, W, other, step, share):
-    penalty = make_penalty(N_FEATURES)
+@settings(max_examples=200)
+@given(kind=kinds(), W=weights(3), other=weights(3), step=steps(), share=st.floats(1e-6, 1.0))
+def test_nothing_is_below_the_prox(penalty_of, kind, W, other, step, share):
+    penalty = penalty_of(kind, N_FEATURES)
 
     def objective(V):
         return ((V - W) ** 2).sum() / (2.0 * step) + slow_value(penalty, V)
@@ -65,8 +76,8 @@ def test_nothing_is_below_the_prox(make_penalty, W, other, step, share):
     assert least <= objective(V + share * (other - V)) + 1e-9 * (1.0 + least)
 
 
-def test_prox_against_numerical_minimisation(make_penalty):
-    penalty = make_penalty(N_FEATURES, 0.8)
+def test_prox_against_numerical_minimisation(penalty_of, kind):
+    penalty = penalty_of(kind, N_FEATURES, 0.8)
     W = np.random.default_rng(0).normal(size=(2, N_FEATURES))
     V = penalty.prox(W, 0.7)
     for p in range(N_FEATURES):
@@ -81,28 +92,23 @@ def test_prox_against_numerical_minimisation(make_penalty):
         np.testing.assert_allclose(V[:, p], found.x, atol=1e-5)
 
 
-@given(
-    W=weights(), step=steps(), l1=hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
-)
-def test_without_group_weight_it_is_the_lasso(W, step, l1):
-    V = SparseGroupPenalty(0.0, l1).prox(W, step)
-    expected = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
-    np.testing.assert_allclose(V, expected, rtol=1e-12, atol=1e-15)
+def strengths():
+    return hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
 
 
-@given(W=weights(), step=steps(), group=st.floats(0.01, 5))
-def test_without_l1_it_is_the_group_lasso(W, step, group):
-    V = SparseGroupPenalty(group, np.zeros(N_FEATURES)).prox(W, step)
-    for p in range(N_FEATURES):
-        length = np.linalg.norm(W[:, p])
-        shrink = 1.0 - step * group / length if length > step * group else 0.0
-        np.testing.assert_allclose(V[:, p], shrink * W[:, p], rtol=1e-9, atol=1e-14)
-
-
-@given(W=weights(), step=steps(), ridge=st.floats(0, 5))
-def test_ridge_scales(W, step, ridge):
-    V = SparseGroupPenalty(0.0, np.zeros(N_FEATURES), ridge).prox(W, step)
-    np.testing.assert_allclose(V, W / (1.0 + 2.0 * ridge * step), rtol=1e-12, atol=TINY)
+@given(W=weights(), step=steps(), l1=strengths(), strength=st.floats(0.01, 5))
+def test_what_is_left_without_the_other_terms(W, step, l1, strength):
+    """The lasso without group weight, the group lasso without l1, and a ridge scales."""
+    nothing = np.zeros(N_FEATURES)
+    lasso = np.where(np.abs(W) > step * l1, W - step * l1 * np.sign(W), 0.0)
+    found = SparseGroupPenalty(0.0, l1).prox(W, step)
+    np.testing.assert_allclose(found, lasso, rtol=1e-12, atol=1e-15)
+    lengths = np.linalg.norm(W, axis=0)
+    shrink = np.maximum(1.0 - step * strength / np.maximum(lengths, TINY), 0.0)
+    found = SparseGroupPenalty(strength, nothing).prox(W, step)
+    np.testing.assert_allclose(found, shrink * W, rtol=1e-9, atol=1e-14)
+    found = SparseGroupPenalty(0.0, nothing, strength).prox(W, step)
+    np.testing.assert_allclose(found, W / (1.0 + 2.0 * strength * step), rtol=1e-12, atol=TINY)
 
 
 @given(W=weights(1), step=steps())
@@ -113,9 +119,9 @@ def test_a_group_of_one_is_the_lasso(W, step):
     np.testing.assert_allclose(grouped.prox(W, step), plain.prox(W, step), atol=1e-12)
 
 
-def test_features_do_not_mix(make_penalty):
+def test_features_do_not_mix(penalty_of, kind):
     W = np.random.default_rng(1).normal(size=(3, 8))
-    penalty, some = make_penalty(8), np.array([1, 4, 6])
+    penalty, some = penalty_of(kind, 8), np.array([1, 4, 6])
     alone = penalty.restrict(some)
     pairs = [
         (alone.prox(W[:, some], 0.7), penalty.prox(W, 0.7)[:, some]),
@@ -143,23 +149,22 @@ def steepest_slope(penalty, W, gradient, n_angles=20_000):
     return np.array(least)
 
 
-@pytest.mark.parametrize("size", [0.1, 0.5, 3.0])
-def test_violations_are_distances_to_the_subdifferential(make_penalty, size):
-    rng = np.random.default_rng(2)
-    W = rng.normal(size=(2, 60)) * (rng.random((2, 60)) < 0.5)
-    W[:, :15] = 0.0
-    gradient = size * rng.normal(size=(2, 60))
-    penalty = make_penalty(60)
-    slope = steepest_slope(penalty, W, gradient)
-    expected = np.maximum(-slope, 0.0)
-    np.testing.assert_allclose(penalty.violations(W, gradient), expected, atol=1e-6)
-    assert penalty.optimality(W, gradient) == penalty.violations(W, gradient).max()
+def test_violations_are_distances_to_the_subdifferential(penalty_of, kind):
+    penalty = penalty_of(kind, 60)
+    for size in (0.1, 0.5, 3.0):
+        rng = np.random.default_rng(2)
+        W = rng.normal(size=(2, 60)) * (rng.random((2, 60)) < 0.5)
+        W[:, :15] = 0.0
+        gradient = size * rng.normal(size=(2, 60))
+        expected = np.maximum(-steepest_slope(penalty, W, gradient), 0.0)
+        np.testing.assert_allclose(penalty.violations(W, gradient), expected, atol=1e-6)
+        assert penalty.optimality(W, gradient) == penalty.violations(W, gradient).max()
 
 
-def test_no_violation_at_a_numerical_minimum(make_penalty):
+def test_no_violation_at_a_numerical_minimum(penalty_of, kind):
     """Minimise a quadratic plus the penalty with W = U - V, both not negative: smooth."""
     rng = np.random.default_rng(3)
-    penalty, shape = make_penalty(6, 0.4), (2, 6)
+    penalty, shape = penalty_of(kind, 6, 0.4), (2, 6)
     A = np.sign(rng.normal(size=shape)) * rng.uniform(1.5, 2.5, shape)
     A[0, :4] = 0.1  # sparse entries, but no zero column, where the group norm has a kink
     Q = np.eye(6) + 0.1
@@ -185,6 +190,19 @@ def test_no_violation_at_a_numerical_minimum(make_penalty):
     assert penalty.optimality(W + 1e-2, (W + 1e-2 - A) @ Q) > 1e-3
 
 
+def test_barred_features_stay_at_zero(penalty_of, kind):
+    """Whatever pulls at them, as long as it is weaker; the others are as they were."""
+    rng = np.random.default_rng(6)
+    W = rng.normal(size=(3, 8))
+    barred = np.arange(8) % 3 == 0
+    plain = penalty_of(kind, 8)
+    assert plain.barring(np.zeros(8, dtype=bool), 1e3) is plain
+    V = plain.barring(barred, 1e3).prox(W, 1.0)
+    assert not V[:, barred].any()
+    np.testing.assert_array_equal(V[:, ~barred], plain.prox(W, 1.0)[:, ~barred])
+    assert plain.barring(barred, 1e3).is_smooth == plain.is_smooth
+
+
 # ---- the critical weight: the largest spread, times sqrt(2) for groups ----
 
 
@@ -199,38 +217,26 @@ def critical_penalties(spread, share, n_features):
     yield SparseGroupPenalty(0.0, everywhere)
 
 
-@pytest.mark.parametrize("n_children", [2, 3, 5])
-@pytest.mark.parametrize("offset", [0.0, 50.0])
-def test_at_the_critical_weight_nothing_is_worth_it(n_children, offset):
-    rng = np.random.default_rng(4)
-    X = rng.gamma(0.5, size=(101, 6)) + offset
-    rows = as_rows(X)
-    loss, pair = MultiHinge(rows, n_children), PairHinge(rows)
-    Z, spread = X - rows.center, float(rows.spread().max())
-    labellings = [rng.integers(0, n_children, len(X)).astype(np.int32) for _ in range(20)]
-    labellings += [np.zeros(len(X), dtype=np.int32), adversarial(Z)]
-    labellings += [np.argsort(np.argsort(Z[:, 0])).astype(np.int32) * n_children // len(X)]
-    for labels in labellings:
-        zero = loss.zero(labels)
-        gradient = loss.gradient(zero)
-        for penalty in critical_penalties(spread, 1.0 + 1e-9, 6):
-            assert penalty.optimality(zero.W, gradient) == 0.0
-        if n_children == 2:
-            both = pair.zero(labels.astype(np.int8))
-            reach = float(np.abs(pair.gradient(both)).max())
-            assert reach <= spread * (1.0 + 1e-9)
-
-
-@pytest.mark.parametrize("n_children", [2, 3, 5])
-def test_just_below_the_critical_weight_something_is(n_children):
-    X = np.random.default_rng(5).gamma(0.5, size=(101, 6))
-    rows = as_rows(X)
-    loss = MultiHinge(rows, n_children)
-    spread = float(rows.spread().max())
-    zero = loss.zero(adversarial(X - rows.center))
-    gradient = loss.gradient(zero)
-    for penalty in critical_penalties(spread, 0.999, 6):
-        gain = penalty.optimality(zero.W, gradient)
-        np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
-        moved = penalty.prox(-gradient, 1.0)
-        np.testing.assert_array_equal(moved.any(axis=0), np.arange(6) == rows.spread().argmax())
+def test_the_critical_weight():
+    """Just above it nothing is worth its weight, for any labels; just below, one feature."""
+    for n_children in (2, 3, 5):
+        for offset in (0.0, 50.0):
+            rng = np.random.default_rng(4)
+            X = rng.gamma(0.5, size=(101, 6)) + offset
+            rows = as_rows(X)
+            loss = HingeLoss(rows, n_children)
+            Z, spread = X - rows.center, float(rows.spread().max())
+            labellings = [rng.integers(0, n_children, len(X)) for _ in range(20)]
+            labellings += [np.zeros(len(X)), adversarial(Z)]
+            labellings += [np.argsort(np.argsort(Z[:, 0])) * n_children // len(X)]
+            for labels in labellings:
+                zero = loss.zero(labels.astype(np.int32))
+                gradient = loss.gradient(zero)
+                for penalty in critical_penalties(spread, 1.0 + 1e-9, 6):
+                    assert penalty.optimality(zero.W, gradient) == 0.0
+            gradient = loss.gradient(loss.zero(adversarial(Z)))
+            for penalty in critical_penalties(spread, 0.999, 6):
+                gain = penalty.optimality(zero.W, gradient)
+                np.testing.assert_allclose(gain, 0.001 * spread * np.sqrt(2.0), rtol=1e-6)
+                used = penalty.prox(-gradient, 1.0).any(axis=0)
+                np.testing.assert_array_equal(used, np.arange(6) == rows.spread().argmax())

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
-from taxarbor import HMMC, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 
 mpl.use("Agg")
 
-DEEP = 2000
+DEEP = 3000
 HOSTILE = ("$x$", r"$\frac$", "two\nlines", "y" * 500, "", "\x07\ud800", "_under", "a & <b>")
 
 
@@ -56,11 +56,11 @@ def depths():
 @pytest.fixture(scope="session")
 def known():
     """12 rows, a split in three, then the second of them in two."""
-    builder = HierarchyBuilder(12, ["a", "$b$"])
+    builder = HierarchyBuilder(12)
     W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
     builder.add_split(0, [0, 1, 2, 1] * 3, LinearRule(W, np.zeros(2)))
     builder.add_split(2, [0, 1, 0, 1, 0, 1], LinearRule(W[1:], np.zeros(2)))
-    return builder.freeze()
+    return builder.freeze(feature_names=["a", "$b$"])
 
 
 @pytest.fixture(scope="session")
@@ -86,11 +86,11 @@ def animals():
     """The animals' tree and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    return HMMC(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
+    return Taxarbor(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
 
 
 @pytest.fixture(scope="session")
-def groups(animals):
+def classes(animals):
     """A class for each animal: 13 of them, of different sizes."""
     _, names = animals
     return np.array([f"class {min(len(name), 15)}" for name in names])
@@ -100,8 +100,8 @@ def groups(animals):
 def hostile():
     """A tree of which features have the worst names, and as many classes."""
     n = len(HOSTILE)
-    builder = HierarchyBuilder(2 * n, HOSTILE)
+    builder = HierarchyBuilder(2 * n)
     W = np.arange(2.0 * n).reshape(2, n) ** 2
     builder.add_split(0, [0, 1] * n, LinearRule(W, np.zeros(n)))
     builder.add_split(1, [0, 1] * (n // 2), LinearRule(W[:, ::-1], np.zeros(n)))
-    return builder.freeze(), HOSTILE * 2
+    return builder.freeze(feature_names=HOSTILE), HOSTILE * 2

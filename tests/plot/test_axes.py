@@ -1,56 +1,123 @@
-"""New axes have the size asked for, legends that of their entries."""
+"""Colours can be told apart, texts fit, axes have their size, and legends stay in place."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
-from taxarbor.plot._axes import draw_legend, lay_out_legend, new_axes, room_on, widest_entry
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import CLASSES, FACE, INK, LEADING, fit, fit_lines, mix, rgb, width_of
 
-NAMES = ("one", "two", "three")
-COLOURS = ("#332288", "#cc6677", "#44aa99")
+ENTRIES = tuple(zip(("one", "two", "three"), CLASSES, strict=False))
+LINES = [("one", "title"), ("two", "plain"), ("three", "plus")]
+texts = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60)
+
+
+def contrast(one, other):
+    """The ratio of the WCAG, at least 1."""
+
+    def luminance(colour):
+        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in colour]
+        return np.dot(parts, [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_mix_and_text_can_be_read_on_each():
+    assert rgb("#ff0080").tolist() == [1.0, 0.0, 128 / 255]
+    assert mix("#ff0080", INK, 1.0).tolist() == rgb("#ff0080").tolist()
+    assert mix("#ff0080", INK, 0.0).tolist() == rgb(INK).tolist()
+    for colour in (*CLASSES, *_axes.BRANCHES, _axes.OTHER):
+        for share in (0.1, 0.3, 0.5, 0.7, 1.0):
+            face = mix(colour, FACE, share)
+            found = contrast(face, rgb(_axes.ink_on(face)))
+            assert found > 3.5
+            assert found >= 0.9 * max(contrast(face, rgb(c)) for c in (INK, FACE))
+
+
+@given(text=texts, room=st.floats(-10, 300), style=st.sampled_from(["title", "plain"]))
+def test_what_is_left_fits(text, room, style):
+    left = fit((text, style), room)
+    assert not left or width_of((left, style)) <= room
+    if text and width_of((text, style)) <= room:
+        assert left == text
+    elif left:
+        assert left.endswith("…")
+        assert text.startswith(left[:-1])
+
+
+def test_short_remains_and_half_numbers_are_left_out():
+    long = ("a long name that is cut", "plain")
+    assert fit(long, 20.0) == fit(("", "plain"), 10.0) == ""
+    assert len(fit(long, 60.0)) > _axes.FEWEST
+    line = ("mammals · 100%", "plain")
+    for room in range(30, int(width_of(line))):
+        assert fit(line, room) in ("", "mammal…", "mammals…")
+    assert fit(line, width_of(line)) == line[0]
+
+
+def test_lines_fit_in_height():
+    full = sum(LEADING * _axes.size_of(style) for _, style in LINES)
+    assert _axes.height_of(LINES) == pytest.approx(full)
+    assert fit_lines(LINES, (100.0, full)) == LINES
+    assert fit_lines(LINES, (100.0, full - 1)) == LINES[:2]
+    assert fit_lines(LINES, (100.0, 1.0)) == []
+    assert fit_lines([("very long text", "plain"), ("ab", "plain")], (20.0, 100.0)) == []
+    steps = [LEADING * 8 - 0.38 + 0.76, LEADING * 8]
+    assert np.diff(_axes.baselines(LINES)) == pytest.approx(steps)
+
+
+def test_widths_are_those_drawn_and_follow_the_font():
+    figure = plt.figure()
+    for text in ("plain", "$x$", "a_b^c"):
+        drawn = figure.text(0.5, 0.5, text, fontsize=8, parse_math=False)
+        width = drawn.get_window_extent().width * 72 / figure.dpi
+        assert width_of((text, "plain")) == pytest.approx(width, abs=1.5)
+    line = ("illicit", "plain")
+    narrow = width_of(line)
+    with plt.rc_context({"font.family": "monospace"}):
+        assert width_of(line) > 1.2 * narrow
+    assert width_of(line) == narrow
 
 
 def test_new_axes():
-    ax = new_axes((200.0, 100.0), (10.0, 20.0, 30.0, 40.0))
-    assert room_on(ax) == pytest.approx((200.0, 100.0))
+    ax = _axes.new_axes((200.0, 100.0), (10.0, 20.0, 30.0, 40.0))
+    assert _axes.room_on(ax) == pytest.approx((200.0, 100.0))
     assert ax.figure.get_size_inches() * 72 == pytest.approx([240.0, 160.0])
-
-
-def test_new_axes_are_not_too_large():
-    ax = new_axes((20_000.0, 100.0), (10.0, 0.0, 0.0, 0.0))
-    assert ax.figure.get_figwidth() == 100
-    assert room_on(ax) == pytest.approx((7190.0, 100.0))
+    large = _axes.new_axes((20_000.0, 100.0), (10.0, 0.0, 0.0, 0.0))
+    assert large.figure.get_figwidth() == 100
+    assert _axes.room_on(large) == pytest.approx((7190.0, 100.0))
 
 
 def test_legends_take_what_they_need():
-    entry = widest_entry(NAMES)
-    wide = lay_out_legend(NAMES, COLOURS, (3 * entry, 500.0))
-    narrow = lay_out_legend(NAMES, COLOURS, (1.5 * entry, 500.0))
+    entry, _ = _axes.add_legend((0.0, 0.0), ENTRIES)
+    wide = _axes.lay_out_legend(ENTRIES, (3 * entry, 500.0))
+    narrow = _axes.lay_out_legend(ENTRIES, (1.5 * entry, 500.0))
     assert (wide.columns, narrow.columns) == (3, 1)
     assert wide.height < narrow.height
     assert wide.scale == narrow.scale == 1
-    small = lay_out_legend(NAMES, COLOURS, (0.5 * entry, 500.0))
-    assert small.scale == pytest.approx(0.5)
-    assert lay_out_legend(NAMES, COLOURS, (1.0, 1.0)).names == ()
+    assert _axes.add_legend((3 * entry, 10.0), ENTRIES) == (3 * entry, 10.0 + wide.height)
+    assert _axes.lay_out_legend(ENTRIES, (0.5 * entry, 500.0)).scale == pytest.approx(0.5)
+    assert _axes.lay_out_legend(ENTRIES, (1.0, 1.0)).entries == ()
+    assert _axes.add_legend((3.0, 4.0), ()) == (3.0, 4.0)
+    assert _axes.lay_out_legend((), (3.0, 4.0)).height == 0.0
 
 
-@pytest.mark.parametrize("width", [100.0, 300.0])
-def test_legends_stay_in_their_place(width):
-    ax = new_axes((width, 200.0))
-    layout = lay_out_legend(NAMES, COLOURS, room_on(ax))
-    legend = draw_legend(ax, layout)
-    extent = legend.get_window_extent().extents * 72 / ax.figure.dpi
-    assert extent[0] >= 0
-    assert extent[2] <= width
-    assert extent[1] >= 0
-    assert extent[3] <= layout.height + 1
+def test_legends_stay_in_their_place():
+    for width in (100.0, 300.0):
+        ax = _axes.new_axes((width, 200.0))
+        layout = _axes.lay_out_legend(ENTRIES, _axes.room_on(ax))
+        extent = _axes.draw_legend(ax, layout).get_window_extent().extents * 72 / ax.figure.dpi
+        assert (extent >= 0).all()
+        assert (extent[2:] <= [width, layout.height + 1]).all()
 
 
 def test_legends_are_literal():
     names = ("_a", "$x$", "")
-    legend = draw_legend(
-        new_axes((300.0, 200.0)), lay_out_legend(names, COLOURS, (300.0, 200.0))
-    )
+    layout = _axes.lay_out_legend(tuple(zip(names, CLASSES, strict=False)), (300.0, 200.0))
+    legend = _axes.draw_legend(_axes.new_axes((300.0, 200.0)), layout)
     assert tuple(text.get_text() for text in legend.get_texts()) == names
     assert not any(text.get_parse_math() for text in legend.get_texts())
     faces = [patch.get_facecolor() for patch in legend.get_patches()]

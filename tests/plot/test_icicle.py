@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
-from taxarbor.plot import lay_out_icicle, plot_icicle
-from taxarbor.plot._palette import CLASSES, FACE, mix
+from taxarbor.plot import plot_icicle
+from taxarbor.plot._axes import CLASSES, FACE, mix
+from taxarbor.plot._icicle import Cells, draw_cells, lay_out_cells, write_in_cells
+from taxarbor.plot._layout import count_classes, lay_out
+
+LINES = [("+a rather long name", "plus"), ("12 rows", "plain")]
 
 
 def texts(drawn):
@@ -19,9 +23,12 @@ def texts(drawn):
 def assert_readable(drawn):
     """Assert that every text is within its cell, and no two overlap."""
     drawn.axes.figure.canvas.draw()
-    at = drawn.axes.transData.transform
-    for path, lines in zip(drawn.cells.get_paths(), drawn.texts, strict=True):
-        corners = at(path.vertices)
+    assert_inside(drawn.axes, drawn.cells, drawn.texts)
+
+
+def assert_inside(ax, cells, texts):
+    for path, lines in zip(cells.get_paths(), texts, strict=True):
+        corners = ax.transData.transform(path.vertices)
         extents = [text.get_window_extent() for text in lines]
         for extent in extents:
             assert (extent.min >= corners.min(axis=0) - 1).all()
@@ -30,60 +37,86 @@ def assert_readable(drawn):
             assert other.y1 <= one.y0 or one.x1 <= other.x0
 
 
+def drawn_cells(sizes):
+    """Rectangles of these sizes in points, side by side."""
+    figure, ax = plt.subplots(figsize=(10, 5), layout="none")
+    ax.set_position((0, 0, 1, 1))
+    ax.set(xlim=(0, 720), ylim=(360, 0))
+    low = np.column_stack([np.cumsum([0, *(w for w, _ in sizes)])[:-1], np.zeros(len(sizes))])
+    cells = Cells(low, low + np.array(sizes), np.ones((len(sizes), 3)))
+    draw_cells(ax, cells)
+    texts = write_in_cells(ax, cells, [LINES] * len(sizes))
+    figure.canvas.draw()
+    return texts, ax
+
+
+def test_texts_are_inside_their_cells():
+    sizes = [(120, 40), (60, 12), (14, 100), (5, 5), (40, 40), (300, 300)]
+    texts, ax = drawn_cells(sizes)
+    assert_inside(ax, ax.collections[0], texts)
+    for text in itertools.chain(*texts):  # should the axes shrink, they are clipped
+        assert text.get_clip_on()
+        assert text.get_clip_box() is not None
+    assert [len(written) for written in texts] == [2, 1, 1, 0, 2, 2]
+    assert [w[0].get_rotation() for w in texts if w] == [0, 0, 90, 0, 0]
+    assert texts[1][0].get_text().endswith("…")
+
+
+def test_lines_do_not_hide_small_cells():
+    _, ax = drawn_cells([(100, 100), (0.5, 100)])
+    assert ax.collections[0].get_linewidths() == pytest.approx([1.0, 0.06])
+
+
 @given(data=st.data())
 def test_children_tile_their_parent(data, trees, depths):
     tree = data.draw(trees)
-    layout = lay_out_icicle(tree, data.draw(depths))
+    layout = lay_out(tree, data.draw(depths))
+    classes = data.draw(st.sampled_from([None, np.arange(len(tree.order)) % 10]))
+    makeup = count_classes(tree, classes)
+    down, right = (lay_out_cells(tree, layout, makeup, way) for way in ("down", "right"))
+    for one, other in ((down.low, right.low), (down.high, right.high)):
+        np.testing.assert_array_equal(one, other[:, ::-1])
+    assert down.faces.shape == (len(layout.nodes), 3)
     position = {node: n for n, node in enumerate(layout.nodes.tolist())}
-    assert layout.low[0].tolist() == [0, 0]
-    assert layout.high[0].tolist() == [len(tree.order), 1]
+    assert down.low[0].tolist() == [0, 0]
+    assert down.high[0].tolist() == [len(tree.order), 1]
     for node, n in position.items():
         children = [position[child] for child in tree.children(node) if child in position]
         assert layout.is_cut[n] == (not children and not tree.is_leaf(node))
-        assert (layout.high[n] - layout.low[n]).tolist() == [tree.n_rows[node], 1]
+        assert (down.high[n] - down.low[n]).tolist() == [len(tree.rows(node)), 1]
         if children:
-            edges = [*layout.low[children, 0], layout.high[children[-1], 0]]
-            assert edges[0] == layout.low[n, 0]
-            assert edges[-1] == layout.high[n, 0]
-            assert edges[1:] == layout.high[children, 0].tolist()
-            assert (layout.low[children, 1] == layout.high[n, 1]).all()
-
-
-def test_the_layout_is_frozen(known):
-    layout = lay_out_icicle(known)
-    assert repr(layout) == "IcicleLayout(n_shown=6, size=(12, 3))"
-    for array in (layout.nodes, layout.low, layout.high, layout.is_cut):
-        assert not array.flags.writeable
+            edges = [*down.low[children, 0], down.high[n, 0]]
+            assert edges == [down.low[n, 0], *down.high[children, 0]]
+            assert (down.low[children, 1] == down.high[n, 1]).all()
 
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
-@pytest.mark.parametrize("with_classes", [False, True])
-def test_the_animals(animals, groups, orientation, with_classes):
+def test_the_animals(animals, classes, orientation):
     tree, _ = animals
-    drawn = plot_icicle(tree, classes=groups if with_classes else None, orientation=orientation)
-    assert_readable(drawn)
-    assert len(drawn.cells.get_paths()) == tree.n_nodes
-    assert (drawn.legend is not None) == with_classes
-    assert texts(drawn)[0][0] == "206 rows"
-    assert sum(map(bool, texts(drawn))) > tree.n_nodes / 2
-    width, height = drawn.axes.figure.bbox.size
-    corners = np.concatenate([path.vertices for path in drawn.cells.get_paths()])
-    places = drawn.axes.transData.transform(corners)
-    assert (places >= 0).all()
-    assert (places <= [width, height]).all()
-    if with_classes:
-        assert drawn.legend.get_window_extent().y1 < places[:, 1].min()
+    for given_classes in (None, classes):
+        drawn = plot_icicle(tree, classes=given_classes, orientation=orientation)
+        assert_readable(drawn)
+        assert len(drawn.cells.get_paths()) == tree.n_nodes
+        assert (drawn.legend is None) == (given_classes is None)
+        assert texts(drawn)[0][0] == "206 rows"
+        assert sum(map(bool, texts(drawn))) > tree.n_nodes / 2
+        corners = np.concatenate([path.vertices for path in drawn.cells.get_paths()])
+        places = drawn.axes.transData.transform(corners)
+        assert (places >= 0).all()
+        assert (places <= drawn.axes.figure.bbox.size).all()
+        if drawn.legend is not None:
+            assert drawn.legend.get_window_extent().y1 < places[:, 1].min()
+    for size in [(1, 1), (4, 3), (12, 9)]:
+        _, (ax, _) = plt.subplots(1, 2, figsize=size)
+        assert_readable(plot_icicle(tree, classes=classes, orientation=orientation, ax=ax))
 
 
-def test_colours_of_classes(known):
+def test_colours_of_classes_and_branches(known):
     drawn = plot_icicle(known, classes=["b", "a", "b", "b"] * 3)
     faces = drawn.cells.get_facecolors()[:, :3]
     assert faces[0] == pytest.approx(mix(CLASSES[0], FACE, 0.1 + 0.7 * 0.75))
     assert faces[1] == pytest.approx(mix(CLASSES[0], FACE, 0.8))
     assert len(np.unique(faces.round(6), axis=0)) > 2
-
-
-def test_colours_of_branches(known):
     faces = plot_icicle(known).cells.get_facecolors()[:, :3]
     # Branches differ, and the root belongs to none.
     assert len(np.unique(faces[[0, 1, 3, 4, 5]].round(6), axis=0)) == 5
@@ -106,47 +139,8 @@ def test_a_cut_is_shown(known):
     assert [line.tolist() for line in down.cuts.get_segments()] == [[[3, 2], [9, 2]]]
 
 
-@pytest.mark.parametrize("size", [(1, 1), (4, 3), (12, 9)])
-@pytest.mark.parametrize("orientation", ["down", "right"])
-def test_given_axes(animals, groups, size, orientation):
-    tree, _ = animals
-    figure, (ax, other) = plt.subplots(1, 2, figsize=size)
-    before = ax.get_position().bounds
-    drawn = plot_icicle(tree, classes=groups, orientation=orientation, ax=ax)
-    assert drawn.axes is ax
-    assert plt.get_fignums() == [figure.number]
-    assert ax.get_position().bounds == before
-    assert not [*other.texts, *other.patches, *other.collections]
-    assert_readable(drawn)
-
-
 def test_a_root_alone(single):
     drawn = plot_icicle(single)
     assert texts(drawn) == [["3 rows"]]
     assert_readable(drawn)
     assert_readable(plot_icicle(single, classes=["a", "b", "c"], orientation="down"))
-
-
-def test_a_chain(chain):
-    drawn = plot_icicle(chain, classes=np.arange(len(chain.order)) % 12)
-    assert len(drawn.cells.get_paths()) == chain.n_nodes
-    assert max(drawn.cells.get_linewidths()) < 0.2
-
-
-def test_hostile_names(hostile):
-    tree, classes = hostile
-    drawn = plot_icicle(tree, classes=classes)
-    assert_readable(drawn)
-    for text in itertools.chain(drawn.legend.get_texts(), *drawn.texts):
-        assert not text.get_parse_math()
-        assert len(text.get_text()) <= 28
-
-
-def test_what_is_wrong_leaves_no_figure(known):
-    with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):
-        plot_icicle(known, orientation="up")
-    with pytest.raises(ValueError, match="one class for each of the 12 rows"):
-        plot_icicle(known, classes=[1])
-    with pytest.raises(TypeError, match="or a Hierarchy, got int"):
-        plot_icicle(3)
-    assert plt.get_fignums() == []

@@ -1,161 +1,198 @@
-"""Layouts are what their docstring says, and no tree is too deep or too wide."""
+"""Places, words, classes and branches of nodes; no tree is too deep or too wide."""
 
 import itertools
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib import pyplot as plt
-from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
 
-from taxarbor import HMMC, load_animals
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.plot import (
-    find_traces,
-    lay_out,
-    lay_out_dendrogram,
-    lay_out_icicle,
-    measure_levels,
-    plot_dendrogram,
-    plot_feature_levels,
-    plot_icicle,
-    plot_trace,
-    plot_tree,
-)
-
-
-def shown_children(tree, layout, node):
-    return [child for child in tree.children(node) if child in set(layout.nodes.tolist())]
+from taxarbor.exchange import from_labels
+from taxarbor.plot._axes import CLASSES, N_BRANCHES, OTHER
+from taxarbor.plot._layout import count_classes, find_branches, lay_out, shade, tidy
+from taxarbor.plot._tree import describe_node
 
 
 @given(data=st.data())
-def test_nodes_are_those_above_the_cut(data, trees, depths):
+def test_places(data, trees, depths):
     tree, max_depth = data.draw(trees), data.draw(depths)
     layout = lay_out(tree, max_depth)
     limit = tree.height if max_depth is None else max_depth
     nodes = layout.nodes.tolist()
+    # The nodes are those above the cut, and their parents theirs.
     assert nodes == [node for node in range(tree.n_nodes) if tree.depth[node] <= limit]
     np.testing.assert_array_equal(layout.depth, tree.depth[nodes])
     is_cut = [tree.depth[n] == limit and not tree.is_leaf(n) for n in nodes]
     np.testing.assert_array_equal(layout.is_cut, is_cut)
     assert layout.height == min(limit, tree.height)
-
-
-@given(data=st.data())
-def test_edges_are_the_parents(data, trees, depths):
-    tree = data.draw(trees)
-    layout = lay_out(tree, data.draw(depths))
-    edges = [(tree.parent(node), node) for node in layout.nodes.tolist()[1:]]
-    assert layout.nodes[layout.edges].tolist() == [list(edge) for edge in edges]
-    assert (layout.edges[:, 0] < layout.edges[:, 1]).all()
-
-
-@given(data=st.data())
-def test_ends_stand_in_order_at_equal_distances(data, trees, depths):
-    tree = data.draw(trees)
-    layout = lay_out(tree, data.draw(depths))
-    ends = np.array([not shown_children(tree, layout, node) for node in layout.nodes.tolist()])
-    assert layout.n_ends == ends.sum()
-    by_place = layout.nodes[ends][np.argsort(layout.breadth[ends])]
-    assert sorted(layout.breadth[ends]) == list(range(layout.n_ends))
-    assert (np.diff(tree.start[by_place]) > 0).all()
-
-
-@given(data=st.data())
-def test_parents_stand_in_the_middle(data, trees, depths):
-    tree = data.draw(trees)
-    layout = lay_out(tree, data.draw(depths))
-    place = dict(zip(layout.nodes.tolist(), layout.breadth.tolist(), strict=True))
+    assert layout.nodes[layout.parents].tolist() == [tree.parent(node) for node in nodes[1:]]
+    # Ends stand in order at equal distances, parents in the middle.
+    place = dict(zip(nodes, layout.breadth.tolist(), strict=True))
+    ends = []
     for node, middle in place.items():
-        below = [place[child] for child in shown_children(tree, layout, node)]
+        below = [place[child] for child in tree.children(node) if child in place]
+        assert below == sorted(below)
         if below:
             assert middle == (below[0] + below[-1]) / 2
-            assert below == sorted(below)
-
-
-@given(data=st.data())
-def test_nodes_of_one_depth_are_apart(data, trees, depths):
-    layout = lay_out(data.draw(trees), data.draw(depths))
+        else:
+            ends.append(node)
+    assert layout.n_ends == len(ends)
+    assert sorted(place[node] for node in ends) == list(range(len(ends)))
+    assert (np.diff(tree.start[sorted(ends, key=place.get)]) > 0).all()
     for depth in range(layout.height + 1):
         places = sorted(layout.breadth[layout.depth == depth])
         assert all(b - a >= 1 for a, b in itertools.pairwise(places))
 
 
-def test_known(known):
+def test_known_places(known, single):
     layout = lay_out(known)
     assert layout.nodes.tolist() == [0, 1, 2, 3, 4, 5]
     assert layout.breadth.tolist() == [1.5, 0, 1.5, 3, 1, 2]
-    assert repr(layout) == "TreeLayout(n_shown=6, n_ends=4, height=2)"
     cut = lay_out(known, np.int64(1))
     assert cut.breadth.tolist() == [1, 0, 1, 2]
     assert cut.is_cut.tolist() == [False, False, True, False]
+    root = lay_out(known, 0)
+    assert root.nodes.tolist() == [0]
+    assert root.is_cut.all()
+    for max_depth in (None, 0, 3):
+        alone = lay_out(single, max_depth)
+        assert (alone.nodes, alone.breadth, alone.depth) == ([0], [0], [0])
+        assert alone.parents.shape == (0,)
+        assert not alone.is_cut.any()
 
 
-@pytest.mark.parametrize("max_depth", [None, 0, 3])
-def test_a_root_alone(single, max_depth):
-    layout = lay_out(single, max_depth)
-    assert (layout.nodes, layout.breadth, layout.depth) == ([0], [0], [0])
-    assert layout.edges.shape == (0, 2)
-    assert not layout.is_cut.any()
-
-
-def test_only_the_root_is_shown(known):
-    layout = lay_out(known, 0)
-    assert layout.nodes.tolist() == [0]
-    assert layout.is_cut.all()
-
-
-def test_a_chain(chain):
+def test_deep_and_wide_trees(chain):
     layout = lay_out(chain)
     assert (layout.n_ends, layout.height) == (chain.n_leaves, chain.height)
     assert layout.breadth.min() == 0
     assert layout.breadth.max() == chain.n_leaves - 1
+    wide = lay_out(from_labels(np.arange(10_000)))
+    assert wide.breadth[0] == 9999 / 2
+    np.testing.assert_array_equal(wide.breadth[1:], np.arange(10_000))
 
 
-def test_many_leaves():
-    layout = lay_out(Hierarchy.from_labels(np.arange(10_000)))
-    assert layout.breadth[0] == 9999 / 2
-    np.testing.assert_array_equal(layout.breadth[1:], np.arange(10_000))
+def described(tree):
+    makeup = count_classes(tree, None)
+    return [describe_node(tree, makeup, node) for node in range(tree.n_nodes)]
 
 
-def test_arrays_are_read_only(known):
-    layout = lay_out(known)
-    for array in (layout.nodes, layout.depth, layout.breadth, layout.edges, layout.is_cut):
-        assert not array.flags.writeable
+def test_the_default_says_what_to_text_says(animals):
+    tree, _ = animals
+    told = re.findall(r"node (\d+): (.*?)(?: \[c\d+\])?$", tree.to_text(), re.M)
+    assert len(told) == tree.n_nodes
+    lines = described(tree)
+    for node, line in told:
+        words = ", ".join(text for text, _ in lines[int(node)])
+        assert words.replace("\u2212", "-") == line
 
 
-def test_a_negative_depth_is_refused(known):
-    with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
-        lay_out(known, -1)
-    with pytest.raises(TypeError):
-        lay_out(known, 1.5)
+def test_words_by_default(known):
+    assert described(known)[:4] == [
+        [("12 rows", "title")],
+        [("3 rows", "title"), ("+a", "plus")],
+        [("6 rows", "title"), ("+$b$", "plus")],
+        [("3 rows", "title"), ("\u2212$b$", "minus"), ("\u2212a", "minus")],
+    ]
+    assert described(from_labels([0] + [1] * 12_345)) == [
+        [("12,346 rows", "title")], [("1 row", "title")], [("12,345 rows", "title")],
+    ]  # fmt: skip
 
 
-def test_what_is_no_hierarchy_is_refused():
-    with pytest.raises(
-        TypeError, match="expected a fitted model of taxarbor or a Hierarchy, got int"
-    ):
-        lay_out(3)
+def test_lines_are_short_printable_and_have_a_style():
+    lines = ["a", "b", ("c", "plus"), ("d", "title"), "e"]
+    styles = ["title", "plain", "plus", "title", "plain"]
+    assert tidy(lines, 0) == list(zip("abcde", styles, strict=True))
+    assert tidy((), 0) == []
+    long = "x" * 28
+    ((whole, _), (cut, _), (odd, _)) = tidy([long, long + "x", "a\n\x07b \ud800 "], 0)
+    assert whole == long
+    assert cut == "x" * 27 + "…"
+    assert odd == "a  b ?"
+    with pytest.raises(TypeError, match=r"got the text 'one' for node 7: put it in a list"):
+        tidy("one", 7)
+    told = r"one of title, plain, plus, minus, got 'bold' for node 7"
+    with pytest.raises(ValueError, match=told):
+        tidy([("one", "bold")], 7)
 
 
-DRAW = [plot_tree, plot_icicle, plot_dendrogram, plot_trace, plot_feature_levels]
-MEASURE = [lay_out, lay_out_icicle, lay_out_dendrogram, find_traces, measure_levels]
+def names(makeup):
+    return [name for name, _ in makeup.entries]
 
 
-def test_a_fitted_model_has_a_tree():
-    model = HMMC(4, random_state=0).fit(load_animals().X)
-    for make in MEASURE:
-        assert repr(make(model)) == repr(make(model.hierarchy_))
-    for draw in DRAW:
-        assert draw(model).axes.figure is not None
+@given(data=st.data())
+def test_classes_are_counted(data, trees):
+    tree = data.draw(trees)
+    labels = st.lists(st.integers(0, 11), min_size=len(tree.order), max_size=len(tree.order))
+    classes = np.array([f"class {n}" for n in data.draw(labels)])
+    makeup = count_classes(tree, classes)
+    assert set(makeup.names) == set(classes)
+    sizes = Counter(classes.tolist())
+    assert sorted(sizes[name] for name in names(makeup)[:8]) == sorted(sizes.values())[-8:]
+    assert ("other" in names(makeup)) == (len(sizes) > 8)
+    assert [colour for _, colour in makeup.entries] == [*CLASSES, OTHER][: len(makeup.entries)]
+    for node in range(tree.n_nodes):
+        rows = tree.rows(node)
+        found = Counter(classes[rows].tolist())
+        assert makeup.counts[node].sum() == len(rows)
+        for name, count in zip(names(makeup)[:8], makeup.counts[node], strict=False):
+            assert found[name] == count
+        largest, shares = makeup.largest(tree, node)
+        assert found[makeup.names[largest[0]]] == max(found.values())
+        assert shares[0] == pytest.approx(max(found.values()) / len(rows))
 
 
-@pytest.mark.parametrize("make", [*DRAW, *MEASURE], ids=lambda make: make.__name__)
-def test_models_without_a_tree(make):
-    with pytest.raises(TypeError, match="or a Hierarchy, got KMeans"):
-        make(KMeans(3))
-    with pytest.raises(NotFittedError, match="this HMMC is not fitted yet"):
-        make(HMMC(3))
-    assert plt.get_fignums() == []
+def test_the_order_and_names_of_classes(known):
+    makeup = count_classes(known, ["b", "c", "c", "a"] * 3)
+    assert names(makeup) == ["c", "a", "b"]
+    assert makeup.describe(known, 0) == [("c · 50%", "plain"), ("a · 25%", "plain")]
+    assert names(count_classes(known, [10, 9, 9, 9] * 3)) == ["9", "10"]
+    assert names(count_classes(known, [10.5, -1.0, 3.0, 3.0] * 3)) == ["-1.0", "3.0", "10.5"]
+    small = count_classes(known, ["a"] * 11 + ["b"])
+    assert small.describe(known, 0) == [("a · 92%", "plain")]
+    many = count_classes(known, [f"c{n:02}" for n in range(12)])
+    assert many.entries[8:] == (("other", OTHER),)
+    assert many.counts[0].tolist() == [1] * 8 + [4]
+    assert count_classes(known, None).describe(known, 0) == []
+    given_names = np.empty(12, dtype=object)
+    given_names[:] = [7, 1, "", "x\ny", ("t",), 2.5, True, b"b", "z" * 99, "\ud800", "a", "b"]
+    shown = set(count_classes(known, given_names).names)
+    assert {"7", "1", "(empty)", "x y", "2.5"} < shown
+    assert max(map(len, shown)) == 28
+
+
+def test_wrong_classes_are_refused(known):
+    for classes in ([1, 2], 3, np.zeros((12, 2)), []):
+        with pytest.raises(ValueError, match="one class for each of the 12 rows"):
+            count_classes(known, classes)
+    with pytest.raises(ValueError, match=r"there is no class for 1 row \(row 3\)"):
+        count_classes(known, ["a", "b", "a", None] + ["b"] * 8)
+
+
+@given(data=st.data())
+def test_branches_are_the_clusters_after_the_first_splits(data, trees):
+    tree = data.draw(trees)
+    branches = find_branches(tree)
+    shades = shade(tree, branches)
+    assert shades.shape == (tree.n_nodes, 3)
+    assert (shades >= 0).all()
+    assert (shades <= 1).all()
+    clusters = {0}
+    for step in range(1, tree.n_splits + 1):
+        born = np.flatnonzero(tree.birth == step).tolist()
+        if step > 1 and len(clusters) + len(born) - 1 > N_BRANCHES:
+            break
+        clusters = clusters - {tree.parent(born[0])} | set(born)
+    heads = sorted(clusters, key=lambda node: tree.start[node])
+    for node in range(tree.n_nodes):
+        above = [heads.index(head) for head in tree.path(node) if head in clusters]
+        assert branches[node] == (above[0] if above and len(heads) > 1 else -1)
+
+
+def test_many_branches(chain):
+    branches = find_branches(from_labels(np.arange(40)))
+    assert branches.tolist() == [-1, *range(40)]
+    branches = find_branches(chain)
+    assert sorted(set(branches.tolist())) == list(range(-1, N_BRANCHES))
+    assert shade(chain, branches).min() >= 0

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from taxarbor import load_animals, make_planted_tree
+from taxarbor._blas import one_blas_thread
 from taxarbor.refine import Coordinates
 from taxarbor.rows import as_rows
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def _one_thread():
     """As in a fit: BLAS threads that fight over few cores make small matrices take seconds."""
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         yield
 
 
@@ -45,16 +45,6 @@ def coordinates_of(rows_of):
     """Return the coordinates of data."""
 
     def make(X, kind="dense"):
-        return Coordinates.of(rows_of(X, kind), np.random.default_rng(0))
+        return Coordinates.of(rows_of(X, kind), 0)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def inner():
-    """The ids of the nodes that were split."""
-
-    def find(tree):
-        return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
-
-    return find

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import HMMC, Hierarchy, load_animals
+from taxarbor import Taxarbor, load_animals
+from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 
@@ -17,37 +18,31 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="session")
 def animals():
-    """The animals as a frame, the group of each, and a fitted model."""
+    """The animals as a frame, the kind of each, and a fitted model."""
     bundle = load_animals()
     X = pd.DataFrame(bundle.X / bundle.X.max(axis=0), bundle.names, bundle.feature_names)
-    groups = ClassTree.read(bundle.tree).groups_of(bundle.names, 2)
-    return X, groups, HMMC(12, random_state=0).fit(X)
+    kinds = ClassTree.read(bundle.tree).ancestors_of(bundle.names, 2)
+    return X, kinds, Taxarbor(12, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="session")
 def animals_page(animals, tmp_path_factory):
     """The animals' page."""
-    X, groups, model = animals
+    X, kinds, model = animals
     path = tmp_path_factory.mktemp("pages") / "animals.html"
-    report(model, X, path, classes=groups, title="Animals")
+    report(model, X, path, classes=kinds, title="Animals")
     return path
 
 
 @pytest.fixture(scope="session")
-def texts():
-    """What a user's texts may be like."""
-    return HOSTILE, BREAKOUT
-
-
-@pytest.fixture(scope="session")
 def hostile_page(tmp_path_factory):
-    """A page on which every text that a user may give tries to break out."""
+    """A page on which every text that a user may give tries to break out; its title is one."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 20)
     X = rng.normal(size=(60, 3)) + 6 * np.eye(3)[labels]
     frame = pd.DataFrame(X, columns=[HOSTILE, BREAKOUT, "a\u2028b%%data%%&amp;\x00"])
     path = tmp_path_factory.mktemp("pages") / "hostile.html"
-    model = HMMC(3, random_state=0).fit(frame)
+    model = Taxarbor(3, random_state=0).fit(frame)
     names = [f"{HOSTILE}{BREAKOUT}{n}" for n in range(60)]
     classes = np.array([HOSTILE, BREAKOUT, "%%script%%"])[labels]
     report(model, frame, path, row_names=names, classes=classes, title=BREAKOUT)
@@ -60,16 +55,16 @@ def three_way_page(tmp_path_factory):
     rng = np.random.default_rng(0)
     labels = np.arange(90) % 3
     path = tmp_path_factory.mktemp("pages") / "three.html"
-    report(Hierarchy.from_labels(labels), rng.normal(size=(90, 4)) + labels[:, None], path)
+    report(from_labels(labels), rng.normal(size=(90, 4)) + labels[:, None], path)
     return path
 
 
 @pytest.fixture(scope="session")
 def large_page(tmp_path_factory):
-    """A page of 500 groups."""
+    """A page of 500 clusters."""
     X = np.random.default_rng(0).normal(size=(4000, 12))
     path = tmp_path_factory.mktemp("pages") / "large.html"
-    report(HMMC(500, n_init=1, random_state=0).fit(X), X, path)
+    report(Taxarbor(500, n_init=1, random_state=0).fit(X), X, path)
     return path
 
 

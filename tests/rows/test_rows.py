@@ -1,18 +1,27 @@
-"""One contract over every kind of rows, with plain NumPy as the oracle."""
+"""One contract over every kind of rows, with plain NumPy and SciPy as oracles."""
 
+import pickle
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.cluster.hierarchy import fcluster, linkage
+from threadpoolctl import threadpool_info
 
-from taxarbor.rows import DenseRows, PairProblem, SparseRows, as_rows
+from taxarbor.optim._loss import HingeLoss
+from taxarbor.optim._minimise import first_point
+from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._quasi_newton import ProximalQuasiNewton
+from taxarbor.rows import as_rows
+from taxarbor.rows._base import PairProblem, best_scores
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")
 
 
-def draw(n_rows, n_features, dtype, seed=0):
+def draw(n_rows, n_features, dtype="float64", seed=0):
     """Return data with a good share of zeros, off centre, of mixed scales."""
     rng = np.random.default_rng(seed)
     X = rng.normal(0.5, 1.0, (n_rows, n_features)) * rng.uniform(0.3, 3.0, n_features)
@@ -20,17 +29,13 @@ def draw(n_rows, n_features, dtype, seed=0):
     return X.astype(dtype)
 
 
-def rows_of(X, kind, n_threads=1):
-    return as_rows(sparse.csr_array(X) if kind == "sparse" else X, n_threads=n_threads)
+def rows_of(X, kind, n_threads=1, center=None):
+    X = sparse.csr_array(X) if kind == "sparse" else X
+    return as_rows(X, center=center, n_threads=n_threads)
 
 
 def plain(X, center):
     return X.astype(np.float64) - center
-
-
-@pytest.fixture(params=[1, 2], ids=lambda n: f"threads{n}")
-def n_threads(request):
-    return request.param
 
 
 @pytest.fixture(params=DTYPES)
@@ -44,20 +49,23 @@ def kind(request):
 
 
 @cache
-def make_sample(part, kind, dtype, n_threads):
-    X = draw(5000, 19, dtype)
-    rows = rows_of(X, kind, n_threads)
-    rng = np.random.default_rng(1)
-    for _ in range(part.count("part")):
-        positions = rng.permutation(len(X))[: 2 * len(X) // 3]
-        X, rows = X[positions], rows.take(positions)
-    return rows, plain(X, rows.center), 3e-5 if dtype == "float32" else 1e-12
+def make_samples(kind, dtype):
+    samples = []
+    for n_threads, depth in product((1, 2), range(3)):
+        X = draw(5000, 19, dtype)
+        rows = rows_of(X, kind, n_threads)
+        rng = np.random.default_rng(1)
+        for _ in range(depth):
+            positions = rng.permutation(len(X))[: 2 * len(X) // 3]
+            X, rows = X[positions], rows.take(positions)
+        samples.append((rows, plain(X, rows.center), 3e-5 if dtype == "float32" else 1e-12))
+    return samples
 
 
-@pytest.fixture(params=["whole", "part", "part-of-part"])
-def sample(request, kind, dtype, n_threads):
-    """Return rows, the same in NumPy about the same centre, and a tolerance."""
-    return make_sample(request.param, kind, dtype, n_threads)
+@pytest.fixture
+def samples(kind, dtype):
+    """Return rows, the same in NumPy about the same centre, and a tolerance; parts of parts."""
+    return make_samples(kind, dtype)
 
 
 def close(actual, expected, tolerance):
@@ -66,82 +74,67 @@ def close(actual, expected, tolerance):
     np.testing.assert_allclose(actual, expected, rtol=0.0, atol=tolerance * scale)
 
 
-def test_kind(kind, dtype):
-    rows = rows_of(draw(10, 3, dtype), kind)
-    assert type(rows) is {"dense": DenseRows, "sparse": SparseRows}[kind]
-    assert rows.dtype == dtype
+def test_shape_type_and_center(samples, dtype):
+    for rows, Z, tolerance in samples:
+        assert (rows.n_rows, rows.n_features) == Z.shape
+        assert rows.dtype == dtype
+        assert rows.n_threads in (1, 2)
+        assert rows.center.dtype == np.float64
+        assert not rows.center.flags.writeable
+        close(rows.center, rows.center - Z.mean(axis=0), tolerance)
+        np.testing.assert_array_equal(rows.center, rows.center.astype(rows.dtype))
 
 
-def test_shape_and_center(sample):
-    rows, Z, tolerance = sample
-    assert (rows.n_rows, rows.n_features) == Z.shape
-    assert rows.center.dtype == np.float64
-    close(rows.center, rows.center - Z.mean(axis=0), tolerance)
-    np.testing.assert_array_equal(rows.center, rows.center.astype(rows.dtype))
+def test_scores(samples):
+    for (rows, Z, tolerance), n_models in product(samples, (1, 2, 3, 4, 7)):
+        W = np.random.default_rng(2).normal(size=(n_models, rows.n_features))
+        W = W.astype(rows.dtype).astype(np.float64)
+        S = rows.scores(W)
+        assert S.dtype == rows.dtype
+        assert S.shape == (rows.n_rows, n_models)
+        close(S, Z @ W.T, tolerance)
 
 
-@pytest.mark.parametrize("n_models", [1, 2, 3, 4, 7])
-def test_scores(sample, n_models):
-    rows, Z, tolerance = sample
-    W = np.random.default_rng(2).normal(size=(n_models, rows.n_features))
-    W = W.astype(rows.dtype).astype(np.float64)
-    S = rows.scores(W)
-    assert S.dtype == rows.dtype
-    assert S.shape == (rows.n_rows, n_models)
-    close(S, Z @ W.T, tolerance)
+def test_adjoint(samples):
+    for (rows, Z, tolerance), n_models in product(samples, (1, 3)):
+        rng = np.random.default_rng(3)
+        R = rng.normal(size=(rows.n_rows, n_models)).astype(rows.dtype)
+        R[rng.random(R.shape) < 0.4] = 0.0
+        A = rows.adjoint(R)
+        assert A.dtype == np.float64
+        close(A, R.T.astype(np.float64) @ Z, tolerance)
 
 
-@pytest.mark.parametrize("n_models", [1, 3])
-def test_adjoint(sample, n_models):
-    rows, Z, tolerance = sample
-    rng = np.random.default_rng(3)
-    R = rng.normal(size=(rows.n_rows, n_models)).astype(rows.dtype)
-    R[rng.random(R.shape) < 0.4] = 0.0
-    A = rows.adjoint(R)
-    assert A.dtype == np.float64
-    close(A, R.T.astype(np.float64) @ Z, tolerance)
-
-
-@pytest.mark.parametrize("features", [[0], [1, 5, 6, 18], list(range(19))])
-def test_gram(sample, features):
-    rows, Z, tolerance = sample
-    rng = np.random.default_rng(4)
-    positions = np.sort(rng.choice(rows.n_rows, rows.n_rows // 2, replace=False))
-    G = rows.gram(positions, np.array(features))
-    chosen = Z[positions][:, features]
-    assert G.dtype == np.float64
-    np.testing.assert_array_equal(G, G.T)
-    close(G, chosen.T @ chosen, tolerance)
-
-
-def test_gram_of_nothing(sample):
-    rows, _, _ = sample
+def test_gram(samples):
     nothing = np.empty(0, dtype=np.intp)
-    np.testing.assert_array_equal(rows.gram(nothing, np.array([2, 7])), np.zeros((2, 2)))
-    assert rows.gram(np.array([1, 3]), nothing).shape == (0, 0)
+    for rows, Z, tolerance in samples:
+        rng = np.random.default_rng(4)
+        positions = np.sort(rng.choice(rows.n_rows, rows.n_rows // 2, replace=False))
+        for features in ([0], [1, 5, 6, 18], list(range(19))):
+            G = rows.gram(positions, np.array(features))
+            chosen = Z[positions][:, features]
+            assert G.dtype == np.float64
+            np.testing.assert_array_equal(G, G.T)
+            close(G, chosen.T @ chosen, tolerance)
+        np.testing.assert_array_equal(rows.gram(nothing, np.array([2, 7])), np.zeros((2, 2)))
+        assert rows.gram(np.array([1, 3]), nothing).shape == (0, 0)
 
 
-@pytest.mark.parametrize("n_centers", [2, 3, 6])
-def test_one_step_of_lloyd(sample, n_centers):
-    rows, Z, tolerance = sample
-    start = np.random.default_rng(5).normal(size=(n_centers, rows.n_features))
-    labels, centers = rows.lloyd(start, 1)
-    distances = ((Z[:, None, :] - start) ** 2).sum(axis=2)
-    own = np.take_along_axis(distances, labels[:, None].astype(np.intp), axis=1)[:, 0]
-    # The nearest one, but for rows that lie half-way within the precision of the data.
-    assert (own - distances.min(axis=1)).max() <= 10 * tolerance * distances.max()
-    assert labels.dtype == np.int32
-    close(centers, [Z[labels == k].mean(axis=0) for k in range(n_centers)], tolerance)
-
-
-def test_steps_of_lloyd_follow_each_other(sample):
-    rows, _, _ = sample
-    centers = np.random.default_rng(5).normal(size=(4, rows.n_features))
-    together = rows.lloyd(centers, 3)
-    for _ in range(3):
-        labels, centers = rows.lloyd(centers, 1)
-    np.testing.assert_array_equal(together[0], labels)
-    np.testing.assert_array_equal(together[1], centers)
+def test_steps_of_lloyd(samples):
+    for (rows, Z, tolerance), n_centers in product(samples, (2, 3, 6)):
+        start = np.random.default_rng(5).normal(size=(n_centers, rows.n_features))
+        labels, centers = rows.lloyd(start, 1)
+        distances = ((Z[:, None, :] - start) ** 2).sum(axis=2)
+        own = np.take_along_axis(distances, labels[:, None].astype(np.intp), axis=1)[:, 0]
+        # The nearest one, but for rows that lie half-way within the precision of the data.
+        assert (own - distances.min(axis=1)).max() <= 10 * tolerance * distances.max()
+        assert labels.dtype == np.int32
+        close(centers, [Z[labels == k].mean(axis=0) for k in range(n_centers)], tolerance)
+        together = rows.lloyd(start, 3)
+        for _ in range(2):
+            labels, centers = rows.lloyd(centers, 1)
+        np.testing.assert_array_equal(together[0], labels)
+        np.testing.assert_array_equal(together[1], centers)
 
 
 def test_a_center_without_rows_stays(kind, dtype):
@@ -152,84 +145,91 @@ def test_a_center_without_rows_stays(kind, dtype):
     np.testing.assert_array_equal(centers[1], start[1])
 
 
-def test_principal_direction(sample):
-    rows, Z, tolerance = sample
-    start = np.random.default_rng(11).normal(size=rows.n_features)
-    expected = start / np.linalg.norm(start)
-    for _ in range(3):
-        expected = Z.T @ (Z @ expected)
-        expected = expected / np.sqrt((expected * expected).sum())
-    close(rows.principal(start, 3), expected, tolerance)
-    close(rows.principal(start, 0), start / np.linalg.norm(start), 1e-15)
-    np.testing.assert_array_equal(rows.principal(np.zeros(rows.n_features), 2), 0.0)
+def test_principal_direction(samples):
+    for rows, Z, tolerance in samples:
+        start = np.random.default_rng(11).normal(size=rows.n_features)
+        expected = start / np.linalg.norm(start)
+        for _ in range(3):
+            expected = Z.T @ (Z @ expected)
+            expected = expected / np.sqrt((expected * expected).sum())
+        close(rows.principal(start, 3), expected, tolerance)
+        close(rows.principal(start, 0), start / np.linalg.norm(start), 1e-15)
+        np.testing.assert_array_equal(rows.principal(np.zeros(rows.n_features), 2), 0.0)
 
 
 def test_principal_direction_has_the_greatest_variance(kind, dtype):
     X = draw(300, 4, dtype)
     X[:, 2] *= 5
-    rows = rows_of(X, kind)
-    found = rows.principal(np.ones(4), 60)
+    found = rows_of(X, kind).principal(np.ones(4), 60)
     largest = np.linalg.eigh(np.cov(X.T.astype(float)))[1][:, -1]
     np.testing.assert_allclose(abs(found @ largest), 1.0, rtol=1e-6)
 
 
-def test_norms(sample):
-    rows, Z, tolerance = sample
-    norms = rows.norms()
-    assert norms.dtype == np.float64
-    assert norms.min() >= 0.0
-    close(norms, (Z * Z).sum(axis=1), tolerance)
+def test_norms_and_spread(samples):
+    for rows, Z, tolerance in samples:
+        norms = rows.norms()
+        assert norms.dtype == np.float64
+        assert norms.min() >= 0.0
+        close(norms, (Z * Z).sum(axis=1), tolerance)
+        close(rows.spread(), np.abs(Z).mean(axis=0), tolerance)
 
 
-def test_spread(sample):
-    rows, Z, tolerance = sample
-    close(rows.spread(), np.abs(Z).mean(axis=0), tolerance)
-
-
-def test_take_about_a_given_center(kind, dtype):
+def test_a_given_center(kind, dtype):
     X = draw(60, 7, dtype)
     rows = rows_of(X, kind)
     positions, center = np.array([5, 3, 40, 41]), rows.center
     some = rows.take(positions, center)
-    Z = plain(X[positions], center)
     np.testing.assert_array_equal(some.center, center)
     np.testing.assert_array_equal(some.scores(np.eye(7)), rows.scores(np.eye(7))[positions])
-    close(some.spread(), np.abs(Z).mean(axis=0), 1e-5)
-    again = some.take(np.array([2, 0]), center)
-    np.testing.assert_array_equal(
-        again.scores(np.eye(7)), rows.scores(np.eye(7))[positions[[2, 0]]]
-    )
+    close(some.spread(), np.abs(plain(X[positions], center)).mean(axis=0), 1e-5)
+    again = some.take(np.array([2, 0]), center.astype(np.float32))
+    close(again.scores(np.eye(7)), rows.scores(np.eye(7))[positions[[2, 0]]], 1e-6)
+    about_zero = rows_of(X, kind, center=np.zeros(7))
+    close(about_zero.scores(np.eye(7)), X, 1e-6)
+    child = about_zero.take(np.arange(50), np.zeros(7)).take(np.arange(10, 20))
+    close(child.center, X[10:20].mean(axis=0, dtype=np.longdouble), 1e-6)
 
 
-def test_take_forgets_the_center_of_the_whole(kind, dtype):
-    X = draw(60, 7, dtype)
-    far = np.zeros(7)
-    some = rows_of(X, kind).take(np.arange(50), far).take(np.arange(10, 20))
-    close(some.center, X[10:20].mean(axis=0, dtype=np.longdouble), 1e-6)
+def test_rows_survive_a_pickle(kind, dtype):
+    rows = rows_of(draw(60, 7, dtype), kind, n_threads=2)
+    for some in (rows, rows.take([5, 3, 9]), rows.take([5, 3, 9], np.ones(7))):
+        again = pickle.loads(pickle.dumps(some))
+        np.testing.assert_array_equal(again.center, some.center)
+        np.testing.assert_array_equal(again.scores(np.eye(7)), some.scores(np.eye(7)))
+        assert again.n_threads == 2
 
 
-@pytest.mark.parametrize("n_rows", [5, 7, 99, 3000])
-def test_equal_rows_hardly_spread(kind, dtype, n_rows):
+def test_equal_rows_hardly_spread(kind, dtype):
     """Taken about their own mean once more, whatever company they came from."""
-    X = draw(2 * n_rows, 3, dtype)
-    X[::2] = np.array([0.1, 0.0, -1e6 / 3])
-    rows = rows_of(X, kind).take(np.arange(n_rows) * 2).take(np.arange(n_rows))
-    noise = 4 * np.finfo(dtype).eps * np.abs(X).max(axis=0)
-    assert (np.abs(rows.center - X[0]) <= noise).all()
-    assert (rows.spread() <= noise).all()
+    for n_rows in (5, 7, 99, 3000):
+        X = draw(2 * n_rows, 3, dtype)
+        X[::2] = np.array([0.1, 0.0, -1e6 / 3])
+        rows = rows_of(X, kind).take(np.arange(n_rows) * 2).take(np.arange(n_rows))
+        noise = 4 * np.finfo(dtype).eps * np.abs(X).max(axis=0)
+        assert (np.abs(rows.center - X[0]) <= noise).all()
+        assert (rows.spread() <= noise).all()
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 7, 8, 16, 37])
-@pytest.mark.parametrize("n_models", [1, 2, 3, 5])
-def test_a_score_depends_on_its_row_alone(kind, dtype, n_features, n_models):
-    rows = rows_of(draw(90, n_features, dtype), kind)
-    W = np.random.default_rng(6).normal(size=(n_models, n_features))
-    together = rows.scores(W)
-    for i in (0, 1, 44, 89):
-        alone = rows.take(np.array([i]), rows.center).scores(W)
-        assert alone.tobytes() == together[i].tobytes()
-    backwards = rows.take(np.arange(90)[::-1].copy(), rows.center).scores(W)
-    np.testing.assert_array_equal(backwards[::-1], together)
+def test_a_score_depends_on_its_row_alone(kind, dtype):
+    for n_features, n_models in product((1, 3, 7, 8, 16, 37), (1, 2, 3, 5)):
+        rows = rows_of(draw(90, n_features, dtype), kind)
+        W = np.random.default_rng(6).normal(size=(n_models, n_features))
+        together = rows.scores(W)
+        for i in (0, 1, 44, 89):
+            alone = rows.take(np.array([i]), rows.center).scores(W)
+            assert alone.tobytes() == together[i].tobytes()
+        backwards = rows.take(np.arange(90)[::-1], rows.center).scores(W)
+        np.testing.assert_array_equal(backwards[::-1], together)
+
+
+def test_best_scores_are_those_of_all_rows_at_once(kind, dtype, monkeypatch):
+    rows = rows_of(draw(70, 4, dtype), kind)
+    rng = np.random.default_rng(3)
+    W, offsets = rng.normal(size=(5, 4)), rng.normal(size=5)
+    monkeypatch.setattr("taxarbor.rows._base.MAX_SCORES", 64)  # 12 rows at a time
+    expected = (rows.scores(W) + offsets).argmax(axis=1)
+    np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
+    np.testing.assert_array_equal(best_scores(rows, W), rows.scores(W).argmax(axis=1))
 
 
 def everything(rows):
@@ -238,81 +238,341 @@ def everything(rows):
     n, p = rows.n_rows, rows.n_features
     W = rng.normal(size=(3, p))
     R = rng.normal(size=(n, 2)).astype(rows.dtype)
-    problem = PairProblem(
-        start=np.zeros(p),
-        labels=(rows.scores(W[:1])[:, 0] < 0).astype(np.int8),
-        hold=0,
-        bounds=(n // 4, 3 * n // 4),
-        l1=np.full(p, 1e-3),
-        ridge=0.0,
-        tol=1e-8,
-        violation=1e-8,
-        max_alternations=20,
-        max_working=100,
-    )
+    labels = (rows.scores(W[:1])[:, 0] < 0).astype(np.int8)
+    problem = pair_problem(p, labels, bounds=(n // 4, 3 * n // 4), l1=1e-3, rounds=20)
     pair = rows.solve_pair(problem)
     arrays = [rows.center, rows.scores(W), rows.adjoint(R), rows.norms(), rows.spread()]
     arrays += [rows.gram(np.flatnonzero(R[:, 0] > 0), np.arange(p)), *rows.lloyd(W, 2)]
-    arrays += [
-        rows.principal(W[0], 2),
-        pair.weights,
-        pair.labels,
-        pair.scores,
-        np.array(pair.trace),
-    ]
-    return [array.tobytes() for array in arrays]
+    arrays += [rows.principal(W[0], 2), pair.weights, pair.labels, pair.scores]
+    return [array.tobytes() for array in [*arrays, np.array(pair.trace)]]
 
 
-@pytest.mark.parametrize("part", [False, True], ids=["whole", "part"])
-def test_nothing_depends_on_the_number_of_threads(kind, dtype, part):
+def pair_problem(p, labels, *, bounds, l1, rounds=100, hold=0, max_working=100, ridge=0.0):
+    penalty = np.full(p, l1)
+    return PairProblem(
+        np.zeros(p), labels, hold, bounds, penalty, ridge, 1e-9, 1e-9, rounds, max_working
+    )
+
+
+def test_nothing_depends_on_the_number_of_threads(kind, dtype):
     X = draw(45_000, 3, dtype)
     positions = np.random.default_rng(8).permutation(len(X))[:40_000]
     said = []
     for n_threads in (1, 2, 3):
         rows = rows_of(X, kind, n_threads)
-        said.append(everything(rows.take(positions) if part else rows))
+        said.append(everything(rows) + everything(rows.take(positions)))
     assert said[0] == said[1] == said[2]
 
 
-def test_large_offsets_cost_no_accuracy(n_threads):
+def test_large_offsets_cost_no_accuracy():
     X = draw(5000, 6, "float64") + 1e6
-    rows = DenseRows.of(X, n_threads)
     exact = X.astype(np.longdouble).mean(axis=0)
-    np.testing.assert_allclose(rows.center, exact.astype(np.float64), rtol=2.3e-16)
-    Z = X.astype(np.longdouble) - rows.center
     rng = np.random.default_rng(9)
     W, R = rng.normal(size=(2, 6)), rng.normal(size=(5000, 2))
-    close(rows.scores(W), Z @ W.T, 1e-13)
-    close(rows.adjoint(R), R.T @ Z, 1e-13)
-    close(rows.gram(np.arange(5000), np.arange(6)), Z.T @ Z, 1e-13)
-    close(rows.norms(), (Z * Z).sum(axis=1), 1e-13)
-    close(rows.spread(), np.abs(Z).mean(axis=0), 1e-13)
-    child = rows.take(np.arange(100))
-    np.testing.assert_allclose(
-        child.center, X[:100].astype(np.longdouble).mean(axis=0).astype(float), rtol=2.3e-16
-    )
+    for n_threads in (1, 2):
+        rows = as_rows(X, n_threads=n_threads)
+        np.testing.assert_allclose(rows.center, exact.astype(np.float64), rtol=2.3e-16)
+        Z = X.astype(np.longdouble) - rows.center
+        close(rows.scores(W), Z @ W.T, 1e-13)
+        close(rows.adjoint(R), R.T @ Z, 1e-13)
+        close(rows.gram(np.arange(5000), np.arange(6)), Z.T @ Z, 1e-13)
+        close(rows.norms(), (Z * Z).sum(axis=1), 1e-13)
+        close(rows.spread(), np.abs(Z).mean(axis=0), 1e-13)
+        few = X[:100].astype(np.longdouble).mean(axis=0).astype(float)
+        np.testing.assert_allclose(rows.take(np.arange(100)).center, few, rtol=2.3e-16)
 
 
 def test_rows_of_no_residual_are_not_touched(kind, dtype):
     X = draw(50, 4, dtype)
     R = np.ones((50, 2), dtype=dtype)
     R[::3] = 0.0
-    expected = rows_of(X, kind).take(np.arange(50), np.zeros(4)).adjoint(R)
+    expected = rows_of(X, kind, center=np.zeros(4)).adjoint(R)
     X[::3] = np.nan
-    spoilt = rows_of(X, kind).take(np.arange(50), np.zeros(4)).adjoint(R)
+    spoilt = rows_of(X, kind, center=np.zeros(4)).adjoint(R)
     np.testing.assert_array_equal(spoilt, expected)
 
 
 def test_dense_and_sparse_solve_a_pair_alike(dtype):
     X = draw(400, 6, dtype)
     labels = (X[:, 0] > np.median(X[:, 0])).astype(np.int8)
-    found = []
-    for kind in KINDS:
-        problem = PairProblem(
-            np.zeros(6), labels, 0, (150, 250), np.full(6, 0.02), 0.0, 1e-9, 1e-9, 100, 100
-        )
-        found.append(rows_of(X, kind).solve_pair(problem))
-    dense, sparse_ = found
+    problem = pair_problem(6, labels, bounds=(150, 250), l1=0.02)
+    dense, sparse_ = (rows_of(X, kind).solve_pair(problem) for kind in KINDS)
     np.testing.assert_array_equal(dense.labels, sparse_.labels)
     np.testing.assert_allclose(dense.trace[-1], sparse_.trace[-1], rtol=1e-5)
     assert dense.scores.shape == sparse_.scores.shape == (400, 1)
+
+
+def test_few_features_at_a_time_reach_the_same_optimum(kind):
+    """Against the general minimiser, for fixed labels; and from one feature to all at once."""
+    for seed, (n, p, l1, ridge) in enumerate(
+        [(30, 400, 0.05, 0.0), (25, 300, 0.01, 1e-3), (40, 500, 0.2, 0.0), (60, 90, 0.02, 1e-2)]
+    ):
+        X = np.random.default_rng(seed).normal(size=(n, p))
+        X[: n // 2, :10] += 0.8
+        rows, labels = rows_of(X, kind), (np.arange(n) >= n // 2).astype(np.int8)
+        # Both models have half of d each, so this penalty is the pair's.
+        penalty, loss = SparseGroupPenalty(0.0, np.full(p, l1), 2.0 * ridge), HingeLoss(rows, 2)
+        start = first_point(loss, penalty, labels.astype(np.int32))
+        exact = ProximalQuasiNewton().minimise(loss, penalty, start, tol=1e-8, max_iter=20_000)
+        least = exact.point.value + penalty.value(exact.point.W)
+        for max_working in (p, 80, 40, 2):  # the last: fewer than are in use in the end
+            rounds = 400 if max_working > 2 else 20_000
+            held = {"rounds": rounds, "hold": rounds, "max_working": max_working}
+            problem = pair_problem(p, labels, bounds=(0, n), l1=l1, ridge=ridge, **held)
+            found = rows.solve_pair(problem)
+            np.testing.assert_allclose(found.trace[-1], least, rtol=1e-6)
+            assert (np.diff(found.trace) <= 0.0).all()
+
+
+def test_very_wide_rows_are_solved_with_few_features():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 20_000))
+    X[:15, :40] += 1.5
+    labels = (np.arange(30) >= 15).astype(np.int8)
+    problem = pair_problem(20_000, labels, bounds=(10, 20), l1=0.01, max_working=2048)
+    found = as_rows(X).solve_pair(problem)
+    assert found.status in ("converged", "settled")
+    assert 0 < np.count_nonzero(found.weights) < 100
+    np.testing.assert_array_equal(found.labels, labels)
+
+
+def test_what_is_no_matrix_of_numbers_is_refused():
+    X = draw(6, 4)
+    S = sparse.csr_array(X)
+    for bad, error, message in [
+        ([[1.0, 2.0]], TypeError, "NumPy array or a SciPy CSR matrix; got list"),
+        (X.astype(int), ValueError, "float32 or float64; got int64"),
+        (X.astype(">f8"), TypeError, "incompatible"),
+        (X[0], ValueError, "shape"),
+        (X[None], ValueError, "shape"),
+        (X[:, ::2], ValueError, "C-contiguous"),
+        (np.asfortranarray(X), ValueError, "C-contiguous"),
+        (X[:0], ValueError, "a row and a feature"),
+        (X[:, :0], ValueError, "a row and a feature"),
+        (S.tocsc(), ValueError, "must be a CSR matrix.*got csc.*tocsr"),
+        (S.tocoo(), ValueError, "got coo"),
+        (S.astype(int), ValueError, "float32 or float64; got int64"),
+        (sparse.csr_array((0, 4)), ValueError, "starts"),
+    ]:
+        with pytest.raises(error, match=message):
+            as_rows(bad)
+    with pytest.raises(ValueError, match="center must"):
+        as_rows(X, center=np.zeros(3))
+    with pytest.raises(ValueError, match="n_threads must be at least 1"):
+        as_rows(X, n_threads=0)
+
+
+def test_damaged_sparse_matrices_are_refused():
+    for name, position, value, message in [
+        ("indices", 5, 2 * 10**9, "columns must lie between 0 and 3"),
+        ("indices", 5, -1, "columns must lie"),
+        ("indptr", 2, 10**6, "must not fall"),
+        ("indptr", 0, 1, "must run from 0"),
+        ("indptr", -1, 10**6, "damaged"),
+        ("indptr", -1, -1, "damaged"),
+    ]:
+        S = sparse.csr_array(draw(6, 4))
+        getattr(S, name)[position] = value
+        with pytest.raises(ValueError, match=message):
+            as_rows(S)
+    S = sparse.csr_array(draw(6, 4))
+    S.indices = S.indices.astype(np.int64) + 2**32  # would fit, were the upper half dropped
+    with pytest.raises(ValueError, match="outside of its 4 columns"):
+        as_rows(S)
+    S = sparse.csr_array(draw(6, 4))
+    S.indices[:] = S.indices[0]
+    with pytest.raises(ValueError, match="stored twice"):
+        as_rows(S)
+    S = sparse.csr_array(draw(6, 4))
+    S.indices = S.indices[:-1]
+    with pytest.raises(ValueError, match="damaged"):
+        as_rows(S)
+
+
+def test_sparse_matrices_of_other_layouts_are_taken():
+    """With wide indices, in any order of columns, with room to spare, of the older class."""
+    X = draw(30, 6)
+    S = sparse.csr_array(X)
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    spare = sparse.csr_array(X)
+    spare.data, spare.indices = np.append(S.data, 9.0), np.append(S.indices, 99).astype("i4")
+    for other in (wide, spare, sparse.csr_matrix(X)):
+        rows = as_rows(other)
+        np.testing.assert_array_equal(rows.neighbors(3)[1], as_rows(S).neighbors(3)[1])
+        np.testing.assert_array_equal(rows.norms(), as_rows(S).norms())
+        np.testing.assert_array_equal(rows.ward(3), as_rows(S).ward(3))
+
+
+def test_positions_are_checked(kind):
+    rows = rows_of(draw(6, 4), kind)
+    for bad, error in [([0, -1], ValueError), ([6], ValueError), ([], ValueError)]:
+        with pytest.raises(error, match=r"positions must lie|no rows"):
+            rows.take(bad)
+    for bad in (np.ones(6, dtype=bool), np.array([0.0, 1.0])):
+        with pytest.raises(TypeError, match="whole numbers; got"):
+            rows.take(bad)
+    np.testing.assert_array_equal(rows.take([2, 1], rows.center).norms(), rows.norms()[[2, 1]])
+
+
+# ---- Ward's clusters ----------------------------------------------------------------------
+
+
+def within(X, labels):
+    """Return the squared distances of all rows from the means of their clusters."""
+    X = X.astype(np.float64)
+    parts = (X[labels == k] for k in np.unique(labels))
+    return sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
+
+
+def scipys(X, n_clusters):
+    """Return SciPy's clusters, numbered by their first rows."""
+    found = fcluster(linkage(X.astype(np.float64), "ward"), n_clusters, "maxclust")
+    first = {}
+    return np.array([first.setdefault(label, len(first)) for label in found])
+
+
+def test_ward_as_scipy_does(kind, dtype):
+    for n_features, seed in product((1, 3, 8, 37), range(3)):
+        X = np.random.default_rng(seed).standard_normal((120, n_features)).astype(dtype)
+        total = within(X, np.zeros(120))
+        for n_clusters in (2, 3, 7, 50, 119):
+            found, expected = rows_of(X, kind).ward(n_clusters), scipys(X, n_clusters)
+            assert found.dtype == np.int32
+            if dtype == "float64" or n_clusters < 50:
+                np.testing.assert_array_equal(found, expected)
+            # Rows that are nearly equal have distances within the rounding of float32.
+            excess = within(X, found) - within(X, expected)
+            assert abs(excess) <= 4 * np.finfo(dtype).eps * total
+
+
+def test_ward_about_any_center_of_any_rows_at_any_scale(kind, dtype):
+    X = np.random.default_rng(5).standard_normal((90, 4)).astype(dtype) + 3
+    positions = np.random.default_rng(6).permutation(90)[:40]
+    rows = rows_of(X, kind)
+    for some in (rows.take(positions), rows.take(positions, rows.center)):
+        np.testing.assert_array_equal(some.ward(4), scipys(X[positions], 4))
+    Y = np.random.default_rng(7).standard_normal((80, 3))
+    for other in (Y + 1e6, Y * 1e-30, Y * 1e30):  # neither an offset nor a scale costs digits
+        np.testing.assert_array_equal(rows_of(other, kind).ward(5), rows_of(Y, kind).ward(5))
+
+
+def test_ward_keeps_duplicates_together(kind, dtype):
+    distinct = np.random.default_rng(8).standard_normal((6, 5))
+    order = np.random.default_rng(9).permutation(54)
+    X = np.repeat(distinct, 9, axis=0)[order].astype(dtype)
+    for n_clusters in (2, 3, 4, 6):
+        found = rows_of(X, kind).ward(n_clusters)
+        assert len(np.unique(found)) == n_clusters
+        assert len({(row.tobytes(), label) for row, label in zip(X, found, strict=True)}) == 6
+        np.testing.assert_allclose(
+            within(X, found), within(X, scipys(X, n_clusters)), rtol=1e-5
+        )
+    X = np.repeat(np.eye(3), 4, axis=0)  # more clusters than distinct rows
+    found = rows_of(X, kind).ward(7)
+    assert sorted(set(found.tolist())) == list(range(7))
+    assert within(X, found) < 1e-12
+
+
+def test_ward_pays_little_for_ties(kind):
+    """On a grid merges tie: which is first may differ, its cost may not by much."""
+    for seed, n_clusters in product(range(5), (2, 3, 5)):
+        X = np.random.default_rng(seed).integers(0, 3, (60, 4)).astype(float)
+        found = rows_of(X, kind).ward(n_clusters)
+        assert len(np.unique(found)) == n_clusters
+        assert within(X, found) <= 1.1 * within(X, scipys(X, n_clusters))
+
+
+def test_ward_clusters_are_nested_and_numbered_by_first_rows(kind):
+    rows = rows_of(np.random.default_rng(1).standard_normal((70, 3)), kind)
+    before = rows.ward(1)
+    assert not before.any()
+    assert rows.ward(70).tolist() == list(range(70))
+    for n_clusters in range(2, 12):
+        found = rows.ward(n_clusters)
+        assert len(set(zip(before.tolist(), found.tolist(), strict=True))) == n_clusters
+        first = [int(np.argmax(found == k)) for k in range(n_clusters)]
+        assert first == sorted(first)
+        before = found
+    for n_clusters in (0, -1, 71):
+        with pytest.raises(ValueError, match="one per row"):
+            rows.ward(n_clusters)
+
+
+# ---- nearest other rows -------------------------------------------------------------------
+
+
+def scattered(n_rows, seed=0):
+    """Return rows with a good share of zeros, no two of them equally far apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6)) * rng.uniform(0.3, 3.0, 6)
+    X[:, 1:][rng.random((n_rows, 5)) < 0.5] = 0.0
+    return X
+
+
+def assert_nearest(X, found, slack):
+    """Check distances, and that each position has its; which of equally near ones is free."""
+    distances, positions = found
+    exact = X.astype(np.longdouble)
+    D = np.square(exact[:, None] - exact).sum(axis=2).astype(np.float64)
+    np.fill_diagonal(D, np.inf)
+    n_neighbors = positions.shape[1]
+    assert distances.shape == positions.shape == (len(X), n_neighbors)
+    assert (distances.dtype, positions.dtype) == (np.float64, np.intp)
+    assert (np.diff(distances, axis=1) >= 0.0).all()
+    assert all(len(set(row)) == n_neighbors for row in positions)
+    own = np.take_along_axis(D, positions, axis=1)
+    assert np.isfinite(own).all()  # nobody is a neighbour of itself
+    atol = slack * float(D[np.isfinite(D)].max())
+    nearest = np.sort(D, axis=1)[:, :n_neighbors]
+    np.testing.assert_allclose(np.square(distances), nearest, rtol=0.0, atol=atol)
+    np.testing.assert_allclose(own, nearest, rtol=0.0, atol=atol)
+    return np.argsort(D, axis=1)[:, :n_neighbors]
+
+
+def test_nearest_rows_are_those_of_all_distances(kind, dtype):
+    slack = 1e-6 if dtype == "float32" else 1e-13
+    for n_neighbors, n_threads in product((1, 5, 119), (1, 2)):
+        X = scattered(120).astype(dtype)
+        assert_nearest(X, rows_of(X, kind, n_threads).neighbors(n_neighbors), slack)
+    X = scattered(300).astype(dtype)
+    found = rows_of(X, kind).neighbors(4)
+    np.testing.assert_array_equal(found[1], assert_nearest(X, found, slack))
+    X = (scattered(150) + 1e4).astype(dtype)  # an offset costs no digits
+    assert_nearest(X, rows_of(X, kind).neighbors(5), 1e-6)
+
+
+def test_nearest_of_some_rows(kind, dtype):
+    """Positions count within the node; rows outside of it are nobody's neighbours."""
+    X = scattered(200).astype(dtype)
+    first = np.random.default_rng(1).permutation(200)[:120]
+    second = np.arange(0, 120, 2)
+    rows = rows_of(X, kind).take(first)
+    assert_nearest(X[first], rows.neighbors(5), 1e-6)
+    assert_nearest(X[first][second], rows.take(second).neighbors(5), 1e-6)
+
+
+def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(kind, dtype):
+    for copies in (2, 4, 9):
+        X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
+        distances, positions = rows_of(X, kind).neighbors(5)
+        assert_nearest(X, (distances, positions), 1e-6)
+        same = positions // copies == np.arange(len(X))[:, None] // copies
+        assert (same.sum(axis=1) == min(copies - 1, 5)).all()
+        assert distances[same].max() < 1e-5
+    X = np.full((40, 3), 0.1, dtype=dtype)
+    distances, positions = rows_of(X, kind).neighbors(5)
+    assert distances.max() < 1e-6
+    assert (positions != np.arange(40)[:, None]).all()
+
+
+def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(kind, dtype):
+    # scikit-learn shares out the work in another way where there are few rows per thread.
+    for side in (25, 40, 50, 60):
+        X = np.argwhere(np.ones((side, side))).astype(dtype, order="C")  # many equally far
+        one, *others = (rows_of(X, kind, n).neighbors(5) for n in (1, 1, 2, 3, 7))
+        for other in others:
+            assert [part.tobytes() for part in one] == [part.tobytes() for part in other]
+    rows, before = rows_of(scattered(60), kind), threadpool_info()
+    rows.neighbors(2)
+    assert threadpool_info() == before

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from taxarbor._blas import one_blas_thread
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """As in a fit: BLAS threads that fight over few cores make small matrices take seconds."""
+    with one_blas_thread():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -51,15 +59,30 @@ def lineage():
 
 @pytest.fixture(scope="session")
 def task_of(lineage):
-    """Return a function from rows to a task, at the root or two splits below it."""
+    """Return a function from rows to a task, at the root or two splits below it.
+
+    There the mean of all the data is another than that of the node's rows.
+    """
 
     def make(rows, n_children, *, deep=False, seed=0):
-        path, rules = (), ()
-        if deep:
-            path, rules = lineage(rows.n_features, n_children, rows.dtype)
-        return SplitTask(rows, path, rules, n_children, seed)
+        if not deep:
+            return SplitTask(rows, (), (), n_children, seed, rows.center)
+        path, rules = lineage(rows.n_features, n_children, rows.dtype)
+        origin = rows.center + 0.2 * rows.spread()
+        return SplitTask(rows, path, rules, n_children, seed, origin)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def same_partition():
+    """Say whether two labellings divide the rows alike."""
+
+    def compare(one, other):
+        pairs = set(zip(one.tolist(), other.tolist(), strict=True))
+        return len(pairs) == len(set(one.tolist())) == len(set(other.tolist()))
+
+    return compare
 
 
 @pytest.fixture(scope="session")

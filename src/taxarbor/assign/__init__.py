@@ -4,7 +4,6 @@ Knows nothing of margins: costs come in, labels of least total cost go out. The 
 stands in the README beside this file.
 """
 
-from taxarbor.assign._bounds import size_bounds
-from taxarbor.assign._flow import assign_balanced, assign_two
+from taxarbor.assign._balanced import assign_balanced, assign_two, size_bounds
 
 __all__ = ["assign_balanced", "assign_two", "size_bounds"]

@@ -6,32 +6,20 @@ from typing import Annotated
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import (
-    _bench,
-    _cut,
-    _demo,
-    _explain,
-    _export,
-    _fit,
-    _info,
-    _predict,
-    _report,
-    _score,
-    _show,
-)
-from taxarbor.cli._guard import Commands
+from taxarbor.cli import _demo, _explain, _fit, _model, _rows
+from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
     _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
-    _predict.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
-    _show.show: "model.taxarbor --depth 2",
+    _rows.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
+    _model.show: "model.taxarbor --depth 2",
     _explain.explain: "model.taxarbor customers.csv --node c0",
-    _cut.cut: "model.taxarbor -k 3 -o coarse.taxarbor",
-    _export.export: "model.taxarbor -o tree.nwk",
-    _score.score: "model.taxarbor customers.csv --label-column class",
-    _report.report: "model.taxarbor customers.csv -o report.html --id-column id",
+    _model.cut: "model.taxarbor -k 3 -o coarse.taxarbor",
+    _model.export: "model.taxarbor -o tree.nwk",
+    _rows.score: "model.taxarbor customers.csv --label-column class",
+    _rows.report: "model.taxarbor customers.csv -o report.html --id-column id",
     _demo.demo: "--data digits -o digits.html",
-    _info.info: "model.taxarbor",
+    _model.info: "model.taxarbor",
 }
 
 app = typer.Typer(
@@ -43,7 +31,6 @@ app = typer.Typer(
 for command, example in EXAMPLES.items():
     name = command.__name__
     app.command(name, epilog=f"Example: taxarbor {name} {example}")(command)
-app.add_typer(_bench.app, name="bench")
 
 
 def _say_version(wanted: bool) -> None:
@@ -57,7 +44,7 @@ def start(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Say the version.", callback=_say_version, is_eager=True
+            "--version", help="Print the version.", callback=_say_version, is_eager=True
         ),
     ] = False,
 ) -> None:

@@ -2,244 +2,255 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taxarbor._errors import InputError, counted, printable, some
+from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
-from taxarbor.cli._facts import model_facts
-from taxarbor.cli._fitting import Fitted, fit_table
-from taxarbor.cli._guard import INTERRUPTED
-from taxarbor.cli._input import Asked, heading
-from taxarbor.cli._output import (
-    STDIN,
-    check_labels_name,
-    check_outputs,
-    note_on_dropped,
-    placed,
-    plain_dropped,
-    say_json,
-    say_notes,
-    write_labels,
-)
-from taxarbor.cli._render import counted, say, say_first_levels
-from taxarbor.cli._scores import SCALE, count_gaps, score_table, without_gaps
-from taxarbor.data import Table
-from taxarbor.hierarchy import printable
-from taxarbor.metrics import score_hierarchy
+from taxarbor.cli._shell import say_json, say_notes
 
-DEFAULT_GROUPS = 8
-TREE = "How the tree grows"
+if TYPE_CHECKING:
+    from taxarbor.cli._fitting import Fitted
+    from taxarbor.tables import Table
 
-Output = Annotated[
-    Path,
-    typer.Option("--output", "-o", help="The model to write, say model.taxarbor."),
-]
-Groups = Annotated[
-    int | None,
-    typer.Option(
-        "--n-clusters",
-        "-k",
-        min=1,
-        help="Number of groups; 8 unless --max-leaf-size or --max-depth is given.",
-        show_default=False,
+DEFAULT_CLUSTERS = 8
+MAX_NAMED = 5
+"""Columns that a note names before it only counts them."""
+ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
+"""Options of the tree that every method has."""
+ONLY = {
+    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
+    "balance": ("taxarbor", "hmmc"),
+    **dict.fromkeys(
+        ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
     ),
-]
-Columns = Annotated[
-    str | None, typer.Option(help="Use these columns only: a,b,c.", show_default=False)
-]
-Standardize = Annotated[
-    bool,
-    typer.Option(
-        "--standardize",
-        help="Let all columns vary alike. The model takes rows as they are, all the same.",
-    ),
-]
-Branching = Annotated[
-    int, typer.Option(min=2, help="Children per split.", rich_help_panel=TREE)
-]
-MaxFeatures = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Features per split, at most.", show_default=False, rich_help_panel=TREE
-    ),
-]
-MaxLeafSize = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Groups of so many rows are not divided.",
-        show_default=False,
-        rich_help_panel=TREE,
-    ),
-]
-MaxDepth = Annotated[
-    int | None,
-    typer.Option(min=1, help="Levels, at most.", show_default=False, rich_help_panel=TREE),
-]
-NInit = Annotated[
-    int, typer.Option(min=1, help="Starts per split; 1 is fastest.", rich_help_panel=TREE)
-]
-Balance = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        help="How even splits are: 1 is even, 0 sets no sizes.",
-        rich_help_panel=TREE,
-    ),
-]
-NoRefine = Annotated[
-    bool, typer.Option("--no-refine", help="The paper's greedy tree.", rich_help_panel=TREE)
-]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same tree.", rich_help_panel=TREE)]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        help="Threads; -1 is all processors. The tree is the same.", rich_help_panel=TREE
-    ),
-]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a page to look at, too.", show_default=False)
-]
-Labels = Annotated[
-    Path | None,
-    typer.Option(help="Write the group of each row, too, as csv.", show_default=False),
-]
+    "criterion": ("kmeans", "spectral"),
+    "n_neighbors": ("spectral",),
+}
+"""The methods that have an option of some only."""
+AVOID = "How strongly a split avoids the features above it"
+
+
+def _tree(help: str, **more: Any) -> Any:
+    return opt.option(help, rich_help_panel="How the tree grows", **more)
+
+
+def _some(name: str, help: str, **more: Any) -> Any:
+    told = f"{help} ({', '.join(ONLY[name])})"
+    return opt.option(told, rich_help_panel="Options of some methods", **more)
 
 
 def fit(
     data: opt.Data,
-    output: Output,
-    n_clusters: Groups = None,
+    output: Annotated[
+        Path, opt.option("The model to write, say model.taxarbor.", "--output", "-o")
+    ],
+    n_clusters: Annotated[
+        int | None,
+        opt.clusters("Number of clusters; 8 unless --max-leaf-size or --max-depth is given."),
+    ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
-    columns: Columns = None,
-    standardize: Standardize = False,
+    columns: Annotated[str | None, opt.option("Use these columns only: a,b,c.")] = None,
+    standardize: Annotated[
+        bool, opt.option("Scale columns to variance 1 for the fit only.", "--standardize")
+    ] = False,
     format: opt.Format = None,
-    branching: Branching = 2,
-    max_features: MaxFeatures = None,
-    max_leaf_size: MaxLeafSize = None,
-    max_depth: MaxDepth = None,
-    n_init: NInit = 4,
-    balance: Balance = 0.5,
-    no_refine: NoRefine = False,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    report: Report = None,
+    report: Annotated[Path | None, opt.option("Also write a page to look at.")] = None,
     title: opt.Title = None,
-    labels: Labels = None,
+    labels: Annotated[
+        Path | None, opt.option("Also write the cluster of each row, as csv.")
+    ] = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
+    method: Annotated[
+        Literal["taxarbor", "hmmc", "kmeans", "spectral"],
+        _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
+    ] = "taxarbor",
+    branching: Annotated[int | None, _tree("Children per split; default: 2.", min=2)] = None,
+    max_leaf_size: Annotated[
+        int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
+    ] = None,
+    max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
+    n_init: Annotated[int | None, _tree("Starts per split; 1 is fastest.", min=1)] = None,
+    seed: Annotated[
+        int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
+    ] = 0,
+    jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
+    max_features: Annotated[
+        int | None, _some("max_features", "Most features per split.", min=1)
+    ] = None,
+    novelty: Annotated[float | None, _some("novelty", f"{AVOID}.", min=0.0)] = None,
+    min_leaf_size: Annotated[
+        int | None, _some("min_leaf_size", "Least rows of a cluster.", min=1)
+    ] = None,
+    balance: Annotated[
+        str | None,
+        _some(
+            "balance",
+            "Sizes of children: 1 is even, 0 or none sets no sizes; or least and greatest, as "
+            "multiples of an even share: 0.9,1.1.",
+            metavar="SIZES",
+        ),
+    ] = None,
+    penalty: Annotated[
+        Literal["group+exclusive", "group", "exclusive", "l1", "l2"] | None,
+        _some("penalty", "How features are held down."),
+    ] = None,
+    alpha: Annotated[
+        float | None, _some("alpha", "How strongly features are held down.", min=0.0)
+    ] = None,
+    beta: Annotated[float | None, _some("beta", f"{AVOID}.", min=0.0)] = None,
+    units: Annotated[
+        Literal["relative", "raw"] | None,
+        _some("units", "Whether strengths are shares of the critical one, or the paper's."),
+    ] = None,
+    center: Annotated[
+        Literal["node", "data"] | None,
+        _some("center", "Boundaries pass through the mean of the node's rows, or of all."),
+    ] = None,
+    solver: Annotated[
+        Literal["auto", "newton", "pqn"] | None, _some("solver", "How weights are found.")
+    ] = None,
+    tol: Annotated[
+        float | None,
+        _some("tol", "A split ends when a round lowers its objective by less.", min=0.0),
+    ] = None,
+    criterion: Annotated[
+        Literal["scatter", "compact"] | None,
+        _some("criterion", "Split the cluster with most scatter, or the most compact one."),
+    ] = None,
+    n_neighbors: Annotated[
+        int | None, _some("n_neighbors", "Neighbours of a row.", min=1)
+    ] = None,
 ) -> None:
-    """Grow a tree of groups from the rows of a file, and save it as a model.
+    """Grow a tree of clusters from the rows of a file, and save it as a model.
 
     Columns of numbers are features; others are left out, and named. Ctrl-C while the tree
-    grows saves what there is.
+    grows saves the tree so far.
     """
-    if no_refine and max_features is not None:
-        raise ValueError("--max-features does not go with --no-refine")
-    if jobs == 0:
-        raise ValueError("--jobs must not be 0; give 1 or more, or -1 for all processors")
-    check_labels_name(labels)
-    check_outputs((output, report, labels), (data,), force=force)
-    write_report = None if report is None else _report_writer()
-    table = Asked(id_column, label_column, format).read_columns(data, columns)
-    if n_clusters is None and max_leaf_size is None and max_depth is None:
-        n_clusters = DEFAULT_GROUPS
-    _check_rows(data, table.X.shape[0], n_clusters)
-    settings = {
-        "n_clusters": n_clusters,
-        "branching": branching,
-        "max_features": max_features,
-        "max_leaf_size": max_leaf_size,
-        "max_depth": max_depth,
-        "n_init": n_init,
-        "balance": balance,
-        "refine": not no_refine,
-        "random_state": seed,
-        "n_jobs": jobs,
-        "verbose": int(sys.stderr.isatty()),
-    }
+    settings = _settings(method, dict(locals()))
+    settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
+
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._fitting import fit_table, make_estimator
+    from taxarbor.cli._render import model_facts, without_gaps
+    from taxarbor.report import report as write_report
+
+    if balance is not None:
+        settings["balance"] = _sizes(balance)
+    estimator = make_estimator(method, settings)
+    files.check_labels_name(labels)
+    files.check_outputs((output, report, labels), (data,), force=force)
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = files.read_columns(data, columns, **asked)
+    _check_rows(data, table.X.shape[0], settings.get("n_clusters", DEFAULT_CLUSTERS))
     notes = [*table.notes]
-    fitted = fit_table(table, settings, notes, standardize=standardize)
-    with placed(output, force=force) as path:
+    fitted = fit_table(table, estimator, notes, standardize=standardize)
+    with files.placed(output, force=force) as path:
         fitted.tree.save(path)
     if labels is not None:
-        groups = fitted.tree.labels.tolist()
-        write_labels(labels, groups, table.row_names, id_column, force=force)
+        found = fitted.tree.labels.tolist()
+        files.write_labels(labels, found, table.row_names, id_column, force=force)
     if fitted.was_interrupted:
         notes.append(f"saved as {output}" + "; there is no report" * (report is not None))
         report = None
     scores = _score(fitted, table, notes)
-    if report is not None and write_report is not None:
-        named: dict[str, Any] = heading(title, data)
+    if report is not None:
+        X: Any = table.X
+        named: dict[str, Any] = files.heading(title, data)
         named["classes"] = None if table.labels is None else without_gaps(table.labels)
-        with placed(report, force=force) as path:
-            write_report(fitted.tree, table.X, path, row_names=table.row_names, **named)
+        with files.placed(report, force=force) as path:
+            write_report(fitted.tree, X, path, row_names=table.row_names, **named)
     written = {"model": output, "labels": labels, "report": report}
     if as_json:
-        dropped = plain_dropped(table.dropped)
-        told = {"scores": scores, "dropped": dropped, "notes": notes}
-        say_json({"data": data, **_facts(fitted), **told, **written})
+        dropped = [{"column": name, "reason": reason} for name, reason in table.dropped]
+        told = {"data": data, "method": method, **model_facts(fitted.tree)}
+        told |= {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
+        told |= {"scores": scores, "dropped": dropped, "notes": notes}
+        say_json(told | written)
     else:
         # Who names the columns to use need not be told of the others.
-        say_notes((note_on_dropped(table.dropped) if columns is None else []) + notes)
+        say_notes((_note_on_dropped(table.dropped) if columns is None else []) + notes)
         _say(data, table, fitted, scores, written)
     if fitted.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
+def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a method that were given, or refuse those of another one."""
+    found = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
+    for name in found:
+        if method not in (methods := ONLY.get(name, (method,))):
+            told = f"is for --method {' or '.join(methods)}, not for {method}"
+            raise InputError(told, name)
+    if found.keys() & {"max_leaf_size", "max_depth"}:
+        found.setdefault("n_clusters", None)
+    return found
+
+
+def _sizes(text: str) -> Any:
+    """Return the balance that a text such as ``0.5``, ``0.9,1.1`` or ``none`` stands for."""
+    from taxarbor.tables._checks import check_balance
+
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        value: Any = None if text.lower() == "none" else text
+    else:
+        value = numbers[0] if len(numbers) == 1 else numbers
+    check_balance(value, 2)
+    return value
+
+
 def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
     """Refuse too few rows, in words that the library does not have."""
     if n_rows == 1:
-        raise ValueError(f"{_name(data)} has one row: there is nothing to divide")
-    if n_clusters is not None and n_clusters > n_rows:
-        raise ValueError(
-            f"{_name(data)} has {n_rows:,} rows, too few for {n_clusters:,} groups; give a "
-            "smaller -k"
-        )
+        raise InputError(f"{_name(data)} has one row: there is nothing to divide")
+    if (n_clusters or 0) > n_rows:
+        told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
+        raise InputError(f"{_name(data)} {told}")
 
 
 def _name(data: Path) -> str:
-    return "standard input" if str(data) == STDIN else printable(str(data))
+    return "standard input" if str(data) == "-" else printable(str(data))
 
 
-def _report_writer() -> Any:
-    """Return what writes a report; what is missing for it is said before the fit."""
-    from taxarbor.report import report
+def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, float] | None:
+    from taxarbor.metrics import score_hierarchy
 
-    return report
-
-
-def _score(fitted: Fitted, table: Table, notes: list[str]) -> dict[str, float] | None:
     if table.labels is None:
         return None
-    n_gaps = count_gaps(table.labels)
+    n_gaps = int((table.labels == "").sum())
     if n_gaps:
         notes.append(f"not scored: {counted(n_gaps, 'row')} without a label")
         return None
     return score_hierarchy(fitted.tree, table.labels)
 
 
-def _facts(fitted: Fitted) -> dict[str, Any]:
-    taken = {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
-    return model_facts(fitted.tree) | taken
+def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
+    """Return a note on the columns that were left out, if there are any."""
+    told = some([f"{name} ({reason})" for name, reason in dropped], MAX_NAMED)
+    return [f"left out: {told}"] if dropped else []
 
 
 def _say(
     data: Path,
-    table: Table,
-    fitted: Fitted,
+    table: "Table",
+    fitted: "Fitted",
     scores: dict[str, float] | None,
     written: dict[str, Path | None],
 ) -> None:
+    from taxarbor.cli._render import SCALE, say, say_first_levels, score_table
+
     (n_rows, n_features), n_dropped = table.X.shape, len(table.dropped)
     left_out = f" ({counted(n_dropped, 'column')} left out)" if n_dropped else ""
-    groups = counted(fitted.tree.n_leaves, "group")
+    clusters = counted(fitted.tree.n_leaves, "cluster")
     typer.echo(
         f"{_name(data)}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}{left_out}\n"
-        f"{groups} in {fitted.seconds:.2f} s -> {written['model']}\n"
+        f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
     )
     say_first_levels(fitted.tree)
     if scores is not None:

@@ -1,6 +1,7 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -9,62 +10,56 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from taxarbor._errors import InterruptedFitWarning
-from taxarbor.cli._guard import collected
-from taxarbor.data import Table
-from taxarbor.estimators import HMMC
+from taxarbor._errors import InputError, InterruptedFitWarning
+from taxarbor.cli import interruptible
+from taxarbor.estimators import HMMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.tables import Table
+from taxarbor.tables._checks import check_jobs
 
 FAR = 100.0
 """Columns that vary so many times more than the usual one decide everything."""
+METHODS: dict[str, type[Any]] = {
+    "taxarbor": Taxarbor,
+    "hmmc": HMMC,
+    "kmeans": HierarchicalKMeans,
+    "spectral": HierarchicalSpectral,
+}
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A tree, and what it took.
-
-    Attributes
-    ----------
-    tree : Hierarchy
-        With the table's names, for rows in the table's units.
-    seconds : float
-        How long the fit took.
-    was_interrupted : bool
-        Whether the tree is what there was when somebody pressed Ctrl-C.
-    """
+    """A tree with the table's names, for rows in the table's units, and what it took."""
 
     tree: Hierarchy
     seconds: float
     was_interrupted: bool
 
 
-def fit_table(
-    table: Table, settings: dict[str, Any], notes: list[str], *, standardize: bool
-) -> Fitted:
-    """Fit HMMC to the rows of a table.
+def make_estimator(method: str, settings: dict[str, Any]) -> Any:
+    """Return the estimator of a method."""
+    check_jobs(settings.get("n_jobs"))
+    return METHODS[method](**settings)
 
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    settings : dict
-        Parameters of HMMC.
-    notes : list of str
-        Gets what the fit warns of.
-    standardize : bool
-        Whether columns are scaled to variance 1 first. The tree takes unscaled rows.
+
+def fit_table(table: Table, estimator: Any, notes: list[str], *, standardize: bool) -> Fitted:
+    """Fit an estimator to the rows of a table; what it warns of goes to the notes.
+
+    The tree takes unscaled rows, whether or not columns are scaled to variance 1 first.
     """
     X: Any = table.X
     begun = time.perf_counter()
     if standardize:
-        X, mean, scale = _standardized(X)
+        X, mean, scale = standardized(X)
     else:
         notes += _note_on_scales(_deviations(X), table.feature_names)
-    with collected(notes) as there_was:
-        tree = HMMC(**settings).fit(X).hierarchy_
-        was_interrupted = there_was(InterruptedFitWarning)
+    with interruptible(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        tree = estimator.fit(X).hierarchy_
     seconds = time.perf_counter() - begun
+    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
     if standardize:
         tree = tree.unscale(mean, scale)
     if table.feature_names is not None:
@@ -72,7 +67,7 @@ def fit_table(
     return Fitted(tree, seconds, was_interrupted)
 
 
-def _standardized(X: Any) -> tuple[Any, Any, Any]:
+def standardized(X: Any) -> tuple[Any, Any, Any]:
     """Return columns of variance 1, what was subtracted, and what they were divided by.
 
     It is done in float64, as a mean in float32 is off by as much as some columns vary. Sparse
@@ -82,7 +77,7 @@ def _standardized(X: Any) -> tuple[Any, Any, Any]:
     with np.errstate(all="ignore"):  # what does not fit is refused below
         scaled = scaler.fit_transform(X.astype(np.float64)).astype(X.dtype, copy=False)
     if not np.isfinite(scaler.scale_).all():
-        raise ValueError(
+        raise InputError(
             "the values are too large for --standardize; divide them by a constant first"
         )
     mean = scaler.mean_ if scaler.with_mean else np.zeros(len(scaler.scale_))

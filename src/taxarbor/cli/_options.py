@@ -1,66 +1,50 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"]
 
-Model = Annotated[
-    Path, typer.Argument(help="A model that fit wrote.", metavar="MODEL", show_default=False)
-]
+
+def option(help: str, *names: str, **more: Any) -> Any:
+    """Declare an option whose default, if there is one, the help tells."""
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+def clusters(help: str) -> Any:
+    """Declare the option for a number of clusters."""
+    return option(help, "--n-clusters", "-k", min=1)
+
+
+def argument(help: str, name: str) -> Any:
+    """Declare an argument."""
+    return typer.Argument(help=help, metavar=name, show_default=False)
+
+
+Model = Annotated[Path, argument("A model that fit wrote.", "MODEL")]
 Data = Annotated[
     Path,
-    typer.Argument(
-        help="The rows: csv, tsv, parquet, npy, npz, mtx or h5ad; - is standard input.",
-        metavar="DATA",
-        show_default=False,
-    ),
+    argument("Rows: csv, tsv, parquet, npy, npz, mtx or h5ad; - is standard input.", "DATA"),
 ]
 SameData = Annotated[
     Path,
-    typer.Argument(
-        help="The rows that the model was fitted on, in the same order; - is standard input.",
-        metavar="DATA",
-        show_default=False,
-    ),
+    argument("The rows the model was fitted on, in their order; - is standard input.", "DATA"),
 ]
-IdColumn = Annotated[
-    str | None, typer.Option(help="Column with the names of the rows.", show_default=False)
-]
+IdColumn = Annotated[str | None, option("Column with the names of the rows.")]
 LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with known classes, never used as a feature.", show_default=False
-    ),
+    str | None, option("Column with known classes, never used as a feature.")
 ]
 Format = Annotated[
     FileFormat | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Of DATA, if its name does not tell: csv, tsv, parquet, npy, npz, mtx, h5ad.",
-    ),
+    option("Format of DATA, if its name does not tell.", "--format", metavar="FORMAT"),
 ]
-Truth = Annotated[
-    Path | None,
-    typer.Option(
-        help="The true tree of the classes: nested JSON or Newick.", show_default=False
-    ),
-]
-Title = Annotated[
-    str | None,
-    typer.Option(help="Heading of the page; default: the name of DATA.", show_default=False),
-]
+Truth = Annotated[Path | None, option("The true tree of the classes: nested JSON or Newick.")]
+Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
 Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Where to write; default, and -: standard output.",
-        show_default=False,
-    ),
+    Path | None, option("File to write; default: standard output.", "--output", "-o")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+Page = Annotated[Path, option("The page to write, say report.html.", "--output", "-o")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

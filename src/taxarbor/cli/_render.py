@@ -1,13 +1,14 @@
-"""Trees and tables for people: coloured on a terminal, plain elsewhere.
+"""Trees, tables and facts for people: coloured on a terminal, plain elsewhere.
 
 All text from models and data goes through :func:`rich.text.Text`, which reads no markup.
 """
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console, RenderableType
@@ -15,11 +16,24 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor.hierarchy import Hierarchy, Reason, count_leaves, in_digits, printable
+from taxarbor._errors import counted, printable
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._display import count_leaves, in_digits
+from taxarbor.hierarchy._rule import deciding_rule
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
 """Columns where there is no terminal: nothing is cut, and other programs read whole lines."""
+MEANING = {
+    "adjusted_shortest_path": "steps between rows in the tree, against those in the true tree",
+    "adjusted_path_sharing": "way from the root that rows share, against the true tree's",
+    "adjusted_rand": "pairs of rows that are together or apart, against the classes",
+    "adjusted_mutual_info": "what the cluster tells of the class",
+    "dendrogram_purity": "one class alone where two of its rows meet (by chance above 0)",
+}
+"""The measures that are told to people."""
+SCALE = "1 is perfect, 0 is chance"
+NO_LABEL = "(no label)"
 FIRST_LEVELS = 3
 FIRST_LINES = 40
 """How much of a tree is a summary."""
@@ -50,11 +64,7 @@ def plain(value: object) -> Text:
 
 
 def say_tree(
-    tree: Hierarchy,
-    *,
-    max_depth: int | None = None,
-    n_top: int = 3,
-    max_nodes: int | None = None,
+    tree: Hierarchy, max_depth: int | None, n_top: int = 3, *, max_nodes: int | None = None
 ) -> None:
     """Print a tree with reasons: guides and colours on a terminal, indented text elsewhere."""
     most = tree.n_nodes if max_nodes is None else max_nodes
@@ -66,7 +76,7 @@ def say_tree(
 
 def say_first_levels(tree: Hierarchy) -> None:
     """Print as much of a tree as fits on a screen."""
-    say_tree(tree, max_depth=FIRST_LEVELS, max_nodes=FIRST_LINES)
+    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
     if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
         typer.echo("(the first levels; taxarbor show has all of it)")
 
@@ -79,25 +89,15 @@ def draw_tree(
     max_nodes: int,
     below: dict[int, str] | None = None,
 ) -> Tree:
-    """Return a tree of lines such as ``+age, -height  12 rows  c2``.
-
-    Parameters
-    ----------
-    tree : Hierarchy
-        What to draw.
-    max_depth, n_top, max_nodes : int
-        As in :meth:`Hierarchy.to_text`.
-    below : mapping, optional
-        A further line for some nodes.
-    """
+    """Return a tree of lines such as ``+age, -height  12 rows  c2``, and more below some."""
     label = {int(leaf): f"c{number}" for number, leaf in enumerate(tree.leaves)}
     drawn = {tree.root: Tree(_line(tree, 0, n_top, label), guide_style="dim", highlight=False)}
     waiting = list(reversed(tree.children(tree.root)))
-    hidden, n_groups = 0, count_leaves(tree)
+    hidden, n_leaves = 0, count_leaves(tree)
     while waiting:
         node = waiting.pop()
         if len(drawn) >= max_nodes:
-            hidden += n_groups[node]
+            hidden += n_leaves[node]
             continue
         text = _line(tree, node, n_top, label)
         if below and node in below:
@@ -106,19 +106,20 @@ def draw_tree(
         assert parent is not None
         drawn[node] = drawn[parent].add(text)
         if max_depth is not None and tree.depth[node] >= max_depth and node not in label:
-            text.append(f"  {counted(n_groups[node], 'group')}", "italic")
+            text.append(f"  {counted(n_leaves[node], 'cluster')}", "italic")
         else:
             waiting += reversed(tree.children(node))
     if hidden:
-        drawn[tree.root].add(Text(f"... and {counted(hidden, 'more group')}", "dim"))
+        drawn[tree.root].add(Text(f"... and {counted(hidden, 'more cluster')}", "dim"))
     return drawn[tree.root]
 
 
 def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text:
     reasons = tree.reasons(node, n_top)
-    text = Text(", ").join(signed(reason) for reason in reasons)
-    if not reasons:
-        text = Text("all" if node == tree.root else f"node {node}", "bold")
+    text = Text("all" if node == tree.root else f"node {node}", "bold")
+    if reasons:
+        told = [Text(printable(str(reason)), SIGNS[reason.sign]) for reason in reasons]
+        text = Text(", ").join(told)
     text.append(f"  {counted(len(tree.rows(node)), 'row')}", "dim")
     if node in label:
         text.append(f"  {label[node]}", "bold green")
@@ -127,37 +128,18 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
     return text
 
 
-def signed(reason: Reason) -> Text:
-    """Return ``+age`` or ``-age``, in colour."""
-    return Text(printable(str(reason)), SIGNS[reason.sign])
-
-
-def counted(number: int, what: str, many: str | None = None) -> str:
-    """Return ``1 row``, ``12 rows``, ``1,200 rows``; ``many`` where that is no ``s`` more."""
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
-
-
-def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
+def make_table(*columns: str, right: Sequence[str] = ()) -> Table:
     """Return an empty table; columns of numbers stand to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    numeric = set(right)
     for name in columns:
-        is_number = name in numeric
-        table.add_column(
-            Text(name), justify="right" if is_number else "left", no_wrap=is_number
-        )
+        is_number = name in right
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
     return table
 
 
 def add_row(table: Table, *cells: Any) -> None:
     """Add a line to a table; what is no text of rich's yet is taken as it is."""
     table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
-
-
-def some(values: Sequence[str], most: int) -> str:
-    """Return ``a, b and 7 more``."""
-    told, n_more = ", ".join(values[:most]), len(values) - most
-    return f"{told} and {n_more} more" if n_more > 0 else told
 
 
 def number(value: float | None) -> str:
@@ -168,3 +150,32 @@ def number(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
     return "-" if value is None or math.isnan(value) else f"{value:.0%}"
+
+
+def score_table(scores: Mapping[str, float]) -> Table:
+    """Return the scores that are corrected for chance, with what they say."""
+    table = make_table("measure", "score", "compares", right=("score",))
+    for name, meaning in MEANING.items():
+        if not math.isnan(scores.get(name, math.nan)):
+            add_row(table, name.replace("_", " "), f"{scores[name]:.3f}", meaning)
+    return table
+
+
+def without_gaps(labels: Any) -> list[str]:
+    """Return labels with a word where there is none."""
+    return [label or NO_LABEL for label in labels.tolist()]
+
+
+def model_facts(tree: Hierarchy) -> dict[str, Any]:
+    """Return sizes and means of a tree, as plain values."""
+    used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
+    known = tree.fidelity[~np.isnan(tree.fidelity)]
+    return {
+        "n_rows": tree.n_rows,
+        "n_features": tree.n_features,
+        "n_clusters": tree.n_leaves,
+        "height": tree.height,
+        "median_features_per_split": float(np.median(used)) if used else None,
+        "mean_fidelity": float(known.mean()) if len(known) else None,
+        "places_new_rows": deciding_rule(tree) is not None,
+    }

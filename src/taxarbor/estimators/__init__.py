@@ -1,8 +1,7 @@
 """scikit-learn facades."""
 
-from taxarbor.estimators._hierarchical_kmeans import HierarchicalKMeans
-from taxarbor.estimators._hierarchical_spectral import HierarchicalSpectral
-from taxarbor.estimators._hmmc import HMMC
-from taxarbor.estimators._mmc import MMC
+from taxarbor.estimators._baselines import HierarchicalKMeans, HierarchicalSpectral
+from taxarbor.estimators._hmmc import HMMC, MMC
+from taxarbor.estimators._taxarbor import Taxarbor
 
-__all__ = ["HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral"]
+__all__ = ["HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral", "Taxarbor"]

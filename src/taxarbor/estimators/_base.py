@@ -1,11 +1,9 @@
-"""What the estimators share: fitting one tree, and reading it."""
+"""What the estimators share: one fit from its beginning to its end, and reading the tree."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, Self
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +12,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import GrowthWarning, InterruptedFitWarning, warn_caller
+from taxarbor._blas import one_blas_thread
+from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
+from taxarbor._run import Run
 from taxarbor._types import Status
-from taxarbor.data import check_jobs, check_new_rows, check_training_rows
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
-    ProgressBar,
     call_back,
     observe_all,
-    with_callbacks,
+    show_progress,
 )
-from taxarbor.grow import StoppingRule, deferred_interrupt, grow
-from taxarbor.hierarchy import Hierarchy, with_means
+from taxarbor.grow import StoppingRule, grow
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -39,50 +39,16 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense.
-        y : ignored
-            There by convention.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data or a parameter is not as described; the message says which.
-
-        Warns
-        -----
-        GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why.
-        """
-        return self._grow(X, *self._check_parameters())
-
     @abstractmethod
-    def _check_parameters(self) -> tuple[Splitter, int, StoppingRule]:
-        """Return the splitter, the number of children per split, and when to stop."""
-
-    def _make_tree(
-        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
-    ) -> Hierarchy:
-        """Return the tree of the rows: grown on them as they are, unless overridden."""
-        return grow_on(rows)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Grow the tree; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Send rows down the tree and return their leaves, numbered as in ``labels_``.
+        """Send rows down the tree and return their clusters, numbered as in ``labels_``.
 
-        On the training rows this agrees with ``labels_`` except where the balance of a
-        split, or that no child may be empty, moved a row to the other side of its boundary,
-        and where labels come from a graph, as in
-        :class:`~taxarbor.HierarchicalSpectral`.
+        On the training rows this agrees with ``labels_``, except for rows that a bound on
+        sizes moved across a boundary or kept in their leaf, and where labels come from a
+        graph, as in :class:`~taxarbor.HierarchicalSpectral`.
 
         Parameters
         ----------
@@ -94,7 +60,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         labels : array of shape (n_rows,)
         """
         check_is_fitted(self)
-        return self.hierarchy_.predict(check_new_rows(self, X))
+        checked = check_new_rows(self, X)
+        return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -109,8 +76,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
-        check_is_fitted(self)
-        return self.hierarchy_.decision_path(check_new_rows(self, X))
+        labels = self.predict(X)
+        return visited(self.hierarchy_, labels)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show a fitted model's tree in notebooks, below its parameters."""
@@ -128,79 +95,80 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _grow(self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule) -> Self:
-        """Check the data, grow the tree with progress shown as asked, and keep it.
-
-        Nothing of an earlier fit is touched before the new tree is there.
-        """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        n_threads = check_jobs(self.n_jobs)
-        rows, seen = check_training_rows(self, X, n_threads)
-        if stop.n_leaves is not None and stop.n_leaves > rows.n_rows:
-            raise ValueError(
-                f"n_clusters={stop.n_leaves} leaves cannot be made from "
-                f"n_samples={rows.n_rows} rows; lower n_clusters"
-            )
-        bar = ProgressBar(type(self).__name__) if self.verbose else None
-        callbacks, context = call_back(self, stop.n_leaves)
-        # Large nodes are swept by several threads, small ones are tried side by side.
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            run_all = pool.map if n_threads > 1 else map
-            grow_on = partial(
-                grow,
-                splitter=splitter,
-                branching=branching,
-                stop=stop,
-                seed=seed,
-                feature_names=seen.names,
-                observer=observe_all(bar, callbacks),
-                run_all=run_all,
-            )
-            tree = self._finish(rows, grow_on, seed, run_all)
-        finally:
-            with deferred_interrupt():
-                pool.shutdown(cancel_futures=True)
-            if bar is not None:
-                bar.close()
-        with deferred_interrupt():  # all of it is new, or nothing
-            seen.note_on(self)
-            self.hierarchy_ = tree
-            self.labels_ = tree.labels.copy()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self)
-        _warn_if_short(tree, stop, branching)
-        _warn_if_unsettled(tree, self.get_params())
+    def _fit_greedily(
+        self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule
+    ) -> Self:
+        """Grow a tree whose splits are final and whose rules decide."""
+        with Fitting(self, X, branching, stop) as fit:
+            fit.keep(grow(fit.rows, splitter, branching=branching, stop=stop, run=fit.run))
         return self
 
-    def _finish(
-        self, rows: Rows, grow_on: Callable[[Rows], Hierarchy], seed: int, run_all: Any
-    ) -> Hierarchy:
-        """Return the whole tree, with means.
 
-        Once it is grown, Ctrl-C waits until the rest is done, which takes a part of the time
-        that growth took. Pressed a second time, it ends the fit.
-        """
-        whole: Hierarchy | None = None
-        try:
-            with ExitStack() as rest:
+@final
+class Fitting:
+    """One fit, from the check of its data to the attributes that it leaves.
 
-                def grow_first(rows: Rows) -> Hierarchy:
-                    grown = grow_on(rows)
-                    rest.enter_context(deferred_interrupt(once=True))
-                    return grown
+    Inside the ``with`` block BLAS has one thread, the pool is open and progress is shown. An
+    exception, Ctrl-C among them, leaves the estimator as it was. ``rows`` are the training
+    data, checked, and ``run`` is what the steps are told.
+    """
 
-                tree = self._make_tree(rows, grow_first, seed, run_all)
-                whole = with_means(tree, rows, run_all)
-        except KeyboardInterrupt:
-            if whole is None:
-                raise
-            warn_caller(
-                "the fit was interrupted when the tree was grown; what was left to do was "
-                "finished, and the whole tree is kept",
-                InterruptedFitWarning,
-            )
-        return whole
+    rows: Rows
+    run: Run
+
+    def __init__(
+        self, estimator: HierarchyEstimator, X: Any, branching: int, stop: StoppingRule
+    ) -> None:
+        self._estimator, self._branching, self._stop = estimator, branching, stop
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        n_threads = check_jobs(estimator.n_jobs)
+        self.rows, self._seen = check_training_rows(estimator, X, n_threads)
+        if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
+            few = f"n_samples={self.rows.n_rows} rows make fewer leaves; lower it"
+            raise InputError(f"is {stop.n_leaves}, but {few}", "n_clusters")
+        self.run = Run(seed)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            opening.enter_context(one_blas_thread())
+            bar = opening.enter_context(show_progress(self._estimator))
+            callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
+            # Large nodes are swept by several threads, small ones are tried side by side.
+            pool = None
+            if self.rows.n_threads > 1:
+                pool = ThreadPoolExecutor(self.rows.n_threads)
+                opening.callback(pool.shutdown, cancel_futures=True)
+            self.run = Run(self.run.seed, observe_all(bar, callbacks), pool)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._open.__exit__(*raised)
+
+    def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
+        """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
+        means = tree.means(self.rows, self.run)
+        hierarchy = tree.freeze(placement, feature_names=self._seen.names, means=means)
+        estimator = self._estimator
+        fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
+        kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
+        estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=estimator)
+        _warn_if_short(hierarchy, self._stop, self._branching)
+        _warn_if_unsettled(hierarchy, estimator.get_params())
+
+
+def check_growth(estimator: Any) -> tuple[int, StoppingRule]:
+    """Return the number of children per split, and when to stop."""
+    names = "n_clusters", "max_leaf_size", "max_depth"
+    given = {name: getattr(estimator, name) for name in names}
+    limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
+    if all(limit is None for limit in limits):
+        raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
+    branching = check_count("branching", estimator.branching, least=2)
+    return branching, StoppingRule(*limits)
 
 
 def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
@@ -226,7 +194,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
     open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
     if open_ends:
         told = f"{open_ends} of {len(splits)} splits did not settle in the rounds they may take"
-        if "solver" in parameters and not parameters.get("refine", False):
+        if "solver" in parameters:
             told += "; scale the columns, raise tol, or try solver='pqn'"
         warn_caller(told, ConvergenceWarning)
 
@@ -235,13 +203,8 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     told = "; ".join(
-        f"leaf node {node} ({_count(tree, node)}) was refused: {why}"
+        f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most
     return told + (f"; and {rest} more" if rest > 0 else "")
-
-
-def _count(tree: Hierarchy, node: int) -> str:
-    n_rows = len(tree.rows(node))
-    return f"{n_rows} row" + "s" * (n_rows != 1)

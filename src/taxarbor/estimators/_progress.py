@@ -3,10 +3,11 @@
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar, cast, final
 
-from taxarbor._events import GrowthEvent, Observer
+from taxarbor._run import GrowthEvent, Observer
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -20,6 +21,8 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
+__all__ = ["CallbackSupportMixin"]
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -28,22 +31,23 @@ def with_callbacks(method: Method) -> Method:
     return cast("Method", _with_callbacks(method))
 
 
-__all__ = ["CallbackSupportMixin", "ProgressBar", "call_back", "observe_all", "with_callbacks"]
+@contextmanager
+def show_progress(estimator: Any) -> Iterator["ProgressBar | None"]:
+    """Draw a bar for as long as this lasts, if the estimator is verbose."""
+    if not estimator.verbose:
+        yield None
+        return
+    bar = ProgressBar(type(estimator).__name__)
+    try:
+        bar.start()
+        yield bar
+    finally:
+        bar.close()
 
 
 @final
 class ProgressBar:
-    """Draws a line on a stream, once a fit has run for a while.
-
-    Parameters
-    ----------
-    title : str
-        What is being fitted.
-    stream : text stream, optional
-        Standard error by default.
-    patience : float
-        Seconds before anything is drawn: short fits stay silent.
-    """
+    """Draws a line on a stream, once a fit has run for a while: short ones stay silent."""
 
     WIDTH = 30
     EVERY = 0.1
@@ -60,6 +64,9 @@ class ProgressBar:
         self._lock = threading.Lock()
         # One large node may take long: the clock goes on while nothing else is to be told.
         self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def start(self) -> None:
+        """Let the clock run."""
         self._ticker.start()
 
     def __call__(self, event: GrowthEvent, /) -> bool:
@@ -84,7 +91,8 @@ class ProgressBar:
     def close(self) -> None:
         """End the line, if one was drawn."""
         self._closed.set()
-        self._ticker.join()
+        if self._ticker.ident is not None:
+            self._ticker.join()
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()
@@ -92,12 +100,9 @@ class ProgressBar:
     def _line(self, event: GrowthEvent, seconds: float) -> str:
         if not event.max_leaves:
             return f"{self._title}: {event.n_leaves} leaves, {seconds:.0f} s"
-        share = event.n_leaves / event.max_leaves
-        bar = "#" * round(self.WIDTH * share)
-        return (
-            f"{self._title}: [{bar:<{self.WIDTH}}] "
-            f"{event.n_leaves} of {event.max_leaves} leaves, {seconds:.0f} s"
-        )
+        bar = "#" * round(self.WIDTH * event.n_leaves / event.max_leaves)
+        told = f"{event.n_leaves} of {event.max_leaves} leaves, {seconds:.0f} s"
+        return f"{self._title}: [{bar:<{self.WIDTH}}] {told}"
 
 
 def call_back(estimator: Any, max_leaves: int | None) -> tuple[Observer | None, Any]:

@@ -1,6 +1,5 @@
-"""Why rows are where they are: features, examples, margins, and the way of each row."""
+"""Why rows are where they are: features, examples, margins, and the path of each row."""
 
-from taxarbor.explain._explain import explain
-from taxarbor.explain._explanation import Explanation
+from taxarbor.explain._explanation import Explanation, explain
 
 __all__ = ["Explanation", "explain"]

@@ -1,23 +1,131 @@
-"""A tree with its reasons, examples and margins, as frames and as plain values."""
+"""From a tree and its rows to reasons, examples and margins, as frames and as plain values."""
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._frames import in_words, make_frame, step_columns
-from taxarbor.explain._given import check_order, find_row, given_names, index_of
-from taxarbor.explain._steps import Steps, Tell, dense_part, find_steps
-from taxarbor.hierarchy import Hierarchy, Reason, check_data, rest_mean
+from taxarbor.explain._names import (
+    Classes,
+    are_yes_no,
+    check_same_rows,
+    columns_of,
+    find_row,
+    given_names,
+    index_of,
+    name_nodes,
+)
+from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._reasons import rest_mean
+from taxarbor.hierarchy._route import check_columns, check_data, with_means
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
+_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
+
+
+def explain(
+    model: Any,
+    X: ArrayLike,
+    *,
+    row_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    classes: ArrayLike | None = None,
+) -> "Explanation":
+    """Say why the rows of a tree are where they are, and how clearly.
+
+    Parameters
+    ----------
+    model : fitted estimator or Hierarchy
+        The tree. One made from labels or merges alone is explained by nearest means.
+    X : array-like or CSR matrix of shape (n_rows, n_features)
+        The rows that it was grown on, in the same order. They are not copied: do not change
+        them while you use the explanation.
+    row_names : sequence of str, optional
+        What the rows are called; by default the index of a data frame that has names.
+    feature_names : sequence of str, optional
+        Names of the columns; by default the tree's own, or those of a data frame.
+    classes : array-like of shape (n_rows,), optional
+        Known classes of the rows, to be counted in each node.
+
+    Returns
+    -------
+    Explanation
+        Features, examples and margins of the nodes, and the paths of the rows.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` does not have the rows and features of the tree, or there is not one name or
+        class for each. Rows that were scaled before the fit must be scaled here, too.
+    TypeError, sklearn.exceptions.NotFittedError
+        If there is no tree, or it is within a pipeline: pass its last step.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> animals = load_animals()
+    >>> X = animals.X / animals.X.max(axis=0)
+    >>> model = Taxarbor(6, random_state=0).fit(X)
+    >>> why = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
+    >>> step = why.row("otter")["steps"][0]
+    >>> step["child_name"], step["margin"] > 0
+    ('gives_milk', True)
+    """
+    tree = hierarchy_of(model)
+    check_columns(X, tree.feature_names)
+    columns = columns_of(X) or tree.feature_names
+    data = check_data(X, tree)
+    n_rows, n_features = data.shape
+    if n_rows != len(tree.order):
+        raise InputError(
+            f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
+            "rows, in the same order"
+        )
+    names = given_names("feature", feature_names, columns, n_features)
+    called = given_names("row", row_names, index_of(X), n_rows)
+    known = None if classes is None else Classes.of(classes, n_rows)
+    rows = as_rows(data)
+    check_same_rows(tree, rows, data)
+    tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
+    margins, units = measure(tree, rows)
+    is_yes_no = are_yes_no(data)
+    return Explanation(
+        hierarchy=tree,
+        names=name_nodes(tree, is_yes_no.tolist()),
+        row_names=called,
+        classes=known,
+        margins=margins,
+        units=units,
+        is_yes_no=is_yes_no,
+        _least=least_margins(tree, margins),
+        _columns=columns,
+        _rows=rows,
+        _data=data,
+    )
+
+
+def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
+    """Return the tree with means, and with nearest-mean rules if it has none."""
+    if tree.means is None:
+        tree = with_means(tree, rows)
+    if any(rule is not None for rule in tree.rules):
+        return tree
+    assert tree.means is not None
+    families = [list(tree.children(node)) for node in range(tree.n_nodes)]
+    rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
+    return replace(tree, rules=tuple(rules))
 
 
 @final
@@ -30,30 +138,43 @@ class Explanation:
     Attributes
     ----------
     hierarchy : Hierarchy
-        The tree, with rules and means. A tree that had no rules has got nearest-mean ones.
+        The tree, with rules and means. A tree that had no rules has nearest-mean ones.
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
         What the rows are called.
+    classes : Classes or None
+        Known classes: their ``names``, the largest first, and ``codes``, one per row.
     margins : tuple of array or None
         For each split, the margins of the node's rows, in the order of
-        ``hierarchy.rows(node)``; None for leaves. 1 is a usual row, 0 is the border.
+        ``hierarchy.rows(node)``; None for leaves. 1 is a typical row, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
     is_yes_no : bool array of shape (n_features,)
-        Which columns hold nothing but 0 and 1.
+        Which columns hold both 0 and 1 and nothing else.
+
+    Examples
+    --------
+    >>> from taxarbor.explain import explain
+    >>> from taxarbor.exchange import from_labels
+    >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
+    >>> why.names
+    ('all rows', 'lower x0', 'higher x0')
+    >>> [row["row"] for row in why.borderline(0, n_examples=1)]
+    [1]
     """
 
     hierarchy: Hierarchy
     names: tuple[str, ...]
     row_names: tuple[str, ...] | None
+    classes: Classes | None
     margins: tuple[Array | None, ...]
     units: Array
     is_yes_no: NDArray[np.bool_]
-    _least: tuple[Array, ...] = field(repr=False)
-    _columns: Sequence[str] | None = field(repr=False)
-    _rows: Rows = field(repr=False)
-    _data: Any = field(repr=False)
+    _least: tuple[Array, ...]
+    _columns: Sequence[str] | None
+    _rows: Rows
+    _data: Any
 
     def __repr__(self) -> str:
         return f"Explanation({self.hierarchy!r})"
@@ -61,7 +182,7 @@ class Explanation:
     def node(
         self, node: SupportsIndex, *, n_top: int | None = None, n_examples: int = 5
     ) -> dict[str, Any]:
-        """Return what there is to say of a node, as plain values.
+        """Return all that is known about a node, as plain values.
 
         Parameters
         ----------
@@ -80,14 +201,14 @@ class Explanation:
             rule, ``note``; ``features``, what leads here, as in :meth:`features`;
             ``exemplars``, rows deepest inside the margins of all splits above, and
             ``borderline``, rows nearest to the border between its children, or, in a leaf,
-            between it and its siblings; each with row, name and margin.
+            between it and its siblings; each with row, name and margin. If classes are
+            known, ``classes``, the rows of each, the largest first.
         """
         tree = self.hierarchy
         parent = tree.parent(node)
         index = operator.index(node)
         is_leaf, rule = tree.is_leaf(index), tree.rules[index]
-        fidelity = float(tree.fidelity[index])
-        return {
+        values = {
             "node": index,
             "name": self.names[index],
             "parent": parent,
@@ -96,28 +217,30 @@ class Explanation:
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
             "n_features": 0 if rule is None else rule.n_features_used,
-            "fidelity": None if math.isnan(fidelity) else fidelity,
+            "fidelity": _number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
             "features": self.leading(index, n_top),
             "exemplars": self.exemplars(index, n_examples),
             "borderline": self.borderline(index, n_examples),
         }
+        if self.classes is not None:
+            counts = self.classes.count(tree.rows(index))
+            values["classes"] = {self.classes.names[code]: count for code, count in counts}
+        return values
 
     def exemplars(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows deepest inside a node: whose least margin on the way is largest.
+        """Return the rows deepest inside a node: those with the largest least margin.
 
         Parameters
         ----------
-        node : int
-            Id of the node.
-        n_examples : int
-            Number of rows at most.
+        node, n_examples : int
+            Id of the node, and the number of rows at most.
 
         Returns
         -------
         list of dict
-            ``row``, ``name`` and ``margin``, the least on its way, the largest of these first.
-            Those of the root are its children's, in turn.
+            ``row``, ``name`` and ``margin``, the least on its path, the largest of these
+            first. Those of the root are its children's, in turn.
 
         Raises
         ------
@@ -164,10 +287,8 @@ class Explanation:
 
         Raises
         ------
-        IndexError
-            If there are no such nodes.
-        ValueError
-            If the one is not an ancestor of the other.
+        IndexError, ValueError
+            If there are no such nodes, or the first is not an ancestor of the second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
         found = None if tree.is_leaf(above) else self.margins[above]
@@ -176,7 +297,7 @@ class Explanation:
         begin = int(tree.start[below] - tree.start[above])
         is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
         if found is None or not is_within:
-            raise ValueError(f"node {ancestor} is not an ancestor of node {node}")
+            raise InputError(f"node {ancestor} is not an ancestor of node {node}")
         return found[begin : begin + n_rows]
 
     def row(self, row: int | str) -> dict[str, Any]:
@@ -195,15 +316,30 @@ class Explanation:
             with a smaller one, whether the rule alone agrees, and the features that pull
             most, towards the child or against it.
         """
-        number = self._number(row)
-        leaf = int(self.hierarchy.leaves[self.hierarchy.labels[number]])
-        steps = self._own_steps(np.array([number]), lambda pulls: [p._asdict() for p in pulls])
+        number, tree = self._number(row), self.hierarchy
+        leaves, source = tree.leaves[tree.labels], (self._rows, self._data)
+        found = find_steps(
+            self, source, leaves, np.array([number]), lambda pulls: [p._asdict() for p in pulls]
+        )
+        steps = [
+            {
+                "node": (node := int(step.nodes[0])),
+                "node_name": self.names[node],
+                "child": (child := int(step.children[0])),
+                "child_name": self.names[child],
+                "margin": _number_or_none(step.margins[0]),
+                "surer_than": float(step.surer_than[0]),
+                "agrees": bool(step.agrees[0]),
+                "pulls": step.told[0],
+            }
+            for step in found
+        ]
         return {
             "row": number,
             "name": None if self.row_names is None else self.row_names[number],
-            "leaf": leaf,
-            "cluster": int(self.hierarchy.labels[number]),
-            "steps": [self._plain(step) for step in steps],
+            "leaf": int(tree.leaves[tree.labels[number]]),
+            "cluster": int(tree.labels[number]),
+            "steps": steps,
         }
 
     def features(self) -> "pd.DataFrame":
@@ -213,40 +349,41 @@ class Explanation:
         -------
         DataFrame
             Columns node, name, parent, feature, direction ("higher" or "lower" values lead
-            here), share (of the separation from the siblings; what is negative pulls the
+            here), share (of the separation from the siblings; a negative one pulls the
             other way), weight, mean (of the node's rows), rest_mean (of the siblings').
         """
-        columns = ("node", "name", "parent", *_FEATURE)
         lines = [
-            {"node": node, "name": self.names[node], "parent": self.hierarchy.parent(node)}
-            | values
+            (node, self.names[node], self.hierarchy.parent(node), *values.values())
             for node in range(1, self.hierarchy.n_nodes)
             for values in self.leading(node)
         ]
-        return make_frame({name: [line[name] for line in lines] for name in columns})
+        return _make_frame(lines, ("node", "name", "parent", *_FEATURE))
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
 
-        Columns as in :meth:`node`; the first three features, and rows, are given in words. The
-        parent of the root and the cluster of an inner node are -1.
+        Columns as in :meth:`node`; the first three features, the rows and the classes are
+        given in words. The parent of the root and the cluster of an inner node are -1.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in ("parent", "cluster"):  # whole numbers, as in Hierarchy.to_frame
+            for kind in ("parent", "cluster"):  # whole numbers, as in exchange.to_frame
                 values[kind] = -1 if values[kind] is None else values[kind]
             values["features"] = ", ".join(
                 f"{one['direction']} {one['feature']}" for one in values["features"]
             )
             for kind in ("exemplars", "borderline"):
                 values[kind] = ", ".join(str(one["name"]) for one in values[kind])
+            if self.classes is not None:
+                counts = values["classes"].items()
+                values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
             lines.append(values)
-        return make_frame({name: [line[name] for line in lines] for name in lines[0]})
+        return _make_frame(lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
-        """Return a data frame with a line per row and split on its way.
+        """Return a data frame with a line per row and split on its path.
 
         Parameters
         ----------
@@ -262,55 +399,49 @@ class Explanation:
         Raises
         ------
         TypeError, IndexError, KeyError
-            If these are no numbers or names of rows. A mask is none: pass its
-            ``np.flatnonzero``.
+            If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
             numbers = np.arange(len(self.hierarchy.order))
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        found = self._own_steps(numbers, in_words)
-        tree = self.hierarchy
-        return make_frame(step_columns(found, tree, self.names, numbers, self.row_names))
+        leaves = self.hierarchy.leaves[self.hierarchy.labels]
+        return self._step_frame((self._rows, self._data), leaves, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
-        """Return where new rows go, and why: a data frame as :meth:`rows` has it.
+        """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
             New rows.
         row_names : sequence of str, optional
-            What they are called.
+            What they are called; by default the index of a data frame that has names.
 
         Raises
         ------
         ValueError
             If ``X`` does not have the features of the tree, in their order.
         """
-        tree = self.hierarchy
-        check_order(X, self._columns, tree.feature_names)
+        tree, columns = self.hierarchy, self._columns
+        # Without columns of their own, the names given must at least be in the same order.
+        if columns is None and sorted(columns_of(X) or ()) == sorted(tree.feature_names or ()):
+            columns = tree.feature_names
+        check_columns(X, columns)
         data = check_data(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
-        chosen = np.arange(data.shape[0])
+        source = (as_rows(data) if data.shape[0] else None), data
         leaves = tree.leaves[tree.predict(data)]
-        source = (as_rows(data) if len(chosen) else None), data
-        found = find_steps(self, source, leaves, chosen, in_words)
-        return make_frame(step_columns(found, tree, self.names, chosen, names))
+        return self._step_frame(source, leaves, np.arange(len(leaves)), names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
-        """Return all nodes as plain values, which JSON can hold.
+        """Return ``{"nodes": [...]}``, all nodes as plain values that JSON can hold.
 
         Parameters
         ----------
         n_top, n_examples : int
-            Numbers of features and of rows, as :meth:`node` takes them.
-
-        Returns
-        -------
-        dict
-            ``nodes``, a list with what :meth:`node` says of each.
+            As :meth:`node` takes them.
         """
         nodes = range(self.hierarchy.n_nodes)
         return {"nodes": [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]}
@@ -325,23 +456,23 @@ class Explanation:
         return name or f"row {row}"
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
-        """Return the features that lead to a node, as plain values; see :meth:`features`.
+        """Return what :meth:`features` says of a node, as plain values.
 
         Parameters
         ----------
-        node : int
-            Id of the node.
-        n_top : int, optional
-            So many at most, of those that pull the rows apart; None is all.
+        node, n_top : int
+            As :meth:`node` takes them.
         """
         means, rest = self.hierarchy.means, rest_mean(self.hierarchy, node)
         if means is None or rest is None:
             return []
-        return [
-            _plain_reason(reason, float(means[node, j]), float(rest[j]))
-            for reason in self.hierarchy.reasons(node, n_top)
-            for j in [reason.feature]
-        ]
+        lines = []
+        for reason in self.hierarchy.reasons(node, n_top):
+            direction = "higher" if reason.sign > 0 else "lower"
+            told = reason.name, direction, reason.share, reason.weight
+            both = float(means[node, reason.feature]), float(rest[reason.feature])
+            lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
+        return lines
 
     def _told(self, rows: IndexArray, margins: Iterable[float]) -> list[dict[str, Any]]:
         return [
@@ -352,31 +483,50 @@ class Explanation:
     def _number(self, row: int | str) -> int:
         return find_row(row, self.row_names, len(self.hierarchy.order))
 
-    def _own_steps(self, numbers: IndexArray, tell: Tell) -> Iterator[Steps]:
-        leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return find_steps(self, (self._rows, self._data), leaves, numbers, tell)
+    def _step_frame(
+        self,
+        source: tuple[Any, Any],
+        leaves: IndexArray,
+        chosen: IndexArray,
+        row_names: Sequence[str] | None,
+    ) -> "pd.DataFrame":
+        """Return a frame with a line per chosen row and split; see :func:`find_steps`."""
+        tree = self.hierarchy
+        found = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
+        joined: Any = [np.concatenate(parts) for parts in zip(_NO_STEPS, *found, strict=True)]
+        # Parents come first, and a stable sort keeps it so: each path begins at the root.
+        order = np.argsort(joined[0], kind="stable")
+        steps = Steps(*(part[order] for part in joined))
+        called = [f"row {n}" if row_names is None else row_names[n] for n in chosen.tolist()]
+        # Without a placement, the labels given or the balance of a split have decided.
+        alone = tree.placement is None
+        decided = "the rule alone decides" if alone else "all features together decide"
+        told = [
+            f"{text}; {decided} otherwise" if text and not same else text
+            for text, same in zip(steps.told, steps.agrees.tolist(), strict=True)
+        ]
+        names = _texts(self.names)
+        return _make_frame({
+            "row": chosen[steps.places], "row_name": _texts(called)[steps.places],
+            "step": tree.depth[steps.nodes] + 1,
+            "node": steps.nodes, "node_name": names[steps.nodes],
+            "child": steps.children, "child_name": names[steps.children],
+            "margin": steps.margins, "surer_than": steps.surer_than, "agrees": steps.agrees,
+            "why": _texts(told),
+        })  # fmt: skip
 
-    def _plain(self, steps: Steps) -> dict[str, Any]:
-        """Return the only one of these steps as plain values."""
-        child = int(steps.children[0])
-        return {
-            "node": steps.node,
-            "node_name": self.names[steps.node],
-            "child": child,
-            "child_name": self.names[child],
-            "margin": _number_or_none(steps.margins[0]),
-            "surer_than": float(steps.surer_than[0]),
-            "agrees": bool(steps.agrees[0]),
-            "pulls": steps.told[0],
-        }
+
+def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """Return a data frame, or say what to install."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install pandas") from error
+    return pd.DataFrame(data, columns=columns)
 
 
-_FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
-
-
-def _plain_reason(reason: Reason, mean: float, rest: float) -> dict[str, Any]:
-    told = reason.name, "higher" if reason.sign > 0 else "lower", reason.share, reason.weight
-    return dict(zip(_FEATURE, (*told, mean, rest), strict=True))
+def _texts(texts: Sequence[str]) -> Any:
+    return np.array([*texts, None], dtype=object)[:-1]
 
 
 def _number_or_none(value: float) -> float | None:

@@ -1,57 +1,147 @@
-"""The way of single rows through a tree, split by split."""
+"""The path of each row through the tree, split by split, and how clear each step is.
 
-from collections.abc import Callable, Iterator
+The margin of a row at a split is its best score among the leaves below its own child, minus
+the best among the leaves below the other children: this is what decides where a row goes.
+Without a placement it is the rule's score of its own child minus the best of the others. It is
+negative for a row that its scores would send elsewhere. Margins are in units of the split's
+median, so that 1 is a typical row and 0 is the border, whatever the units of the data.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._margins import blocks, find_rivals, raw_margins
-from taxarbor.hierarchy import Hierarchy, in_digits, printable
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._display import in_digits
+from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
 
-TOP = 3
-"""Features named per step."""
-
-BITS = 17
-"""To which the parts of features are compared: rounding must not choose."""
-
+BLOCK = 1 << 22  # scores computed at once
+TOP = 3  # features named per step
+BITS = 17  # precision to which the parts of features are compared: rounding must not choose
 FEW, TOGETHER = 256, 32
-"""Sparse rows are looked at in all columns up to so many, else so many rows together."""
+"""Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
+
+
+# Margins
+
+
+def measure(tree: Hierarchy, rows: Rows) -> tuple[tuple[Array | None, ...], Array]:
+    """Return the margins of the rows at each split, and the medians they were divided by."""
+    margins: list[Array | None] = [None] * tree.n_nodes
+    units = np.ones(tree.n_nodes)
+    for node in sorted(set(tree.parents[1:].tolist())):
+        found = raw_margins(tree, rows, node, tree.rows(node), children_of_rows(tree, node))
+        unit = float(np.median(np.abs(found)))
+        units[node] = unit if unit > 0.0 else 1.0
+        margins[node] = found / units[node]
+    return tuple(margins), units
+
+
+def raw_margins(
+    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
+) -> Array:
+    """Return the margins of some rows at a split, in units of the scores.
+
+    ``children`` says which of the node's children, 0, 1, ..., each of the rows is in.
+    """
+    rule, owner = _decider(hierarchy, node)
+    margins = np.empty(len(positions))
+    for some in blocks(len(positions), rule.n_children):
+        scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
+        scores = scores.astype(np.float64) + rule.offsets
+        is_own = owner == children[some, None]
+        own = np.where(is_own, scores, -np.inf).max(axis=1)
+        margins[some] = own - np.where(is_own, -np.inf, scores).max(axis=1)
+    return margins
+
+
+def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
+    """Return what decides between a node's children, and the child of each of its scores."""
+    placement, children = hierarchy.placement, hierarchy.children(node)
+    rule = hierarchy.rules[node]
+    if placement is None:
+        assert rule is not None
+        return rule, np.arange(len(children))
+    # The slices of the children tile that of the node: a cell lies where its leaf begins.
+    first_rows = hierarchy.start[placement.leaves]
+    is_below = (first_rows >= hierarchy.start[node]) & (first_rows < hierarchy.stop[node])
+    cells = np.flatnonzero(is_below)
+    edges = hierarchy.start[list(children)]
+    owner = np.searchsorted(edges, first_rows[cells], side="right") - 1
+    whole = placement.rule
+    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), owner
+
+
+def find_rivals(
+    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the best child that each row is not in, and whether the rule alone agrees."""
+    rule = hierarchy.rules[node]
+    assert rule is not None
+    rivals = np.empty(len(positions), dtype=np.intp)
+    agrees = np.empty(len(positions), dtype=bool)
+    for some in blocks(len(positions), rule.n_children):
+        scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
+        scores = scores + rule.offsets
+        agrees[some] = scores.argmax(axis=1) == children[some]
+        scores[np.arange(len(scores)), children[some]] = -np.inf
+        rivals[some] = scores.argmax(axis=1)
+    return rivals, agrees
+
+
+def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
+    """Return the least margin on the path to each node, of each of its rows.
+
+    Parents come first, so a node looks at its parent alone: a walk from each node to the root
+    would take too long in a deep tree. There is nothing above the root, so infinity.
+    """
+    least = [np.full(len(hierarchy.order), np.inf)]
+    for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
+        own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
+        above = margins[parent]
+        assert above is not None
+        least.append(np.minimum(least[parent][own], above[own]))
+    return tuple(least)
+
+
+def children_of_rows(hierarchy: Hierarchy, node: int) -> IndexArray:
+    """Return which child each row of a node is in, in the order of ``rows(node)``."""
+    sizes = hierarchy.sizes[list(hierarchy.children(node))]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def blocks(n_rows: int, n_scores: int) -> Iterator[slice]:
+    """Return slices of rows that have some millions of scores, at most, each."""
+    step = max(BLOCK // n_scores, 1)
+    return (slice(first, first + step) for first in range(0, n_rows, step))
+
+
+# Steps
 
 
 class Steps(NamedTuple):
-    """A split on the ways of some rows.
+    """A split on the paths of some rows; one value of each array per row.
 
-    Attributes
-    ----------
-    node : int
-        The node that is split.
-    places : int array
-        Which of the rows asked for pass through it. The other arrays follow this order.
-    children : int array
-        Ids of the children that they are in.
-    margins : float array
-        How clearly: 1 is usual, 0 the border, negative the wrong side.
-    surer_than : float array
-        Share of the child's rows that have a smaller margin.
-    agrees : bool array
-        Whether the rule alone sends the row there, too.
-    told : list
-        What was made of the features that pull the row most.
+    ``places`` says which of the rows asked for pass through the split. Then the ids of the node
+    and of the children they are in, the margins, the share of the child's rows with a smaller
+    one, whether the rule alone agrees, and what was made of the strongest features.
     """
 
-    node: int
     places: IndexArray
+    nodes: IndexArray
     children: IndexArray
     margins: Array
     surer_than: Array
     agrees: NDArray[np.bool_]
-    told: list[Any]
+    told: NDArray[np.object_]
 
 
 class Pull(NamedTuple):
@@ -73,135 +163,91 @@ class Pull(NamedTuple):
         return f"{printable(self.name)} = {in_digits(self.value)}{side}"
 
 
-Tell = Callable[[tuple[Pull, ...]], Any]
-
-
 def find_steps(
     explanation: "Explanation",
     source: tuple[Any, Any],
     leaves: IndexArray,
     chosen: IndexArray,
-    tell: Tell,
+    tell: Callable[[tuple[Pull, ...]], Any],
 ) -> Iterator[Steps]:
-    """Return the splits that some rows pass through, parents first.
+    """Return the splits that the chosen rows pass through, parents first.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        The tree, with the margins of its own rows.
-    source : pair of Rows and of array or CSR matrix
-        The same data in both forms.
-    leaves : int array of shape (n_rows,)
-        Id of the leaf of each row.
-    chosen : int array
-        The rows to follow.
-    tell : callable
-        What to make of the features that pull a row most at a split, to its own side or to
-        the other. To keep them all would take much memory.
+    ``source`` holds the same data as Rows and as an array or CSR matrix; ``leaves`` is the id
+    of the leaf of each row; ``tell`` says what to make of the features that pull a row most,
+    because to keep them all takes much memory.
     """
-    tree = explanation.hierarchy
+    tree, (rows, data) = explanation.hierarchy, source
     begins = tree.start[leaves[chosen]]
     for node in range(tree.n_nodes):
-        children = list(tree.children(node))
+        children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.
-        inside = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
-        if not children or not len(inside):
+        places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
+        if not len(children) or not len(places):
             continue
-        which = np.searchsorted(tree.start[children], begins[inside], side="right") - 1
-        yield _steps_at(explanation, source, (node, inside, which), chosen[inside], tell)
-
-
-def _steps_at(
-    explanation: "Explanation",
-    source: tuple[Any, Any],
-    where: tuple[int, IndexArray, IndexArray],
-    positions: IndexArray,
-    tell: Tell,
-) -> Steps:
-    tree, (rows, data), (node, places, which) = explanation.hierarchy, source, where
-    margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
-    rivals, agrees = find_rivals(tree, rows, node, positions, which)
-    children, surer = np.array(tree.children(node)), np.empty(len(positions))
-    told: list[Any] = [None] * len(positions)
-    for k in np.unique(which).tolist():
-        known = np.sort(explanation.margins_within(node, children[k]))
-        own = np.flatnonzero(which == k)
-        # Margins that differ by rounding only are equal.
-        surer[own] = np.searchsorted(known, margins[own] - 1e-6) / len(known)
-        # Rows between the same two children are moved by the same differences.
-        for rival in np.unique(rivals[own]).tolist():
-            pair = own[rivals[own] == rival]
-            pulls = _pulls(tree, data, (node, k, rival), positions[pair])
-            for place, pull in zip(pair.tolist(), pulls, strict=True):
-                told[place] = tell(pull)
-    return Steps(node, places, children[which], margins, surer, agrees, told)
-
-
-class _Contrast(NamedTuple):
-    """What tells two children apart, in the columns where their weights differ.
-
-    A feature adds to the difference of scores ``weights * (x - (means + others) / 2)``;
-    ``at_zero`` is the size of that where the value is zero, as most values of sparse rows are.
-    """
-
-    columns: IndexArray
-    weights: Array
-    means: Array
-    others: Array
-    at_zero: Array
-
-    @classmethod
-    def between(cls, tree: Hierarchy, node: int, own: int, rival: int) -> "_Contrast":
-        rule, first = tree.rules[node], tree.children(node)[0]
-        assert rule is not None
-        assert tree.means is not None
-        weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
-        columns = np.flatnonzero(weights)
-        means, others = (
-            tree.means[first + k, columns].astype(np.float64) for k in (own, rival)
-        )
-        weights = weights[columns]
-        return cls(columns, weights, means, others, np.abs(weights * (means + others) / 2.0))
-
-    def take(self, some: IndexArray) -> "_Contrast":
-        columns, *others = self
-        return _Contrast(columns[some], *(part[some] for part in others))
+        positions = chosen[places]
+        which = np.searchsorted(tree.start[children], begins[places], side="right") - 1
+        margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
+        rivals, agrees = find_rivals(tree, rows, node, positions, which)
+        surer, told = np.empty(len(places)), np.empty(len(places), dtype=object)
+        for k in np.unique(which).tolist():
+            known = np.sort(explanation.margins_within(node, children[k]))
+            own = np.flatnonzero(which == k)
+            # Margins that differ by rounding only are equal.
+            surer[own] = np.searchsorted(known, margins[own] - 1e-6) / len(known)
+            # Rows between the same two children are moved by the same differences.
+            for rival in np.unique(rivals[own]).tolist():
+                pair = own[rivals[own] == rival]
+                pulls = _pulls(tree, data, (node, k, rival), positions[pair])
+                for place, pull in zip(pair.tolist(), pulls, strict=True):
+                    told[place] = tell(pull)
+        nodes = np.full(len(places), node)
+        yield Steps(places, nodes, children[which], margins, surer, agrees, told)
 
 
 def _pulls(
     tree: Hierarchy, data: Any, where: tuple[int, int, int], positions: IndexArray
 ) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull rows most between two children, row by row."""
-    contrast = _Contrast.between(tree, *where)
-    n_columns, is_sparse = len(contrast.columns), sparse.issparse(data)
+    """Return the features that pull rows most between two children, row by row.
+
+    A feature adds ``weight * (x - (mean + other mean) / 2)`` to the difference of the scores.
+    """
+    node, own, rival = where
+    rule, first = tree.rules[node], tree.children(node)[0]
+    assert rule is not None
+    assert tree.means is not None
+    weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
+    columns = np.flatnonzero(weights)
+    contrast = np.stack([weights, tree.means[first + own], tree.means[first + rival]])
+    contrast = contrast[:, columns]
+    n_columns, names, is_sparse = len(columns), tree.feature_names, sparse.issparse(data)
     if not is_sparse or n_columns <= FEW:
         for some in blocks(len(positions), max(1, n_columns)):
-            yield from _strongest(tree.feature_names, data, positions[some], contrast, 0.0)
+            yield from _strongest(names, data, positions[some], (columns, contrast, 0.0))
         return
-    ranked = np.argsort(-_rounded(contrast.at_zero), kind="stable")
-    for first in range(0, len(positions), TOGETHER):
-        block = positions[first : first + TOGETHER]
+    # Most values of sparse rows are zero, where a feature adds this much.
+    at_zero = np.abs(contrast[0] * (contrast[1] + contrast[2]) / 2.0)
+    ranked = np.argsort(-_rounded(at_zero), kind="stable")
+    for begin in range(0, len(positions), TOGETHER):
+        block = positions[begin : begin + TOGETHER]
         part = data[block]
-        # Of the columns in which a row has zero, a few come first; where it has none of
-        # its own, at most as many more are needed as it has values.
+        # Among the columns where a row has zero, the first few are enough: a row has values
+        # of its own in at most as many of them as it has values at all.
         n_needed = TOP + int(np.diff(part.indptr).max())
-        is_seen = np.zeros(n_columns, dtype=bool)
+        is_seen = np.isin(columns, part.indices)
         is_seen[ranked[:n_needed]] = True
-        is_seen[np.isin(contrast.columns, part.indices)] = True
-        rest = float(contrast.at_zero[~is_seen].sum())
-        seen = contrast.take(np.flatnonzero(is_seen))
-        yield from _strongest(tree.feature_names, data, block, seen, rest)
+        rest = float(at_zero[~is_seen].sum())
+        seen = columns[is_seen], contrast[:, is_seen], rest
+        yield from _strongest(names, data, block, seen)
 
 
 def _strongest(
-    names: tuple[str, ...] | None,
+    names: Sequence[str] | None,
     data: Any,
     positions: IndexArray,
-    contrast: _Contrast,
-    rest: float,
+    seen: tuple[IndexArray, Array, float],
 ) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull most; ``rest`` is what those left out add, together."""
-    columns, weights, means, others, _ = contrast
+    """Return the features that pull most of those seen; the rest is what the others add."""
+    columns, (weights, means, others), rest = seen
     values = dense_part(data, positions, columns).astype(np.float64)
     parts = weights * (values - (means + others) / 2.0)
     sizes = np.abs(parts)
@@ -228,7 +274,7 @@ def _largest(sizes: Array) -> IndexArray:
     if not n_top:
         return np.zeros((n_lines, 0), dtype=np.intp)
     least = np.partition(sizes, n_columns - n_top, axis=1)[:, n_columns - n_top, None]
-    # What rounding makes as large as the least of them, too.
+    # With those that only rounding makes smaller than the least of them.
     line, column = np.nonzero(sizes >= least * (1.0 - 2.0 ** (2 - BITS)))
     order = np.lexsort((column, -_rounded(sizes[line, column]), line))
     first = np.searchsorted(line, np.arange(n_lines))[:, None]
@@ -236,7 +282,7 @@ def _largest(sizes: Array) -> IndexArray:
 
 
 def _rounded(sizes: Array) -> Array:
-    """Return what is left of numbers, whatever their units, if they have few digits."""
+    """Round to a relative precision, whatever the units."""
     mantissa, exponent = np.frexp(sizes)
     rounded: Array = np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS)
     return rounded

@@ -1,4 +1,4 @@
-"""The tree while it grows."""
+"""The tree on its way: leaves are split, rows move, rules come; then it is frozen, once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,29 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._types import IndexArray, SolveInfo
-from taxarbor.hierarchy._placement import Placement
-from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.hierarchy._tree import Hierarchy
+from taxarbor._run import Run
+from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.hierarchy._checks import node_id
+from taxarbor.hierarchy._route import arranged, node_means
+from taxarbor.hierarchy._rule import LinearRule, Placement
+from taxarbor.hierarchy._tree import Hierarchy, number
+from taxarbor.rows import Rows
 
 
 @dataclass(slots=True, eq=False)
 class _Node:
+    """What is known of one node."""
+
     start: int
     stop: int
     parent: int
     birth: int
     depth: int
-    is_split: bool = False
     score: float = nan
     objective: float = nan
+    info: SolveInfo | None = None
     rule: LinearRule | None = None
     fidelity: float = nan
-    info: SolveInfo | None = None
     note: str = ""
 
 
@@ -34,45 +38,74 @@ class _Node:
 class HierarchyBuilder:
     """Grows a tree from its root by splitting leaves.
 
-    A split costs time in proportion to the rows of the node. Either all splits have a
-    rule or none has.
+    A split costs time in proportion to the rows of the node. Nodes are numbered as they are
+    made: the root is 0, siblings are consecutive. In the end either all splits have a rule or
+    none has. An interrupt at any moment leaves a whole tree.
 
     Parameters
     ----------
     n_rows : int
         Number of rows of the data, all owned by the root.
-    feature_names : sequence of str, optional
-        Names of the columns.
 
     Raises
     ------
     ValueError
         If there is no row.
+
+    Examples
+    --------
+    >>> from taxarbor.hierarchy import HierarchyBuilder
+    >>> builder = HierarchyBuilder(4)
+    >>> builder.add_split(0, [1, 0, 1, 1])
+    (1, 2)
+    >>> builder.freeze().labels
+    array([1, 0, 1, 1])
     """
 
-    def __init__(self, n_rows: int, feature_names: Sequence[str] | None = None) -> None:
+    def __init__(self, n_rows: int) -> None:
         if n_rows < 1:
             raise ValueError(f"a hierarchy needs one row at least, got {n_rows}")
-        self._names = None if feature_names is None else tuple(str(n) for n in feature_names)
         self._order = np.arange(n_rows, dtype=np.intp)
         self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
-        self._n_splits = 0
+        # A split counts from the moment it stands here; nodes beyond the last one do not.
+        self._splits: dict[int, range] = {}
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes so far."""
-        return len(self._nodes)
+        return next(reversed(self._splits.values())).stop if self._splits else 1
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves so far."""
-        return len(self._nodes) - self._n_splits
+        return self.n_nodes - len(self._splits)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The nodes that were split, in that order."""
+        return tuple(self._splits)
+
+    @property
+    def parents(self) -> list[int]:
+        """Id of each node's parent, -1 for the root."""
+        return [node.parent for node in self._nodes[: self.n_nodes]]
+
+    @property
+    def leaves(self) -> list[int]:
+        """The leaves from left to right."""
+        found = [node for node in range(self.n_nodes) if node not in self._splits]
+        return sorted(found, key=lambda node: self._nodes[node].start)
+
+    @property
+    def labels(self) -> IndexArray:
+        """The position of each row's leaf among the leaves."""
+        return number(self._order, [self.size(leaf) for leaf in self.leaves])
 
     def depth(self, node: int) -> int:
         """Return the number of splits above the node."""
         return self._node(node).depth
 
-    def n_rows(self, node: int) -> int:
+    def size(self, node: int) -> int:
         """Return the number of rows of the node."""
         owner = self._node(node)
         return owner.stop - owner.start
@@ -82,15 +115,27 @@ class HierarchyBuilder:
         owner = self._node(node)
         return self._order[owner.start : owner.stop].copy()
 
+    def children(self, node: int) -> tuple[int, ...]:
+        """Return the ids of the children from left to right, () for a leaf."""
+        return tuple(self._splits.get(node, ()))
+
+    def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
+        """Return which child to take at each ancestor, from the root down, and their rules."""
+        path: list[int] = []
+        rules: list[LinearRule] = []
+        while node > 0:
+            parent = self._node(node).parent
+            path.append(node - self._splits[parent].start)
+            rule = self._nodes[parent].rule
+            if rule is not None:
+                rules.append(rule)
+            node = parent
+        return tuple(reversed(path)), tuple(reversed(rules))
+
     def add_split(
-        self,
-        node: int,
-        labels: ArrayLike,
-        rule: LinearRule | None = None,
-        *,
-        fidelity: float = nan,
+        self, node: int, labels: ArrayLike, rule: LinearRule | None = None
     ) -> tuple[int, ...]:
-        """Split a leaf.
+        """Split a leaf, and return the ids of its children.
 
         Parameters
         ----------
@@ -102,39 +147,29 @@ class HierarchyBuilder:
         rule : LinearRule, optional
             How new rows are sent to the children. A tree without rules cannot predict,
             unless it has a placement.
-        fidelity : float
-            The share of the node's rows that the rule sends to their own child; NaN where
-            that is not known.
-
-        Returns
-        -------
-        tuple of int
-            Ids of the children.
 
         Raises
         ------
         ValueError
             If the node was split before, the labels do not fit the node or the rule, a
-            child would be empty, only some splits would have a rule, or the fidelity is no
-            share or that of no rule.
+            child would be empty, or only some splits would have a rule.
         """
         leaf = self._leaf(node)
         self._check_rule(rule)
-        _check_fidelity(fidelity, rule)
         n_children = None if rule is None else rule.n_children
         children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
-        own[:] = own[np.argsort(children, kind="stable")]
-        stops = leaf.start + np.cumsum(np.bincount(children))
-        self._n_splits += 1
-        start = leaf.start
-        for stop in stops.tolist():
-            child = _Node(start, stop, int(node), birth=self._n_splits, depth=leaf.depth + 1)
-            self._nodes.append(child)
-            start = stop
-        leaf.is_split, leaf.rule, leaf.note = True, rule, ""
-        leaf.fidelity = float(fidelity)
-        return tuple(range(self.n_nodes - len(stops), self.n_nodes))
+        sizes = np.bincount(children)
+        own[:] = arranged(own, children, len(sizes))
+        del self._nodes[self.n_nodes :]
+        stops = leaf.start + np.cumsum(sizes)
+        for start, stop in zip((stops - sizes).tolist(), stops.tolist(), strict=True):
+            birth, depth = len(self._splits) + 1, leaf.depth + 1
+            self._nodes.append(_Node(start, stop, int(node), birth, depth))
+        leaf.rule, leaf.note = rule, ""
+        made = range(len(self._nodes) - len(sizes), len(self._nodes))
+        self._splits[int(node)] = made
+        return tuple(made)
 
     def record(
         self, node: int, *, score: float, objective: float, info: SolveInfo | None
@@ -147,82 +182,109 @@ class HierarchyBuilder:
         """Keep the reason why this leaf cannot be split."""
         self._leaf(node).note = reason
 
-    def freeze(self, placement: Placement | None = None) -> Hierarchy:
+    def move_rows(self, labels: IndexArray) -> None:
+        """Give the leaves other rows; the shape of the tree stays.
+
+        Labels say each row's new leaf, by its position among the leaves; none is empty.
+        """
+        leaves = self.leaves
+        sizes = np.bincount(labels, minlength=len(leaves))
+        if len(sizes) != len(leaves) or not sizes.all():
+            raise ValueError(f"labels must name each of {len(leaves)} leaves, and no other")
+        order = arranged(np.arange(len(self._order)), labels, len(leaves))
+        stops = np.cumsum(sizes)
+        for leaf, start, stop in zip(leaves, stops - sizes, stops, strict=True):
+            owner = self._nodes[leaf]
+            if owner.note and not np.array_equal(np.sort(self.rows(leaf)), order[start:stop]):
+                owner.note += ", before rows moved"
+            owner.start, owner.stop = int(start), int(stop)
+        self._order = order
+        for node in reversed(self.inner):
+            own = self._splits[node]
+            owner = self._nodes[node]
+            owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
+
+    def explain(self, node: int, rule: LinearRule, fidelity: float = nan) -> None:
+        """Give a node that was split a rule, and say which share of its rows follow it."""
+        if node not in self._splits or rule.n_children != len(self._splits[node]):
+            n_children = len(self._splits.get(node, ()))
+            raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
+        if not (isnan(fidelity) or 0 <= fidelity <= 1):
+            raise ValueError(f"fidelity must be from 0 to 1, or NaN, got {fidelity}")
+        owner = self._node(node)
+        owner.rule, owner.fidelity = rule, float(fidelity)
+
+    def means(self, rows: Rows, run: Run | None = None) -> Array:
+        """Return the mean of each node's rows, given all rows that the tree divides."""
+        means: Array = node_means(self, rows, run).astype(rows.dtype)
+        return means
+
+    def freeze(
+        self,
+        placement: Placement | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        means: Array | None = None,
+    ) -> Hierarchy:
         """Return the tree as it is now; the builder may go on.
 
         Parameters
         ----------
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
+        feature_names, means : optional
+            Names of the columns, and the mean of each node's rows.
 
         Raises
         ------
         ValueError
-            If the placement does not fit the leaves, the rules or the feature names.
+            If these do not fit the tree or one another.
         """
-        nodes = self._nodes
+        nodes, columns = self._nodes[: self.n_nodes], ("start", "stop", "birth", "score")
         return Hierarchy(
+            **{
+                name: np.array([getattr(node, name) for node in nodes])
+                for name in (*columns, "objective", "fidelity")
+            },
             order=self._order,
-            start=np.array([node.start for node in nodes]),
-            stop=np.array([node.stop for node in nodes]),
-            parents=np.array([node.parent for node in nodes]),
-            birth=np.array([node.birth for node in nodes]),
-            score=np.array([node.score for node in nodes]),
-            objective=np.array([node.objective for node in nodes]),
-            rules=tuple(node.rule for node in nodes),
+            parents=np.array(self.parents),
+            # An interrupted split may have left its rule.
+            rules=tuple(n.rule if i in self._splits else None for i, n in enumerate(nodes)),
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
-            feature_names=self._names,
-            fidelity=np.array([node.fidelity for node in nodes]),
+            feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
+            means=means,
         )
 
     def _node(self, node: int) -> _Node:
-        if not 0 <= node < len(self._nodes):
-            raise IndexError(f"there is no node {node}: ids run from 0 to {self.n_nodes - 1}")
-        return self._nodes[node]
+        return self._nodes[node_id(node, self.n_nodes)]
 
     def _leaf(self, node: int) -> _Node:
         leaf = self._node(node)
-        if leaf.is_split:
+        if node in self._splits:
             raise ValueError(f"node {node} has been split before")
         return leaf
 
     def _check_rule(self, rule: LinearRule | None) -> None:
-        """Compare with the names and with the root's rule, the first there was."""
+        """Compare with the root's rule, the first there was."""
         first = self._nodes[0].rule
-        if self._n_splits and (first is None) != (rule is None):
+        if self._splits and (first is None) != (rule is None):
             had, comes = ("none", "one") if first is None else ("one", "none")
             raise ValueError(
                 "either all splits have a rule or none has: the first split had "
                 f"{had}, now there is {comes}"
             )
-        if rule is None:
+        if first is None or rule is None:
             return
-        n_features = len(rule.center)
-        if self._names is not None and len(self._names) != n_features:
-            raise ValueError(f"{len(self._names)} feature names, but a rule over {n_features}")
-        if first is not None and (first.dtype, len(first.center)) != (rule.dtype, n_features):
+        if (first.dtype, len(first.center)) != (rule.dtype, len(rule.center)):
             raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
-
-
-def _check_fidelity(fidelity: float, rule: LinearRule | None) -> None:
-    """Raise ValueError unless this can be known of the rule."""
-    if isnan(fidelity):
-        return
-    if not 0 <= fidelity <= 1:
-        raise ValueError(f"fidelity must be from 0 to 1, or NaN, got {fidelity}")
-    if rule is None:
-        raise ValueError(f"without a rule there is no fidelity, got {fidelity}")
 
 
 def _checked_labels(
     labels: ArrayLike, n_rows: int, n_children: int | None
 ) -> NDArray[np.integer]:
-    """Return the labels in the smallest type, which NumPy sorts in linear time.
-
-    Where no rule says how many children there are, the largest label does.
-    """
+    """Return the labels; where no rule says how many children there are, the largest does."""
     array = np.asarray(labels)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(

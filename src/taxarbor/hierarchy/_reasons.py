@@ -39,6 +39,16 @@ class Reason:
         Its part in the separation of the node's rows from their siblings', of which those
         that are positive add up to 1. Negative if the others have to make up for it. NaN
         where the means of the nodes are not known; then the largest weight comes first.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> animals = load_animals()
+    >>> X = animals.X / animals.X.max(axis=0)
+    >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+    >>> first = tree.rename_features(animals.feature_names).reasons(1)[0]
+    >>> str(first), first.sign
+    ('+gives_milk', 1)
     """
 
     feature: int
@@ -57,16 +67,24 @@ class Reason:
 
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
-    parent = hierarchy.parent(node)
-    if parent is None or hierarchy.rules[parent] is None:
+    parent, names = hierarchy.parent(node), hierarchy.feature_names
+    rule = None if parent is None else hierarchy.rules[parent]
+    if parent is None or rule is None:
         return ()
-    contrast = _contrast(hierarchy, node)
+    # The child's weights less the mean over all children: the rest is common.
+    family = _family_of(hierarchy, parent)
+    own = rule.weights[node - hierarchy.children(parent)[0]].astype(np.float64)
+    contrast: Array = own - family.mean_weights
+    # What the rounding of the mean leaves, column by column: they have units of their own.
+    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
-    gap = mean_gap(hierarchy, node)
-    if gap is None:
+    rest = rest_mean(hierarchy, node)
+    if rest is None or hierarchy.means is None:
         shares, keys = np.full(len(used), nan), np.abs(contrast[used])
     else:
-        shares = _shares(contrast[used] * gap[used])
+        gains = (contrast * (hierarchy.means[node].astype(np.float64) - rest))[used]
+        # Divided by the sum of those that are positive, or, if none is, of all sizes.
+        shares = gains / (gains[gains > 0.0].sum() or np.abs(gains).sum() or 1.0)
         # A share of many features is small, however large it is beside the others.
         keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
@@ -75,25 +93,10 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    names = hierarchy.feature_names
     return tuple(
-        Reason(
-            feature=column,
-            name=names[column] if names else f"x{column}",
-            weight=float(contrast[column]),
-            share=share,
-        )
+        Reason(column, names[column] if names else f"x{column}", float(contrast[column]), share)
         for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
     )
-
-
-def mean_gap(hierarchy: "Hierarchy", node: int) -> Array | None:
-    """Return by how much a node's mean differs from that of its siblings' rows."""
-    rest = rest_mean(hierarchy, node)
-    if rest is None or hierarchy.means is None:
-        return None
-    gap: Array = hierarchy.means[node].astype(np.float64) - rest
-    return gap
 
 
 def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
@@ -111,22 +114,10 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
     n_rows, n_all = len(hierarchy.rows(node)), len(hierarchy.rows(parent))
     center = hierarchy.means[parent].astype(np.float64)
     own = n_rows / n_all * (hierarchy.means[node] - center)
-    excess = _family_of(hierarchy, node).excess
+    excess = _family_of(hierarchy, parent).excess
     # Seen from the parent's mean, a large child is no farther away than a small rest.
     rest: Array = center + (excess - own) * (n_all / (n_all - n_rows))
     return rest
-
-
-def _contrast(hierarchy: "Hierarchy", node: int) -> Array:
-    """Return the child's weights less the mean over all children: the rest is common."""
-    family = _family_of(hierarchy, node)
-    rule = hierarchy.rules[family.parent]
-    assert rule is not None
-    own = rule.weights[node - hierarchy.children(family.parent)[0]]
-    contrast: Array = own.astype(np.float64) - family.mean_weights
-    # What the rounding of the mean leaves, column by column: they have units of their own.
-    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
-    return contrast
 
 
 class _Family(NamedTuple):
@@ -147,29 +138,18 @@ _LATEST: "WeakKeyDictionary[Hierarchy, _Family]" = WeakKeyDictionary()
 in a tree of many children each would else look at all of them."""
 
 
-def _family_of(hierarchy: "Hierarchy", node: int) -> _Family:
-    parent = int(hierarchy.parents[node])
+def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
     found = _LATEST.get(hierarchy)
-    if found is None or found.parent != parent:
-        found = _LATEST[hierarchy] = _look_at(hierarchy, parent)
-    return found
-
-
-def _look_at(hierarchy: "Hierarchy", parent: int) -> _Family:
+    if found is not None and found.parent == parent:
+        return found
     rule, means, children = hierarchy.rules[parent], hierarchy.means, hierarchy.children(parent)
-    nothing = np.zeros(0)
-    mean, largest, excess = nothing, nothing, nothing
+    mean = largest = excess = np.zeros(0)
     if rule is not None:
         weights = rule.weights.astype(np.float64)
         mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
     if means is not None:
         own = slice(children[0], children[-1] + 1)
-        sizes = hierarchy.stop[own] - hierarchy.start[own]
+        sizes = hierarchy.sizes[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    return _Family(parent, mean, largest, excess)
-
-
-def _shares(gains: Array) -> Array:
-    """Divide by the sum of those that are positive, or, if none is, of all sizes."""
-    total = gains[gains > 0.0].sum() or np.abs(gains).sum()
-    return gains / total if total > 0.0 else gains
+    found = _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
+    return found

@@ -1,79 +1,67 @@
-"""Where new rows end up."""
+"""Where a tree meets data: checks of new rows, the leaves they go to, the means of nodes."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from taxarbor._types import IndexArray
-from taxarbor.hierarchy._arrays import all_finite
-from taxarbor.hierarchy._placement import deciding_rule
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor._errors import InputError
+from taxarbor._run import Run
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._checks import all_finite, check_structure
+from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.rows import Rows, as_rows
+from taxarbor.rows._base import best_scores
 
 if TYPE_CHECKING:
+    from taxarbor.hierarchy._build import HierarchyBuilder
     from taxarbor.hierarchy._tree import Hierarchy
-    from taxarbor.rows import Rows
 
 
-def route(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
-    """Send rows to their leaves: by the placement, where there is one, or down the tree.
+def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
+    """Send rows to their leaves; see :meth:`Hierarchy.predict`.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree.
-    rows : Rows
-        Data with the features that the rules or the placement expect.
-
-    Returns
-    -------
-    int array of shape (n_rows,)
-        Position of each row's leaf in ``hierarchy.leaves``.
-
-    Raises
-    ------
-    ValueError
-        If the tree has neither rules nor a placement.
+    By the placement, where there is one, or down the tree. No label depends on the number of
+    threads.
     """
-    _check_rules(hierarchy)
-    placement = hierarchy.placement
-    if placement is None:
-        leaf_of = _descend(hierarchy, rows)
-    else:
-        leaf_of = placement.leaves[_choose(placement.rule, rows, np.arange(rows.n_rows))]
-    return _leaf_positions(hierarchy)[leaf_of]
-
-
-def predict(hierarchy: "Hierarchy", X: ArrayLike) -> IndexArray:
-    """Return the leaf position of each row of ``X``; see :meth:`Hierarchy.predict`."""
-    _check_rules(hierarchy)
-    rule = deciding_rule(hierarchy)
+    rule, placement = deciding_rule(hierarchy), hierarchy.placement
+    if rule is None and hierarchy.n_leaves > 1:
+        raise InputError(
+            "this hierarchy was made from labels or merges alone and has no rules to place "
+            "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
+        )
     check_columns(X, hierarchy.feature_names)
     data = check_data(X, hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
-    from taxarbor.rows import as_rows
+    rows = as_rows(data, center=rule.center, n_threads=n_threads)
+    if placement is None:
+        leaf_of = _descend(hierarchy, rows)
+    else:
+        leaf_of = placement.leaves[best_scores(rows, rule.weights, rule.offsets)]
+    position = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
+    position[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
+    return position[leaf_of]
 
-    return route(hierarchy, as_rows(data))
 
-
-def decision_path(hierarchy: "Hierarchy", X: ArrayLike) -> sparse.csr_array:
-    """Return the nodes that each row visits; see :meth:`Hierarchy.decision_path`."""
-    leaf = predict(hierarchy, X)
+def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
+    """Return the nodes on the way to each label; see :meth:`Hierarchy.decision_path`."""
     paths = [hierarchy.path(node) for node in hierarchy.leaves]
     lengths = np.array([len(path) for path in paths])
     flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
-    row_lengths = lengths[leaf]
+    row_lengths = lengths[labels]
     indptr = np.concatenate(([0], np.cumsum(row_lengths)))
     # Entry e of row r is entry e - indptr[r] of its leaf's path.
-    offsets = (np.cumsum(lengths) - lengths)[leaf] - indptr[:-1]
+    offsets = (np.cumsum(lengths) - lengths)[labels] - indptr[:-1]
     indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
     ones = np.ones(len(indices), dtype=np.intp)
-    return sparse.csr_array((ones, indices, indptr), shape=(len(leaf), hierarchy.n_nodes))
+    return sparse.csr_array((ones, indices, indptr), shape=(len(labels), hierarchy.n_nodes))
 
 
-def _descend(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
+def _descend(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
     """Return the id of the leaf to which the rules of the nodes send each row.
 
     Nodes are visited by id, parents first, so each rule is applied once, to all the rows
@@ -88,77 +76,67 @@ def _descend(hierarchy: "Hierarchy", rows: "Rows") -> IndexArray:
         if rule is None:
             leaf_of[positions] = node
             continue
-        choice = _choose(rule, rows, positions)
-        # In the smallest type NumPy sorts in linear time, whatever the number of children.
-        choice = choice.astype(np.min_scalar_type(rule.n_children))
+        here = rows.take(positions, center=rule.center)
+        choice = best_scores(here, rule.weights, rule.offsets)
         stops = np.cumsum(np.bincount(choice, minlength=rule.n_children))
-        parts = np.split(positions[np.argsort(choice, kind="stable")], stops[:-1])
+        parts = np.split(arranged(positions, choice, rule.n_children), stops[:-1])
         for child, chosen in zip(hierarchy.children(node), parts, strict=True):
             if len(chosen):
                 waiting[child] = chosen
     return leaf_of
 
 
-def _choose(rule: LinearRule, rows: "Rows", positions: IndexArray) -> IndexArray:
-    """Return the child of the rule for each of the rows at these positions."""
-    from taxarbor.rows import best_scores
+def arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> IndexArray:
+    """Return rows by their labels, in their order within a label.
 
-    return best_scores(rows.take(positions, center=rule.center), rule.weights, rule.offsets)
-
-
-def _check_rules(hierarchy: "Hierarchy") -> None:
-    """Raise ValueError if nothing says which way new rows go."""
-    has_none = hierarchy.placement is None and hierarchy.rules[hierarchy.root] is None
-    if has_none and hierarchy.n_leaves > 1:
-        raise ValueError(
-            "this hierarchy was made from labels or merges alone and has no rules to place "
-            "new rows by; use an estimator with predict, such as taxarbor.HMMC"
-        )
+    A few parts are picked one by one, which is faster than NumPy's fastest sort.
+    """
+    if n_parts > 8:
+        narrow = labels.astype(np.min_scalar_type(n_parts))  # sorted in linear time
+        return rows[np.argsort(narrow, kind="stable")]
+    return np.concatenate([rows[labels == part] for part in range(n_parts)])
 
 
-def _leaf_positions(hierarchy: "Hierarchy") -> IndexArray:
-    """Return for each node its position among the leaves, -1 for inner nodes."""
-    positions = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
-    positions[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
-    return positions
-
-
-def check_columns(X: Any, names: tuple[str, ...] | None) -> None:
+def check_columns(X: Any, names: Sequence[str] | None) -> None:
     """Raise ValueError if a frame's columns are not the features the tree was grown on."""
     columns = getattr(X, "columns", None)
     if names is None or columns is None:
         return
-    given = [str(column) for column in columns]
-    if sorted(given) == sorted(names) and given != list(names):
-        raise ValueError(
+    given, expected = [str(column) for column in columns], list(names)
+    if given == expected:
+        return
+    if sorted(given) == sorted(expected):
+        raise InputError(
             "the columns of X are in another order than the hierarchy was grown on; "
-            "use X[list(hierarchy.feature_names)]"
+            "use X[hierarchy.feature_names]"
         )
-    if given != list(names):
-        missing = [name for name in names if name not in set(given)][:3]
-        raise ValueError(
-            f"the columns of X are not those the hierarchy was grown on; missing: {missing}"
-        )
+    missing = [name for name in expected if name not in set(given)][:3]
+    raise InputError(
+        f"the columns of X are not those the hierarchy was grown on; missing: {missing}"
+    )
 
 
 def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
     rule = deciding_rule(hierarchy)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
-    is_sparse = sparse.issparse(X)
-    data: Any = X.tocsr() if is_sparse else np.asarray(X)  # type: ignore[union-attr]
+    data: Any = X if sparse.issparse(X) else np.asarray(X)
     if data.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
         )
     if known is not None and data.shape[1] != known.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"X has {data.shape[1]} features, but the hierarchy was grown on {known.shape[1]}"
         )
+    if sparse.issparse(X):
+        check_structure(X)
+        data = data.tocsr()
+        check_structure(data)  # what other formats were made into
     data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
-    if not all_finite(data.data if is_sparse else data):
-        raise ValueError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    return data if is_sparse else np.ascontiguousarray(data)
+    if not all_finite(data.data if sparse.issparse(X) else data):
+        raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
+    return data if sparse.issparse(X) else np.ascontiguousarray(data)
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
@@ -167,8 +145,36 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
             return data.astype(dtype, copy=False)
     if data.dtype.kind not in "biuO":
-        raise ValueError(f"X must hold numbers, got {data.dtype}")
+        raise InputError(f"X must hold numbers, got {data.dtype}")
     try:
         return data.astype(np.float64)
+    except OverflowError as error:  # of Python's integers, which know no bound
+        raise InputError("X holds an integer too large for float64") from error
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must hold numbers: {error}") from error
+        raise InputError(f"X must hold numbers: {error}") from error
+
+
+def node_means(
+    tree: "Hierarchy | HierarchyBuilder", rows: Rows, run: Run | None = None
+) -> Array:
+    """Return the mean of each node's rows, in float64: one sweep of all rows, by leaves."""
+    sizes, sums = np.zeros((tree.n_nodes, 1)), np.zeros((tree.n_nodes, rows.n_features))
+    leaves = list(tree.leaves)
+    found = (run or Run()).each(lambda leaf: rows.take(tree.rows(leaf)).center, leaves)
+    for leaf, mean in zip(leaves, found, strict=True):
+        sizes[leaf] = len(tree.rows(leaf))
+        # From the centre of all, so that data far from the origin lose no digits.
+        sums[leaf] = sizes[leaf] * (mean - rows.center)
+    for node, parent in reversed(list(enumerate(tree.parents))[1:]):
+        sizes[parent] += sizes[node]
+        sums[parent] += sums[node]
+    means: Array = rows.center + sums / sizes
+    means[np.abs(means) <= 1e-12 * np.abs(rows.center)] = 0.0  # what rounding leaves of zero
+    return means
+
+
+def with_means(hierarchy: "Hierarchy", rows: Rows) -> "Hierarchy":
+    """Return the tree with the mean of each node's rows, of the dtype of its rules."""
+    rule = deciding_rule(hierarchy)
+    dtype = rows.dtype if rule is None else rule.dtype
+    return replace(hierarchy, means=node_means(hierarchy, rows).astype(dtype))

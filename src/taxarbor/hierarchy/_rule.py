@@ -1,13 +1,18 @@
-"""The rule by which a node sends rows to its children."""
+"""What sends rows on: the rule of a node, and the placement of a whole tree."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import Array, IndexArray
 
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
 
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
     """A row ``x`` goes to child ``argmax(W (x - center) + offsets)``, the first of ties.
@@ -17,11 +22,11 @@ class LinearRule:
     Parameters
     ----------
     weights : array of shape (n_children, n_features)
-        The ``W`` above; float32 or float64, as the data.
+        The ``W`` above; all three are float32 or all float64, as the data.
     center : array of shape (n_features,)
-        What is subtracted from a row first; of the same dtype.
+        What is subtracted from a row first.
     offsets : array of shape (n_children,), optional
-        What is added for each child; of the same dtype, zeros by default.
+        What is added for each child, zeros by default.
 
     Raises
     ------
@@ -58,17 +63,8 @@ class LinearRule:
 
         As ``|x - c|^2 / 2 = |x|^2 / 2 - c.x + |c|^2 / 2``, the nearest point is where
         ``c.x - |c|^2 / 2`` is largest. Both are taken from the mean of the points, which
-        changes nothing but the rounding.
-
-        Parameters
-        ----------
-        centers : array of shape (n_children, n_features)
-            The points; float32 or float64, which the rule keeps.
-
-        Raises
-        ------
-        ValueError
-            If the points are not such an array, or not finite.
+        changes nothing but the rounding. The points have shape (n_children, n_features) and
+        are float32 or float64, which the rule keeps; ValueError is raised for others.
 
         Examples
         --------
@@ -88,19 +84,15 @@ class LinearRule:
             center = exact.mean(axis=0)
             weights = exact - center
             offsets = -(weights**2).sum(axis=1) / 2
-            parts = [part.astype(points.dtype) for part in (weights, center, offsets)]
-        return cls(*parts)
+            return cls(*(part.astype(points.dtype) for part in (weights, center, offsets)))
 
     def __repr__(self) -> str:
         K, P = self.weights.shape
         return f"LinearRule(n_children={K}, n_features={P}, dtype={self.dtype})"
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
-    def __getstate__(self) -> dict[str, Array]:
-        return {"weights": self.weights, "center": self.center, "offsets": self.offsets}
-
-    def __setstate__(self, state: dict[str, Array]) -> None:
-        LinearRule.__init__(self, **state)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinearRule, (self.weights, self.center, self.offsets)
 
     @property
     def n_children(self) -> int:
@@ -120,31 +112,108 @@ class LinearRule:
     @property
     def n_features_used(self) -> int:
         """Number of features with any non-zero weight."""
-        return int(np.count_nonzero(self.weights.any(axis=0)))
+        return len(self.features)
+
+
+def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
+    """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
+    exact = rule.center * factor + shift
+    weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
+    # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
+    # this adds to the scores is known, and taken back.
+    added = weights.astype(np.float64) @ (center - exact)
+    return LinearRule(weights, center, (rule.offsets + added).astype(rule.dtype))
 
 
 def _check(weights: Array, center: Array, offsets: Array) -> None:
     """Raise ValueError unless these arrays make a rule."""
-    if weights.ndim != 2 or center.shape != weights.shape[1:]:
+    shape, dtype = weights.shape, weights.dtype
+    if weights.ndim != 2 or center.shape != shape[1:]:
         raise ValueError(
             "weights must have shape (n_children, n_features) and center (n_features,), "
-            f"got {weights.shape} and {center.shape}"
+            f"got {shape} and {center.shape}"
         )
-    if offsets.shape != weights.shape[:1]:
+    if offsets.shape != shape[:1]:
         raise ValueError(
             f"offsets must have shape (n_children,), ({len(weights)},) for these weights, "
             f"got {offsets.shape}"
         )
-    if weights.shape[0] < 2 or weights.shape[1] < 1:
+    if shape[0] < 2 or shape[1] < 1:
         raise ValueError(
-            f"a rule needs two children and one feature at least, got weights {weights.shape}"
+            f"a rule needs two children and one feature at least, got weights {shape}"
         )
-    if weights.dtype != center.dtype or weights.dtype not in (np.float32, np.float64):
+    if dtype != center.dtype or dtype not in (np.float32, np.float64):
         raise ValueError(
             "weights and center must both be float32 or both float64, "
-            f"got {weights.dtype} and {center.dtype}"
+            f"got {dtype} and {center.dtype}"
         )
-    if offsets.dtype != weights.dtype:
-        raise ValueError(f"offsets must be {weights.dtype}, as weights, got {offsets.dtype}")
+    if offsets.dtype != dtype:
+        raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
         raise ValueError("weights, center and offsets must be finite, got NaN or infinity")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """A row ``x`` goes to leaf ``leaves[argmax(W (x - center) + offsets)]``, the first of ties.
+
+    Each row of ``W`` stands for a cell, and several cells may make up one leaf. The array
+    is copied and cannot be written to.
+
+    Parameters
+    ----------
+    rule : LinearRule
+        The ``W``, ``center`` and ``offsets`` above; its children are the cells.
+    leaves : int array of shape (n_cells,)
+        Id of the leaf that each cell belongs to.
+
+    Raises
+    ------
+    ValueError
+        If there is not one id per cell, or they cannot be ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = LinearRule.nearest(np.array([[0.0], [4.0], [9.0]]))
+    >>> Placement(rule, [1, 2, 1])
+    Placement(n_cells=3, n_leaves=2, n_features=1, dtype=float64)
+    """
+
+    rule: LinearRule
+    leaves: IndexArray
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.leaves)
+        if given.shape != (self.rule.n_children,) or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"leaves must be {self.rule.n_children} integers, one per cell of the "
+                f"placement, got {given.dtype} of shape {given.shape}"
+            )
+        leaves = given.astype(np.intp)
+        if leaves.min() < 0:
+            raise ValueError(
+                f"leaves must be ids of nodes, from 0 on, got {given.min()} to {given.max()}"
+            )
+        leaves.setflags(write=False)
+        object.__setattr__(self, "leaves", leaves)
+
+    def __repr__(self) -> str:
+        cells, P = f"n_cells={self.n_cells}", len(self.rule.center)
+        n_leaves = len(np.unique(self.leaves))
+        return f"Placement({cells}, {n_leaves=}, n_features={P}, dtype={self.rule.dtype})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Placement, (self.rule, self.leaves)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, each of which belongs to one leaf."""
+        return len(self.leaves)
+
+
+def deciding_rule(hierarchy: "Hierarchy") -> LinearRule | None:
+    """Return the first rule that new rows meet: the placement's, else the root's, or None."""
+    placement = hierarchy.placement
+    return hierarchy.rules[hierarchy.root] if placement is None else placement.rule

@@ -1,5 +1,7 @@
 """The tree of clusters: what it holds, how to move in it, how to cut it."""
 
+import inspect
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,29 +10,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import (
-    _adapters,
-    _cut,
-    _export,
-    _html,
-    _invariants,
-    _io,
-    _json,
-    _reasons,
-    _route,
-    _sklearn,
-    _text,
-    _units,
-)
-from taxarbor.hierarchy._arrays import depths, indices, node_id, read_only
-from taxarbor.hierarchy._placement import Placement
+from taxarbor.hierarchy import _display, _file, _reasons, _route
+from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._reasons import Reason
-from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 
 if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
     from scipy.sparse import csr_array
 
 
@@ -47,25 +34,23 @@ class Hierarchy:
     ----------
     order : int array of shape (n_rows,)
         All row numbers, arranged so that each node owns a slice.
-    start, stop : int arrays of shape (n_nodes,)
-        The slices.
-    parents : int array of shape (n_nodes,)
-        Id of each node's parent, -1 for the root.
-    birth : int array of shape (n_nodes,)
-        The growth step that created the node: 0 for the root, ``t`` for the children of
-        the ``t``-th split.
+    start, stop, parents : int arrays of shape (n_nodes,)
+        The slices, and the id of each node's parent, -1 for the root.
+    birth, depth : int arrays of shape (n_nodes,)
+        The growth step that created the node, 0 for the root, ``t`` for the children of the
+        ``t``-th split; and the number of splits above it.
+    leaves : int array of shape (n_leaves,)
+        Ids of the leaves from left to right.
     score, objective : float arrays of shape (n_nodes,)
         What the split of the node was ranked by and what its solver reached. A leaf that
         was tried has those of the candidate; NaN where no split was found.
     rules : tuple of LinearRule or None
         How each node sends rows to its children; None for leaves. A tree made from labels
         or merges alone has no rules, and cannot place new rows.
-    info : tuple of SolveInfo or None
-        What it took to find the split or the candidate.
-    notes : tuple of str
-        Why a leaf could not be split; "" otherwise.
-    feature_names : tuple of str or None
-        Names of the columns, where known.
+    info, notes : tuples of SolveInfo or None, and of str
+        What it took to find the split or the candidate; why a leaf could not be split, or "".
+    feature_names : list of str or None
+        Names of the columns, where known: a copy, which data frames take as columns.
     fidelity : float array of shape (n_nodes,)
         The share of a node's rows that its rule sends to their own child; NaN where that
         is not known, the default, and where there is no rule.
@@ -74,10 +59,6 @@ class Hierarchy:
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
         The mean of each node's rows, where known, of the dtype of the rules.
-    depth : int array of shape (n_nodes,)
-        Number of splits above each node.
-    leaves : int array of shape (n_leaves,)
-        Ids of the leaves from left to right.
 
     Raises
     ------
@@ -91,11 +72,8 @@ class Hierarchy:
     >>> builder = HierarchyBuilder(4)
     >>> builder.add_split(0, [1, 0, 1, 1], LinearRule(np.eye(2), np.zeros(2)))
     (1, 2)
-    >>> tree = builder.freeze()
-    >>> tree
-    Hierarchy(n_rows=4, n_leaves=2, height=1)
-    >>> tree.labels
-    array([1, 0, 1, 1])
+    >>> builder.freeze(), builder.freeze().labels
+    (Hierarchy(n_rows=4, n_leaves=2, height=1), array([1, 0, 1, 1]))
     """
 
     order: IndexArray
@@ -108,7 +86,7 @@ class Hierarchy:
     rules: tuple[LinearRule | None, ...]
     info: tuple[SolveInfo | None, ...]
     notes: tuple[str, ...]
-    feature_names: tuple[str, ...] | None = None
+    feature_names: Sequence[str] | None = None
     fidelity: Array = None  # type: ignore[assignment]  # always an array once made
     placement: Placement | None = None
     means: Array | None = None
@@ -130,8 +108,8 @@ class Hierarchy:
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
             self._set("feature_names", tuple(self.feature_names))
-        _invariants.check(self)
-        self._set("depth", depths(self.parents))
+        check(self)
+        self._set("depth", _depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
         self._set("_n_children", n_children)
         first = np.zeros_like(n_children)
@@ -139,7 +117,7 @@ class Hierarchy:
         first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
         self._set("_first_child", first)
         leaves = np.flatnonzero(n_children == 0)
-        self._set("leaves", leaves[np.argsort(self.start[leaves])])
+        self._set("leaves", _from_left(self, leaves))
 
     def _set(self, name: str, value: object) -> None:
         if isinstance(value, np.ndarray):
@@ -147,25 +125,21 @@ class Hierarchy:
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        sizes = f"n_rows={len(self.order)}, n_leaves={self.n_leaves}, height={self.height}"
+        sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
         return f"Hierarchy({sizes})"
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return _html.to_html(self)
+        return _display.to_html(self)
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return _io.pack(self)
+        return _file.pack(self)
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        Hierarchy.__init__(self, **_io.unpack(state))
-
-    from_labels = staticmethod(_adapters.from_labels)
-    from_linkage = staticmethod(_adapters.from_linkage)
-    from_sklearn = staticmethod(_sklearn.from_sklearn)
+        Hierarchy.__init__(self, **_file.unpack(state))
 
     @property
     def root(self) -> int:
@@ -193,20 +167,35 @@ class Hierarchy:
         return int(self.depth.max())
 
     @property
-    def n_rows(self) -> IndexArray:
-        """Number of rows of each node."""
-        return read_only(self.stop - self.start)
+    def n_rows(self) -> int:
+        """Number of rows that the tree divides."""
+        return len(self.order)
 
     @property
-    def n_features(self) -> IndexArray:
+    def n_features(self) -> int | None:
+        """Number of columns; None where no rule, mean or name tells."""
+        rule = deciding_rule(self)
+        if rule is not None:
+            return len(rule.center)
+        if self.means is not None:
+            return int(self.means.shape[1])
+        return None if self.feature_names is None else len(self.feature_names)
+
+    @property
+    def sizes(self) -> IndexArray:
+        """Number of rows of each node."""
+        return _read_only(self.stop - self.start)
+
+    @property
+    def n_features_used(self) -> IndexArray:
         """Number of features that each node's rule uses, 0 where there is none."""
         used = [0 if rule is None else rule.n_features_used for rule in self.rules]
-        return read_only(np.array(used, dtype=np.intp))
+        return _read_only(np.array(used, dtype=np.intp))
 
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``."""
-        return read_only(_cut.number(self, self.leaves))
+        return _read_only(number(self.order, self.sizes[self.leaves]))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -239,15 +228,9 @@ class Hierarchy:
     def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
         """Return the features that send rows to this node rather than to its siblings.
 
-        Those that do most for it come first; () for the root and where there are no rules.
-
-        Parameters
-        ----------
-        node : int
-            Id of the node.
-        n_top : int, optional
-            Return so many at most, and only such that pull the rows apart. None is all
-            that the rule uses, those that pull them together with a negative share.
+        Those that do most for it come first, ``n_top`` at most, and only such that pull the
+        rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
+        together with a negative share. There are none for the root and without rules.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
@@ -260,17 +243,46 @@ class Hierarchy:
     def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
         """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
 
-        So nobody has to scale new rows, and means are in units that people know. Pass
-        ``mean_`` and ``scale_`` of a ``StandardScaler``, or None for what it did not do: with
-        ``with_mean=False``, None for the mean. ValueError is raised if these do not fit the
-        features, are not finite, or a scale is not positive.
+        Nobody has to scale new rows then, and means and thresholds are in units people know.
+
+        Parameters
+        ----------
+        mean, scale : arrays of shape (n_features,) or None
+            What was subtracted from each column, and what it was divided by then: ``mean_``
+            and ``scale_`` of scikit-learn's ``StandardScaler``. None if nothing was, as with
+            ``with_mean=False``: the scaler then has a ``mean_`` that it does not subtract.
+
+        Raises
+        ------
+        ValueError
+            If these do not fit the features, are not finite, or a scale is not positive.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from taxarbor import Taxarbor, load_animals
+        >>> X = load_animals().X
+        >>> scaler = StandardScaler().fit(X)
+        >>> model = Taxarbor(6, random_state=0).fit(scaler.transform(X))
+        >>> tree = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
+        >>> bool((tree.predict(X) == model.labels_).all())
+        True
         """
-        return _units.unscale(self, mean, scale)
+        shift, factor = _scaling(self, mean, scale)
+        placement, means = self.placement, self.means
+        if placement is not None:
+            placement = Placement(unscaled(placement.rule, shift, factor), placement.leaves)
+        if means is not None:
+            means = (means * factor + shift).astype(means.dtype)
+        rules = tuple(rule and unscaled(rule, shift, factor) for rule in self.rules)
+        return replace(self, rules=rules, placement=placement, means=means)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
-        """Return the labels of a coarser clustering; exactly one argument is given.
+        """Return the labels of a coarser clustering, numbered from left to right.
+
+        Exactly one argument is given.
 
         Parameters
         ----------
@@ -280,17 +292,13 @@ class Hierarchy:
         depth : int
             Undo all splits of nodes at this depth or deeper.
 
-        Returns
-        -------
-        int array of shape (n_rows,)
-            Clusters are numbered from left to right.
-
         Raises
         ------
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
-        return _cut.cut(self, n_clusters, depth)
+        kept, is_inner = _kept(self, n_clusters, depth)
+        return number(self.order, self.sizes[_from_left(self, kept[~is_inner])])
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -304,11 +312,38 @@ class Hierarchy:
 
         Examples
         --------
-        >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
-        >>> tree.prune(2).to_newick(), tree.prune(2).labels
-        ('(c0,c1);', array([0, 0, 1]))
+        >>> from taxarbor.exchange import from_linkage
+        >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+        >>> tree.prune(2), tree.prune(2).labels
+        (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return _cut.prune(self, n_clusters, depth)
+        kept, is_inner = _kept(self, n_clusters, depth)
+        inner = set(kept[is_inner].tolist())
+        nodes, placement = kept.tolist(), self.placement if len(kept) > 1 else None
+        new_id = np.full(self.n_nodes + 1, -1)  # the last for the parent of the root, -1
+        new_id[kept] = np.arange(len(kept))
+        if placement is not None:
+            frontier = _from_left(self, kept[~is_inner])
+            # The slices of the new leaves tile all rows: a leaf lies where its first row does.
+            first_rows = self.start[placement.leaves]
+            owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
+            placement = Placement(placement.rule, new_id[frontier[owners]])
+        return replace(
+            self,
+            start=self.start[kept],
+            stop=self.stop[kept],
+            parents=new_id[self.parents[kept]],
+            # Splits that stay are counted anew: by depth, earlier ones may have gone.
+            birth=np.unique(self.birth[kept], return_inverse=True)[1],
+            score=self.score[kept],
+            objective=self.objective[kept],
+            rules=tuple(self.rules[i] if i in inner else None for i in nodes),
+            info=tuple(self.info[i] for i in nodes),
+            notes=tuple(self.notes[i] for i in nodes),
+            fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
+            placement=placement,
+            means=None if self.means is None else self.means[kept],
+        )
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -325,15 +360,15 @@ class Hierarchy:
             holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
             a placement.
         """
-        return _route.predict(self, X)
+        return _route.route(self, X)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
-        """Return which nodes each row of new data visits, as ones in a CSR matrix.
+        """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
-        Takes and raises what :meth:`predict` does. The result has shape
-        (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Takes and raises what :meth:`predict` does.
         """
-        return _route.decision_path(self, X)
+        return _route.visited(self, _route.route(self, X))
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -341,48 +376,18 @@ class Hierarchy:
         """Return the tree as indented text, one line per node, ``max_nodes`` at most.
 
         ``max_depth`` leaves out what is deeper. A line names ``n_top`` features: ``+name``
-        where larger values lead to the node, ``-name`` where smaller ones do.
+        where larger values lead to the node, ``-name`` where smaller ones do, as in
+        ``node 4: 12 rows, +age, -height [c2]``.
         """
-        return _text.to_text(self, max_depth, n_top, max_nodes=max_nodes)
-
-    def to_frame(self, *, n_top: int = 3) -> "pd.DataFrame":
-        """Return a pandas data frame with one row per node (needs ``taxarbor[io]``)."""
-        return _export.to_frame(self, n_top=n_top)
-
-    def to_networkx(self, *, n_top: int = 3) -> "nx.DiGraph":
-        """Return a networkx graph, edges from parent to child (needs ``taxarbor[io]``)."""
-        return _export.to_networkx(self, n_top=n_top)
-
-    def to_linkage(self) -> NDArray[np.float64]:
-        """Return a SciPy linkage matrix over the leaves."""
-        return _export.to_linkage(self)
-
-    def to_newick(self, names: Sequence[str] | None = None) -> str:
-        """Return the tree in Newick format; leaves are named c0, c1, ... unless given."""
-        return _export.to_newick(self, names)
-
-    def to_dot(self, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
-        """Return the tree in Graphviz's DOT language."""
-        return _export.to_dot(self, names, n_top=n_top)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return all of the hierarchy as strict JSON, and write it to a file if given."""
-        return _json.to_json(self, path)
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> "Hierarchy":
-        """Return the hierarchy that :meth:`to_json` wrote: a text, or a ``Path`` to a file.
-
-        Raises
-        ------
-        FileFormatError
-            If the text is not of that kind.
-        """
-        return _json.from_json(source)
+        return _display.to_text(self, max_depth, n_top, max_nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of the hierarchy to one file, whole or not at all; see :meth:`load`."""
-        _io.save(self, path)
+        """Write all of the hierarchy to one file of exactly this name, whole or not at all.
+
+        A file that is there is replaced, once the new one is complete. OSError is raised if
+        the file cannot be written; what was there before is left as it was.
+        """
+        _file.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Hierarchy":
@@ -391,6 +396,129 @@ class Hierarchy:
         Raises
         ------
         FileFormatError
-            If the file is damaged, of another kind or of a newer version.
+            If the file is damaged, of another kind or of another version.
+        OSError
+            If it cannot be read, FileNotFoundError if there is none.
         """
-        return _io.load(path)
+        return _file.load(path, cls)
+
+
+def _read_as_list(slot: Any) -> Any:
+    """Return the slot of a tuple in such a way that each reader gets a list of their own."""
+
+    def read(tree: Hierarchy) -> list[str] | None:
+        stored = slot.__get__(tree)
+        return None if stored is None else list(stored)
+
+    return property(read, slot.__set__)
+
+
+# What is stored must not change, and data frames take a list for columns, but no tuple.
+Hierarchy.feature_names = _read_as_list(Hierarchy.feature_names)  # type: ignore[misc]
+
+
+def expect_hierarchy(given: object) -> None:
+    """Raise TypeError, saying what to pass, for what is no hierarchy: a model, as a rule."""
+    if not isinstance(given, Hierarchy):
+        raise TypeError(
+            f"expected a Hierarchy, got {type(given).__name__}; pass model.hierarchy_, or "
+            "make one by from_sklearn, from_linkage or from_labels of taxarbor.exchange"
+        )
+
+
+def hierarchy_of(model: object) -> Hierarchy:
+    """Return the tree of a fitted model, or what is one already; TypeError if there is none."""
+    found = getattr(model, "hierarchy_", model)
+    if isinstance(found, Hierarchy):
+        return found
+    steps = getattr(model, "steps", None)
+    last = steps[-1][-1] if isinstance(steps, list) and steps else model
+    declared = (inspect.get_annotations(base) for base in type(last).__mro__)
+    if any("hierarchy_" in names for names in declared) and "hierarchy_" not in vars(last):
+        from sklearn.exceptions import NotFittedError  # late: scikit-learn takes long to load
+
+        raise NotFittedError(f"this {type(last).__name__} is not fitted yet: call fit first")
+    if last is not model and isinstance(getattr(last, "hierarchy_", None), Hierarchy):
+        raise TypeError(
+            "got a pipeline, whose model has seen other rows than were passed to it: pass "
+            "pipeline[-1], its last step, and for X pipeline[:-1].transform(X)"
+        )
+    raise TypeError(
+        f"expected a fitted model of taxarbor or a Hierarchy, got {type(model).__name__}; "
+        "call fit first, or make a tree by from_sklearn, from_linkage or from_labels of "
+        "taxarbor.exchange"
+    )
+
+
+def _read_only(array: IndexArray) -> IndexArray:
+    array.setflags(write=False)
+    return array
+
+
+def _depths(parents: IndexArray) -> IndexArray:
+    """Count the ancestors of each node, doubling the stride each time: no walk per node."""
+    found = (parents >= 0).astype(np.intp)
+    ancestors = np.maximum(parents, 0)  # the root, its own ancestor, adds nothing
+    while ancestors.any():
+        found += found[ancestors]
+        ancestors = ancestors[ancestors]
+    return found
+
+
+def _from_left(tree: Hierarchy, nodes: IndexArray) -> IndexArray:
+    return nodes[np.argsort(tree.start[nodes])]
+
+
+def number(order: IndexArray, sizes: Sequence[int] | IndexArray) -> IndexArray:
+    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label."""
+    labels = np.empty(len(order), dtype=np.intp)
+    labels[order] = np.repeat(np.arange(len(sizes)), sizes)
+    return labels
+
+
+def _scaling(
+    tree: Hierarchy, mean: ArrayLike | None, scale: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
+    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
+    if deciding_rule(tree) is not None or tree.means is not None:  # else nothing is scaled
+        shapes = [(tree.n_features,)]
+    expected = shapes[0] if shapes else (0,)
+    shift, factor = (
+        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
+        for values, usual in ((mean, 0.0), (scale, 1.0))
+    )
+    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
+        raise InputError(
+            f"mean and scale must have shape {expected}, one number per feature, or be None, "
+            f"got {shift.shape} and {factor.shape}"
+        )
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
+        raise InputError("mean and scale must be finite, and every scale positive")
+    return shift, factor
+
+
+def _kept(
+    tree: Hierarchy, n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
+    if (n_clusters is None) == (depth is None):
+        raise ValueError("give either n_clusters or depth, and not both")
+    if n_clusters is not None:
+        wanted = operator.index(n_clusters)
+        if not 1 <= wanted <= tree.n_leaves:
+            raise ValueError(
+                "n_clusters must be between 1 and the number of leaves, "
+                f"{tree.n_leaves}, got {wanted}"
+            )
+        n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
+        last_step = np.searchsorted(n_leaves_after, wanted, side="right")
+        kept = np.flatnonzero(tree.birth <= last_step)
+    else:
+        limit = operator.index(depth)  # type: ignore[arg-type]
+        if limit < 0:
+            raise ValueError(f"depth must be 0 or more, got {limit}")
+        kept = np.flatnonzero(tree.depth <= limit)
+    is_inner = np.zeros(tree.n_nodes, dtype=bool)
+    is_inner[tree.parents[kept[1:]]] = True
+    return kept, is_inner[kept]

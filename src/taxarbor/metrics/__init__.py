@@ -1,16 +1,16 @@
 """How well a tree of clusters agrees with known classes, and with a known tree of them."""
 
 from taxarbor.metrics._class_tree import ClassTree
-from taxarbor.metrics._labels import encode_labels, name_of
-from taxarbor.metrics._leaf_scores import (
-    adjusted_mutual_info_score,
-    adjusted_rand_score,
-    rand_score,
+from taxarbor.metrics._table import adjusted_mutual_info_score, adjusted_rand_score, rand_score
+from taxarbor.metrics._tree_scores import (
+    dasgupta_cost,
+    dendrogram_purity,
+    path_sharing_score,
+    path_sharing_similarity,
+    score_hierarchy,
+    shortest_path_score,
+    shortest_path_similarity,
 )
-from taxarbor.metrics._node_scores import dasgupta_cost, dendrogram_purity
-from taxarbor.metrics._overview import score_hierarchy
-from taxarbor.metrics._similarity import path_sharing_similarity, shortest_path_similarity
-from taxarbor.metrics._tree_scores import path_sharing_score, shortest_path_score
 
 __all__ = [
     "ClassTree",
@@ -18,8 +18,6 @@ __all__ = [
     "adjusted_rand_score",
     "dasgupta_cost",
     "dendrogram_purity",
-    "encode_labels",
-    "name_of",
     "path_sharing_score",
     "path_sharing_similarity",
     "rand_score",

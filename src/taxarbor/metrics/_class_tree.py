@@ -1,8 +1,14 @@
-"""The true tree of the classes."""
+"""The true tree of the classes, and the forms in which people keep one.
 
+Each ``_read_...`` function returns the parent of each node, -1 for a root, and its name, "" if
+it has none; ClassTree checks that they make a tree. Nothing here recurses.
+"""
+
+import json
 import os
+import reprlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -10,20 +16,22 @@ from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import IndexArray
-from taxarbor.metrics._labels import name_of
-from taxarbor.metrics._tree_forms import read_form, read_text
+from taxarbor.metrics._newick import read_newick
+from taxarbor.metrics._table import name_of
 
 TreeSource: TypeAlias = Any
 """What :meth:`ClassTree.read` takes; Any, as networkx graphs are among it."""
+_Form: TypeAlias = tuple[list[int], list[str]]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ClassTree:
-    """A tree whose leaves are classes, frozen. Most easily made by :meth:`read`.
+    """A frozen tree whose leaves are classes. The easiest way to make one is :meth:`read`.
 
-    Nodes are numbered from left to right, parents first, whatever the order they come in.
+    Nodes are numbered from left to right, parents first, whatever order they are given in.
 
     Attributes
     ----------
@@ -31,10 +39,8 @@ class ClassTree:
         Id of each node's parent, -1 for the root, which is node 0.
     node_names : tuple of str
         The name of each node; inner ones may be "".
-    leaves : int array of shape (n_leaves,)
-        Ids of the leaves from left to right.
-    names : tuple of str
-        The names of the leaves, in that order; no two are the same.
+    leaves, names : int array of shape (n_leaves,), tuple of str
+        Ids and names of the leaves from left to right; no two names are the same.
 
     Raises
     ------
@@ -61,23 +67,25 @@ class ClassTree:
     def __post_init__(self) -> None:
         given = np.asarray(self.parents).tolist()
         if len(given) != len(self.node_names):
-            raise ValueError(f"{len(self.node_names)} names for {len(given)} nodes")
+            raise InputError(f"{len(self.node_names)} names for {len(given)} nodes")
         if not all(-1 <= parent < len(given) for parent in given):
-            raise ValueError(f"parents must be -1 or one of the {len(given)} nodes")
+            raise InputError(f"parents must be -1 or one of the {len(given)} nodes")
         order = _walk(given, self.node_names)
         place = {node: position for position, node in enumerate(order)}
         parents = np.array([place.get(given[node], -1) for node in order], dtype=np.intp)
-        is_leaf = np.bincount(parents[1:], minlength=len(parents)) == 0
-        self._set("parents", parents)
-        self._set("node_names", tuple(str(self.node_names[node]) for node in order))
-        self._set("leaves", np.flatnonzero(is_leaf))
-        self._set("names", tuple(self.node_names[leaf] for leaf in self.leaves))
-        _check_names(self.names)
-
-    def _set(self, name: str, value: object) -> None:
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(self, name, value)
+        leaves = np.flatnonzero(np.bincount(parents[1:], minlength=len(parents)) == 0)
+        node_names = tuple(str(self.node_names[node]) for node in order)
+        names = tuple(node_names[leaf] for leaf in leaves)
+        if "" in names:
+            raise InputError("a leaf, that is, a node without children, has no name")
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            told = f"leaves must have different names; more than one is {_some(twice)}"
+            raise InputError(told)
+        parents.flags.writeable = leaves.flags.writeable = False
+        values = (parents, node_names, leaves, names)
+        for key, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, key, value)
 
     def __repr__(self) -> str:
         return f"ClassTree(n_leaves={self.n_leaves}, n_nodes={self.n_nodes})"
@@ -94,7 +102,7 @@ class ClassTree:
 
     @classmethod
     def read(cls, source: TreeSource) -> Self:
-        """Make a tree of whatever it is kept in.
+        """Make a tree from any of the forms in which trees are kept.
 
         Parameters
         ----------
@@ -102,14 +110,13 @@ class ClassTree:
             One of
 
             - a tree, which is returned;
-            - nested mappings ``{"name": ..., "children": [...]}``; leaves have no children,
-              and other keys do not matter;
-            - a mapping from each class to its path, the names from the root down. Whether
-              the class itself ends it does not matter: it is added unless it is there;
+            - nested mappings ``{"name": ..., "children": [...]}``; other keys do not matter;
+            - a mapping from each class to its path, the names from the root down to the class
+              itself or to the node above it;
             - a sequence of such paths, each of which ends with its class. Nodes of two
               paths are the same if all names from the root on are;
             - text in Newick format, where branch lengths, comments and a missing semicolon
-              do not matter, or either of the two mappings in JSON;
+              do not matter, or either mapping in JSON, up to a few hundred levels;
             - a ``Path`` to a file of such text, in UTF-8;
             - a networkx graph with edges from parent to child, nodes named as they read.
 
@@ -118,7 +125,7 @@ class ClassTree:
         Raises
         ------
         ValueError
-            If it makes no tree; the message says why, and where in a text.
+            If the source does not make a tree; the message says why, and where in a text.
         TypeError
             If it is none of these.
 
@@ -132,29 +139,22 @@ class ClassTree:
         """
         if isinstance(source, cls):
             return source
-        if not isinstance(source, os.PathLike):
-            return cls._of(*read_form(source))
-        text = Path(source).read_text(encoding="utf-8-sig")
-        try:
-            return cls._of(*read_text(text))
-        except ValueError as error:
-            raise ValueError(f"{source}: {error}") from error
-
-    @classmethod
-    def _of(cls, parents: list[int], names: list[str]) -> Self:
+        if isinstance(source, os.PathLike):
+            text = Path(source).read_text(encoding="utf-8-sig")
+            try:
+                return cls.read(text)
+            except ValueError as error:
+                raise InputError(f"{source}: {error}") from error
+        parents, names = _read_form(source)
         return cls(np.array(parents, dtype=np.intp), tuple(names))
 
     def leaves_of(self, classes: Sequence[Any]) -> IndexArray:
-        """Return the ids of the leaves that these classes are.
+        """Return the id of the leaf of each class, an int array of shape (n_classes,).
 
         Parameters
         ----------
         classes : sequence
             Labels, which are looked up as text.
-
-        Returns
-        -------
-        int array of shape (n_classes,)
 
         Raises
         ------
@@ -169,27 +169,22 @@ class ClassTree:
         number = dict(zip(self.names, self.leaves.tolist(), strict=True))
         unknown = [label for label in classes if name_of(label) not in number]
         if unknown:
-            raise ValueError(_unknown_classes(self, unknown, len(classes)))
+            raise InputError(_unknown_classes(self, unknown, len(classes)))
         return np.array([number[name_of(label)] for label in classes], dtype=np.intp)
 
-    def groups_of(self, classes: Sequence[Any], depth: int) -> list[str]:
-        """Return the name of each class's ancestor at a depth; its own, if it is no deeper.
+    def ancestors_of(self, classes: Sequence[Any], depth: int) -> list[str]:
+        """Return the name of each class's ancestor at a depth, or its own if it is no deeper.
 
         Parameters
         ----------
         classes : sequence
-            Labels, which are looked up as text.
+            As for :meth:`leaves_of`, which says what is raised.
         depth : int
             Steps from the root.
 
-        Raises
-        ------
-        ValueError
-            If a class is not the name of a leaf.
-
         Examples
         --------
-        >>> ClassTree.read("((cat,dog)mammals,owl);").groups_of(["owl", "cat"], 1)
+        >>> ClassTree.read("((cat,dog)mammals,owl);").ancestors_of(["owl", "cat"], 1)
         ['owl', 'mammals']
         """
         found = []
@@ -204,15 +199,15 @@ class ClassTree:
 def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
     """Return the nodes from left to right, parents first, if they make one tree."""
     if not parents:
-        raise ValueError("the tree is empty; it needs one leaf at least")
+        raise InputError("the tree is empty; it needs at least one leaf")
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
         children.setdefault(parent, []).append(node)
     roots = children.get(-1, [])
     if len(roots) > 1:
-        raise ValueError(
+        raise InputError(
             f"there are {len(roots)} roots, {_some([names[root] for root in roots])}; put one "
-            "node above them all: paths begin at the root, and a tree of groups is nested, "
+            "node above them all: paths begin at the root, and mappings are nested, "
             "{'name': ..., 'children': [...]}"
         )
     order, waiting = [], roots[:]
@@ -222,24 +217,16 @@ def _walk(parents: list[int], names: Sequence[str]) -> list[int]:
         waiting += reversed(children.get(node, ()))
     if len(order) < len(parents):
         lost = sorted(set(range(len(parents))) - set(order))
-        raise ValueError(
-            f"{len(lost)} nodes cannot be reached from a root, as there is a cycle: "
-            f"{_some([names[node] for node in lost])}"
+        raise InputError(
+            f"{'1 node' if len(lost) == 1 else f'{len(lost)} nodes'} cannot be reached from a "
+            f"root, because there is a cycle: {_some([names[node] for node in lost])}"
         )
     return order
 
 
-def _check_names(names: tuple[str, ...]) -> None:
-    if "" in names:
-        raise ValueError("a leaf, that is, a node without children, has no name")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"leaves must have different names; more than one is {_some(twice)}")
-
-
 def _unknown_classes(tree: ClassTree, unknown: list[Any], n_classes: int) -> str:
     told = (
-        f"{len(unknown)} of the {n_classes} classes in y are no leaves of the true tree: "
+        f"{len(unknown)} of the {n_classes} classes in y are not leaves of the true tree: "
         f"{_some(unknown)}; its leaves are {_some(tree.names)}"
     )
     if set(map(name_of, unknown)) & set(tree.node_names):
@@ -248,7 +235,7 @@ def _unknown_classes(tree: ClassTree, unknown: list[Any], n_classes: int) -> str
         if not any(name.strip().lstrip("+-").isdigit() for name in tree.names):
             return f"{told}. If y numbers the classes, pass their names: class_names[y]"
     elif all(isinstance(label, float) and label.is_integer() for label in unknown):
-        return f"{told}. If y holds whole numbers, pass them as such: y.astype(int)"
+        return f"{told}. If y holds whole numbers, pass them as integers: y.astype(int)"
     return told
 
 
@@ -256,3 +243,146 @@ def _some(values: Sequence[Any]) -> str:
     """Name a few."""
     few = ", ".join(f"{value!r:.40}" for value in values[:5])
     return few if len(values) <= 5 else f"{few}, ..."
+
+
+# Forms
+
+
+def _read_form(source: Any) -> _Form:
+    """Read anything but files."""
+    if isinstance(source, str):
+        return _read_text(source)
+    if isinstance(source, Mapping):
+        return _read_nested(source) if _is_nested(source) else _read_paths(_paths_of(source))
+    if type(source).__module__.partition(".")[0] == "networkx":
+        return _read_graph(source)
+    if isinstance(source, Sequence | np.ndarray):
+        return _read_paths(source)
+    raise InputTypeError(
+        "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
+        "paths, a sequence of paths, text in Newick format or JSON, a pathlib.Path or a "
+        f"networkx.DiGraph; got {type(source).__name__}"
+    )
+
+
+def _read_text(text: str) -> _Form:
+    """Read Newick or JSON."""
+    start = text.lstrip()[:1]
+    if start == "{":
+        try:
+            return _read_form(json.loads(text))
+        except RecursionError:  # at some 500 levels; a reader of our own took 15 times as long
+            told = "this JSON is nested too deeply; write the tree as Newick"
+            raise InputError(told) from None
+        except ValueError as error:
+            raise InputError(f"not a tree in JSON: {error}") from error
+    if start and not set("(;") & set(text):
+        raise InputError(
+            f"{text!r:.60} is neither Newick, which has parentheses, nor JSON, which begins "
+            "with a brace; if it names a file, pass pathlib.Path(...) of it"
+        )
+    return read_newick(text) if start else ([], [])
+
+
+def _is_nested(source: Mapping[Any, Any]) -> bool:
+    """Tell a node from a mapping to paths, in which a class may be called "name"."""
+    children = source.get("children")
+    has_nodes = isinstance(children, Sequence) and all(isinstance(c, Mapping) for c in children)
+    return has_nodes or isinstance(source.get("name"), str)
+
+
+def _read_nested(root: Mapping[str, Any]) -> _Form:
+    parents: list[int] = []
+    names: list[str] = []
+    seen: set[int] = set()
+    waiting: list[tuple[int, Any]] = [(-1, root)]
+    while waiting:
+        parent, node = waiting.pop()
+        if not isinstance(node, Mapping):
+            raise InputError(
+                'a node must be a mapping with a "name", and "children" if it has any; '
+                f"found {reprlib.repr(node)} below {_chain(parents, names, parent)}"
+            )
+        name = "" if node.get("name") is None else str(node["name"])
+        if id(node) in seen:
+            raise InputError(
+                f"the node {name!r} occurs twice, the second time below "
+                f"{_chain(parents, names, parent)}; in a tree, each has one parent"
+            )
+        seen.add(id(node))
+        children = () if node.get("children") is None else node["children"]
+        if isinstance(children, str | Mapping) or not isinstance(children, Sequence):
+            kind = type(children).__name__
+            raise InputError(f'the "children" of {name!r} must be a list of nodes, got {kind}')
+        waiting += [(len(parents), child) for child in reversed(children)]
+        parents.append(parent)
+        names.append(name)
+    return parents, names
+
+
+def _chain(parents: list[int], names: list[str], node: int) -> str:
+    """Say where a node is, by its last few ancestors."""
+    chain: list[str] = []
+    while node >= 0 and len(chain) < 4:
+        chain.append(repr(names[node]))
+        node = parents[node]
+    return " > ".join(reversed(chain))
+
+
+def _read_paths(paths: Iterable[Any]) -> _Form:
+    parents: list[int] = []
+    names: list[str] = []
+    number: dict[tuple[int, str], int] = {}
+    classes: set[int] = set()
+    for path in paths:
+        node = -1
+        for name in _steps(path):
+            key = (node, name)
+            if key not in number:
+                number[key] = len(parents)
+                parents.append(node)
+                names.append(name)
+            node = number[key]
+        if node < 0:
+            raise InputError("a path is empty; give the names from the root to the class")
+        if node in classes:
+            raise InputError(f"two paths lead to the class {names[node]!r}; give one per class")
+        classes.add(node)
+    for node in classes.intersection(parents):
+        raise InputError(
+            f"the class {names[node]!r} has others below it; only leaves can be classes, so "
+            f"give it a leaf of its own, such as {names[node] + ' (other)'!r}"
+        )
+    return parents, names
+
+
+def _steps(path: Any) -> list[str]:
+    if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
+        raise InputError(
+            "a path must be a sequence of names from the root to the class, "
+            f"got {reprlib.repr(path)}"
+        )
+    return [str(name) for name in path]
+
+
+def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
+    """Return the path of each class, with the class itself at the end."""
+    for label, path in mapping.items():
+        above = _steps(path)
+        yield above if above[-1:] == [str(label)] else [*above, str(label)]
+
+
+def _read_graph(graph: Any) -> _Form:
+    if not graph.is_directed():
+        raise InputError("the graph must be directed, with edges from parent to child")
+    nodes = list(graph.nodes)
+    number = {node: position for position, node in enumerate(nodes)}
+    parents = [-1] * len(nodes)
+    for parent, child in graph.edges():
+        if parents[number[child]] >= 0:
+            raise InputError(
+                f"the node {child!r} has two parents, {nodes[parents[number[child]]]!r} and "
+                f"{parent!r}; in a tree, each has one"
+            )
+        parents[number[child]] = number[parent]
+    return parents, [str(node) for node in nodes]

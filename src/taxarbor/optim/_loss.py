@@ -4,8 +4,7 @@ With scores ``s = W (x - c)``, K children and n rows the loss is
 
 .. math:: \frac{1}{nK} \sum_i \sum_{k \ne y_i} [1 - s_{i y_i} + s_{ik}]_+^2 .
 
-For K = 2 it depends on ``d = w_0 - w_1`` alone: :class:`PairHinge` has one model, ``d``, and
-:class:`MultiHinge` has K. Minimisers treat both alike.
+For K = 2 it depends on ``d = w_0 - w_1`` alone, which the compiled two-way solver makes use of.
 
 A loss also keeps the Gram matrices behind its Hessian up to date: a row counts in one of them
 as soon as it is inside the margin, whatever its label, so between two steps only the rows
@@ -15,13 +14,13 @@ that crossed the margin are touched.
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.native import hinge_multi, hinge_pair, mask_changes
+from taxarbor.native import hinge_multi, mask_changes
 from taxarbor.rows import Rows
 
 Labels = NDArray[np.signedinteger[Any]]
@@ -30,68 +29,14 @@ Labels = NDArray[np.signedinteger[Any]]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Weights, with all that one sweep over the rows says about them.
+    """Weights, with all that one sweep over the rows says about them."""
 
-    Attributes
-    ----------
-    W : array of shape (n_models, n_features), float64
-        Weights, as the data's type holds them.
-    labels : array of shape (n_rows,)
-        The child of each row.
-    scores : array of shape (n_rows, n_models)
-        Models times rows.
-    value : float
-        The loss.
-    residual : array of shape (n_rows, n_models)
-        Minus the derivative of the loss in the scores, up to a factor.
-    active : array of uint8
-        Which rows (and children) are inside the margin.
-    """
-
-    W: Array
-    labels: Labels
-    scores: Array
-    value: float
-    residual: Array
-    active: NDArray[np.uint8]
-
-
-class HingeLoss(Protocol):
-    """What a minimiser asks of a loss."""
-
-    @property
-    def rows(self) -> Rows: ...
-
-    @property
-    def n_models(self) -> int: ...
-
-    @property
-    def n_passes(self) -> float: ...
-
-    @property
-    def curvature(self) -> float:
-        """A bound on the largest eigenvalue of the Hessian, wherever it is taken."""
-        ...
-
-    def evaluate(self, W: Array, labels: Labels) -> Point:
-        """Sweep the rows once for new weights."""
-        ...
-
-    def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all: no sweep."""
-        ...
-
-    def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known: no sweep."""
-        ...
-
-    def gradient(self, point: Point) -> Array:
-        """Return the gradient, of shape (n_models, n_features)."""
-        ...
-
-    def hessian(self, point: Point, features: IndexArray) -> Array:
-        """Return blocks (a, b) of the Hessian as (n_models ** 2, n_used, n_used)."""
-        ...
+    W: Array  # (n_models, n_features), float64, as the data's type holds them
+    labels: Labels  # (n_rows,), the child of each row
+    scores: Array  # (n_rows, n_models)
+    value: float  # the loss
+    residual: Array  # (n_rows, n_models), minus its derivative in the scores, up to a factor
+    active: NDArray[np.uint8]  # which rows (and children) are inside the margin
 
 
 class GramCache:
@@ -110,70 +55,32 @@ class GramCache:
             self._mask = np.zeros(len(mask), dtype=np.uint8)
             self._gram = np.zeros((len(features), len(features)))
         entered, left = mask_changes(self._mask, mask)
-        n_inside = int(np.count_nonzero(mask))
-        if len(entered) + len(left) > n_inside:
-            self._gram = self._rows.gram(np.flatnonzero(mask), features)
-            touched = n_inside
-        else:
-            self._update(entered, left)
-            touched = len(entered) + len(left)
         self._mask = mask
+        n_inside, touched = int(np.count_nonzero(mask)), len(entered) + len(left)
+        if touched > n_inside:
+            self._gram = self._rows.gram(np.flatnonzero(mask), features)
+            return self._gram, n_inside
+        if len(entered):
+            self._gram = self._gram + self._rows.gram(entered, features)
+        if len(left):
+            self._gram = self._gram - self._rows.gram(left, features)
         return self._gram, touched
 
-    def _update(self, entered: IndexArray, left: IndexArray) -> None:
-        if len(entered):
-            self._gram = self._gram + self._rows.gram(entered, self._features)
-        if len(left):
-            self._gram = self._gram - self._rows.gram(left, self._features)
-
 
 @final
-class PairHinge:
-    """The loss of a two-way split, in ``d = w_0 - w_1``."""
+class HingeLoss:
+    """The loss of a K-way split, in the weights of all K children.
 
-    n_models = 1
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self.n_passes = 0.0
-        self._gram = GramCache(rows)
-
-    def evaluate(self, W: Array, labels: Labels) -> Point:
-        """Sweep the rows once for new weights."""
-        W = _rounded(W, self.rows)
-        self.n_passes += 1.0
-        return self.at(W, labels, self.rows.scores(W))
-
-    def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all."""
-        return _zero(self, labels)
-
-    def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known."""
-        total, residual, active = hinge_pair(scores.reshape(-1), labels)
-        return Point(W, labels, scores, total / (2.0 * self.rows.n_rows), residual, active)
-
-    def gradient(self, point: Point) -> Array:
-        """Return the gradient, of shape (1, n_features)."""
-        self.n_passes += float(np.count_nonzero(point.active)) / self.rows.n_rows
-        return self.rows.adjoint(point.residual) / -self.rows.n_rows
-
-    @cached_property
-    def curvature(self) -> float:
-        """The mean squared length of a row."""
-        self.n_passes += 1.0
-        return float(self.rows.norms().mean())
-
-    def hessian(self, point: Point, features: IndexArray) -> Array:
-        """Return the Hessian on some features, of shape (1, n_used, n_used)."""
-        gram, touched = self._gram.of(point.active, features)
-        self.n_passes += touched / self.rows.n_rows
-        return (gram / self.rows.n_rows)[None]
-
-
-@final
-class MultiHinge:
-    """The loss of a K-way split, in the weights of all K children."""
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> labels = np.array([0, 1], dtype=np.int32)
+    >>> loss.zero(labels).value, loss.evaluate(np.array([[-0.5], [0.5]]), labels).value
+    (0.5, 0.0)
+    """
 
     def __init__(self, rows: Rows, n_children: int) -> None:
         self.rows = rows
@@ -187,16 +94,18 @@ class MultiHinge:
 
     def evaluate(self, W: Array, labels: Labels) -> Point:
         """Sweep the rows once for new weights."""
-        W = _rounded(W, self.rows)
+        # What the data's type can hold, so that what is stored is what was solved.
+        W = W.astype(self.rows.dtype).astype(np.float64)
         self.n_passes += 1.0
         return self.at(W, labels, self.rows.scores(W))
 
     def zero(self, labels: Labels) -> Point:
-        """Return the point of no weights at all."""
-        return _zero(self, labels)
+        """Return the point of no weights at all: no sweep."""
+        scores = np.zeros((self.rows.n_rows, self.n_models), dtype=self.rows.dtype)
+        return self.at(np.zeros((self.n_models, self.rows.n_features)), labels, scores)
 
     def at(self, W: Array, labels: Labels, scores: Array) -> Point:
-        """Return the point for scores that are already known."""
+        """Return the point for scores that are already known: no sweep."""
         total, residual, active = hinge_multi(scores, labels)
         return Point(W, labels, scores, 0.5 * self._factor * total, residual, active)
 
@@ -220,24 +129,11 @@ class MultiHinge:
         K, size = self.n_models, len(features)
         blocks = np.zeros((K, K, size, size))
         for (a, b), cache in self._grams.items():
-            threatened = np.where(
-                point.labels == a,
-                point.active[:, b],
-                np.where(point.labels == b, point.active[:, a], 0),
-            ).astype(np.uint8)
+            of_b = np.where(point.labels == b, point.active[:, a], 0)
+            threatened = np.where(point.labels == a, point.active[:, b], of_b).astype(np.uint8)
             gram, touched = cache.of(threatened, features)
             self.n_passes += touched / self.rows.n_rows
             blocks[a, b] = blocks[b, a] = -self._factor * gram
             blocks[a, a] -= blocks[a, b]
             blocks[b, b] -= blocks[a, b]
         return blocks.reshape(K * K, size, size)
-
-
-def _zero(loss: HingeLoss, labels: Labels) -> Point:
-    scores = np.zeros((loss.rows.n_rows, loss.n_models), dtype=loss.rows.dtype)
-    return loss.at(np.zeros((loss.n_models, loss.rows.n_features)), labels, scores)
-
-
-def _rounded(W: Array, rows: Rows) -> Array:
-    """Weights that the data's type can hold, so that what is stored is what was solved."""
-    return W.astype(rows.dtype).astype(np.float64)

@@ -1,14 +1,13 @@
 """What all minimisers share: their result, and the search along a step."""
 
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
 from taxarbor._types import Array, Status
-from taxarbor.optim._algebra import inner
 from taxarbor.optim._loss import HingeLoss, Labels, Point
-from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._penalty import SparseGroupPenalty, inner
 
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that a step must bring."""
@@ -20,7 +19,20 @@ SHORTEST = 1e-6
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Where a minimiser stopped, and why; and whether its last step was a full one."""
+    """Where a minimiser stopped, and why; and whether its last step was a full one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss, ProximalNewton, SparseGroupPenalty
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
+    >>> penalty = SparseGroupPenalty(9.0, np.zeros(1))
+    >>> found = ProximalNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=5)
+    >>> found.n_iter, found.point.W.tolist()  # so strong a penalty leaves no weights
+    (0, [[0.0], [0.0]])
+    """
 
     point: Point
     status: Status
@@ -28,45 +40,21 @@ class Solution:
     is_full: bool = True
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """Where a step led, and whether it went all the way."""
-
-    point: Point
-    is_full: bool
-
-
-class Minimiser(Protocol):
-    """Lowers a loss plus a penalty, for fixed labels; never raises it."""
-
-    def minimise(
-        self,
-        loss: HingeLoss,
-        penalty: SparseGroupPenalty,
-        point: Point,
-        *,
-        tol: float,
-        max_iter: int,
-    ) -> Solution:
-        """Step from ``point`` until the violation is within ``tol``."""
-        ...
-
-
 def search_line(
     loss: HingeLoss, penalty: SparseGroupPenalty, point: Point, gradient: Array, V: Array
-) -> Step | None:
+) -> tuple[Point, bool] | None:
     """Return the first point on the way from ``point`` to V that lowers the objective enough.
 
-    Scores are linear in the weights, so shorter steps are tried without another sweep; the
-    one that is taken is swept again, to leave no round-off behind. None if no step helps.
+    And whether it is V itself; None if no step helps. Scores are linear in the weights, so
+    shorter steps are tried without another sweep; the one taken is swept again, to leave no
+    round-off behind.
     """
     start = point.value + penalty.value(point.W)
     reached = loss.evaluate(V, point.labels)
     full = penalty.value(reached.W)
     slope = inner(gradient, reached.W - point.W) + full - (start - point.value)
     if reached.value + full <= start + SUFFICIENT * min(slope, 0.0) and slope < 0.0:
-        return Step(reached, is_full=True)
+        return reached, True
     step = 0.5
     while step >= SHORTEST:
         W = point.W + step * (V - point.W)
@@ -75,7 +63,7 @@ def search_line(
         if value < start and value <= start + SUFFICIENT * step * slope:
             exact = loss.evaluate(W, point.labels)
             lower = exact.value + penalty.value(exact.W) < start
-            return Step(exact, is_full=False) if lower else None
+            return (exact, False) if lower else None
         step *= 0.5
     return None
 
@@ -92,7 +80,7 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
     first = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
     if first is None:
         return point
-    moved = first.point
+    moved = first[0]
     while True:
         twice = loss.at(2.0 * moved.W, labels, 2 * moved.scores)
         if not twice.value + penalty.value(twice.W) < moved.value + penalty.value(moved.W):

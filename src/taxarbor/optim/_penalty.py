@@ -1,7 +1,8 @@
 r"""Penalties on a weight matrix, feature by feature.
 
 All variants of the paper (its Eqs. 2 and 3, and the plain l1 and squared l2 norms) are one
-function with other numbers, so there is one class.
+function with other numbers, so there is one class. Inner products here have one order: BLAS may
+divide a long sum among its threads, so that its last digits change with their number.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.optim._algebra import column_norms, inner
 
 TINY = np.finfo(np.float64).tiny
+
+
+def inner(A: Array, B: Array) -> float:
+    """Return the sum of the products of the entries of two arrays of one shape."""
+    return float(np.einsum("i,i->", A.reshape(-1), B.reshape(-1)))
+
+
+def column_norms(W: Array) -> Array:
+    """Return the length of each column."""
+    norms: Array = np.sqrt(np.einsum("mp,mp->p", W, W))
+    return norms
 
 
 @final
@@ -31,6 +42,13 @@ class SparseGroupPenalty:
         Weight of the absolute values, larger where an ancestor already uses the feature.
     ridge : float
         Weight of the squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import SparseGroupPenalty
+    >>> SparseGroupPenalty(group=1.0, l1=np.zeros(2)).prox(np.array([[3.0, 0.5]]), step=1.0)
+    array([[2., 0.]])
     """
 
     group: float
@@ -66,14 +84,12 @@ class SparseGroupPenalty:
         """
         G = gradient + 2.0 * self.ridge * W
         norms = column_norms(W)
-        zero = W == 0.0
         pull = G + self.group * W / np.maximum(norms, TINY)
-        pull = np.where(
-            zero,
+        at_zero, elsewhere = (
             np.maximum(np.abs(pull) - self.l1, 0.0),
-            np.abs(pull + self.l1 * np.sign(W)),
+            pull + self.l1 * np.sign(W),
         )
-        distance = column_norms(pull)
+        distance = column_norms(np.where(W == 0.0, at_zero, np.abs(elsewhere)))
         least: Array = np.where(norms == 0.0, np.maximum(distance - self.group, 0.0), distance)
         return least
 
@@ -85,9 +101,8 @@ class SparseGroupPenalty:
         """Return the penalty with some features held at zero by an l1 weight of their own."""
         if not features.any():
             return self
-        return SparseGroupPenalty(
-            self.group, np.where(features, self.l1 + strength, self.l1), self.ridge
-        )
+        l1 = np.where(features, self.l1 + strength, self.l1)
+        return SparseGroupPenalty(self.group, l1, self.ridge)
 
     def restrict(self, features: IndexArray) -> "SparseGroupPenalty":
         """Return the same penalty on some of the features."""

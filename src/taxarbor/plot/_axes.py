@@ -1,35 +1,167 @@
-"""Axes of a new figure, the room on given ones, and a legend at the foot of either."""
+"""How all pictures look: colours, fonts, axes and a legend. matplotlib is imported late.
 
+Lengths are in points, of which an inch has 72.
+"""
+
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, dataclass_transform
 
-from taxarbor.plot._palette import PLAIN
-from taxarbor.plot._text import FONT_SIZE, LEADING, LITERAL, SMALLEST, font, width_of
+import numpy as np
+
+from taxarbor._types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.font_manager import FontProperties
     from matplotlib.legend import Legend
+    from matplotlib.text import Text
 
+Size: TypeAlias = tuple[float, float]
+Style: TypeAlias = Literal["title", "plain", "plus", "minus"]
+StyledLine: TypeAlias = tuple[str, Style]
+Entries: TypeAlias = tuple[tuple[str, str], ...]  # names and colours of a legend
+
+INK, PLAIN, PLUS, MINUS = "#1f2933", "#52606d", "#05668d", "#9b2c1f"
+BRANCH, EDGE, FACE, LEAF_FACE = "#9fb0c0", "#b8c4d0", "#ffffff", "#f3f6f9"
+OTHER, GRID = "#c9d1d9", "#e4e9ee"
+# The muted set of Paul Tol, made for colour-blind readers, less one that is close to others.
+CLASSES = (
+    "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#999933",
+)  # fmt: skip
+BRANCHES = ("#05668d", "#cc6677", "#44aa99", "#ddaa33", "#882255", "#88aadd")
+N_CLASSES, N_BRANCHES = len(CLASSES), len(BRANCHES)
+COLOURS: dict[Style, str] = {"title": INK, "plain": PLAIN, "plus": PLUS, "minus": MINUS}
+
+FONT_SIZE, TITLE_SIZE = 8.0, 9.0
+LEADING = 1.38  # from one baseline to the next, in font sizes
+SMALLEST = 1.0  # font size; matplotlib draws smaller fonts too large for their boxes
+FEWEST = 6  # letters that must remain of a text that is cut; otherwise it is left out
+LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}  # "$" is no mathematics
 LARGEST = 100.0  # inches of a new figure's width or height; beyond, all is drawn smaller
 POINTS = 72.0  # in an inch
+DOTTED = (0, (1.0, 1.2))
 SWATCH, SWATCH_GAP, COLUMN_GAP = 1.0, 0.5, 1.6  # of a legend, in font sizes
 LEGEND_PAD = 5.0
 
 
+@dataclass_transform(frozen_default=True)
+def value(made: Any) -> Any:
+    """Make a class a frozen value, whose repr says what there is to ask for."""
+    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(made)
+    names = ", ".join(field.name for field in fields(made))
+    made.__repr__ = lambda self: f"{made.__name__}({names})"
+    return made
+
+
+def rgb(colour: str) -> Array:
+    """Return the three parts of a colour such as ``#1f2933``, from 0 to 1."""
+    return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+
+
+def mix(colour: str, other: str, share: float) -> Array:
+    """Return a colour between two: the first for a share of 1, the other for 0."""
+    return share * rgb(colour) + (1.0 - share) * rgb(other)
+
+
+def ink_on(face: Array) -> str:
+    """Return the colour of text that can be read on this one: dark, or white."""
+    linear = np.where(face <= 0.04045, face / 12.92, ((face + 0.055) / 1.055) ** 2.4)
+    # Where the contrasts with both are the same, by the formula of the WCAG.
+    return INK if linear @ [0.2126, 0.7152, 0.0722] > 0.21 else FACE
+
+
+def size_of(style: Style) -> float:
+    """Return the size of a style's font."""
+    return TITLE_SIZE if style == "title" else FONT_SIZE
+
+
+def font(style: Style, scale: float = 1.0) -> "FontProperties":
+    """Return a style's font."""
+    from matplotlib.font_manager import FontProperties
+
+    weight = "bold" if style == "title" else "normal"
+    return FontProperties(weight=weight, size=scale * size_of(style))
+
+
+def width_of(line: StyledLine) -> float:
+    """Return the width of a line."""
+    from matplotlib.font_manager import findfont
+
+    return _width(line, findfont(font(line[1]))) if line[0] else 0.0
+
+
+@functools.lru_cache(maxsize=10_000)
+def _width(line: StyledLine, file: str) -> float:
+    from matplotlib.textpath import text_to_path
+
+    del file  # what the width depends on, beside the line
+    # Measured without a canvas, so that it holds for whatever the figure is saved as.
+    return float(text_to_path.get_text_width_height_descent(line[0], font(line[1]), False)[0])
+
+
+def baselines(lines: Sequence[StyledLine]) -> Array:
+    """Return how far below the top of the first line each baseline is."""
+    sizes = np.array([size_of(style) for _, style in lines])
+    # From the foot of its strip, a line's baseline is as far as descenders reach.
+    drops: Array = np.cumsum(LEADING * sizes) - (LEADING - 1.0) * sizes
+    return drops
+
+
+def height_of(lines: Sequence[StyledLine]) -> float:
+    """Return the height of lines, one below the other."""
+    return sum(LEADING * size_of(style) for _, style in lines)
+
+
+def fit(line: StyledLine, room: float) -> str:
+    """Return as much of a line as fits, with an ellipsis where it is cut; else nothing."""
+    text, style = line
+    width = width_of(line)
+    while width > max(room, 0.0):
+        # At least one letter less, and about as many as the room has width for.
+        keep = min(len(text) - 2, int(len(text) * room / width))
+        # Half a number would be a wrong one.
+        left = text[: max(keep, 0)].rstrip(" 0123456789.,·%")
+        if len(left) < FEWEST:
+            return ""
+        text = left + "…"
+        width = width_of((text, style))
+    return text
+
+
+def fit_lines(lines: Sequence[StyledLine], room: Sequence[float]) -> list[StyledLine]:
+    """Return the first lines, as many as there is height for and each cut to the width."""
+    fitted: list[StyledLine] = []
+    height = room[1]
+    for text, style in lines:
+        height -= LEADING * size_of(style)
+        cut = fit((text, style), room[0]) if height >= 0.0 else ""
+        if not (cut or fitted):
+            break  # without its first line, a text says too little
+        if cut:
+            fitted.append((cut, style))
+    return fitted
+
+
+def write(ax: "Axes", at: Sequence[float] | Array, text: str, **look: Any) -> "Text":
+    """Write a text as it is."""
+    return ax.text(float(at[0]), float(at[1]), text, **LITERAL, **look)
+
+
 def require_matplotlib(asked: str) -> None:
-    """Raise ImportError, saying what to install, where there is no matplotlib."""
+    """Raise ImportError, saying what to install, if matplotlib is missing."""
     try:
         import matplotlib.textpath  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"{asked} needs matplotlib: pip install 'taxarbor[plot]'") from error
+        raise ImportError(f"{asked} needs matplotlib: pip install matplotlib") from error
 
 
-def new_axes(size: Sequence[float], margins: Sequence[float] = (0, 0, 0, 0)) -> "Axes":
-    """Return axes of so many points on a new figure, or fewer if these are too many.
+def new_axes(size: Size, margins: Sequence[float] = (0, 0, 0, 0)) -> "Axes":
+    """Return axes of this size on a new figure, smaller if the figure would be too large.
 
-    The margins around them, left, bottom, right and top, are in points too.
+    The margins are left, bottom, right and top.
     """
     from matplotlib import pyplot as plt
 
@@ -42,69 +174,67 @@ def new_axes(size: Sequence[float], margins: Sequence[float] = (0, 0, 0, 0)) -> 
     return figure.add_axes((left / width, bottom / height, *share))
 
 
-def room_on(ax: "Axes") -> tuple[float, float]:
-    """Return the width and the height of the axes as they are now, in points."""
+def room_on(ax: "Axes") -> Size:
+    """Return the width and the height of the axes as they are now."""
     point = ax.figure.dpi / POINTS
     return float(ax.bbox.width / point), float(ax.bbox.height / point)
 
 
-@final
-@dataclass(frozen=True, slots=True)
+def rectangles(low: Array, high: Array) -> Array:
+    """Return the four corners of rectangles, (n, 4, 2), from two opposite ones, (n, 2)."""
+    (left, bottom), (right, top) = low.T, high.T
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    return np.stack([np.column_stack(corner) for corner in corners], axis=1)
+
+
+@value
 class LegendLayout:
-    """A legend at the foot of axes.
+    """A legend at the foot of axes."""
 
-    Attributes
-    ----------
-    names, colours : tuple of str
-        The entries.
-    columns : int
-        In how many columns they stand.
-    height : float
-        What the legend takes, in points; 0 where there is none.
-    scale : float
-        What the font is multiplied by so that the legend fits; at most 1.
-    """
-
-    names: tuple[str, ...] = ()
-    colours: tuple[str, ...] = ()
+    entries: Entries = ()
     columns: int = 0
     height: float = 0.0
-    scale: float = 1.0
+    scale: float = 1.0  # what the font is multiplied by so that the legend fits; at most 1
 
 
-def lay_out_legend(
-    names: Sequence[str], colours: Sequence[str], room: tuple[float, float]
-) -> LegendLayout:
+def lay_out_legend(entries: Entries, room: Size) -> LegendLayout:
     """Return a legend that is as wide as the room at most, and less than half as high."""
-    entry = widest_entry(names)
-    columns = max(1, min(len(names), int(room[0] // entry)))
-    height = math.ceil(len(names) / columns) * LEADING * FONT_SIZE + 2 * LEGEND_PAD
-    scale = min(1.0, room[0] / entry, 0.4 * room[1] / height)
+    if not entries:
+        return LegendLayout()
+    widest = _widest_entry(entries)
+    columns = max(1, min(len(entries), int(room[0] // widest)))
+    height = math.ceil(len(entries) / columns) * LEADING * FONT_SIZE + 2 * LEGEND_PAD
+    scale = min(1.0, room[0] / widest, 0.4 * room[1] / height)
     if scale * FONT_SIZE < SMALLEST:
         return LegendLayout()
-    return LegendLayout(tuple(names), tuple(colours), columns, scale * height, scale)
+    return LegendLayout(entries, columns, scale * height, scale)
 
 
-def widest_entry(names: Sequence[str]) -> float:
-    """Return the width of a legend's widest entry."""
-    text = max((width_of((name, "plain")) for name in names), default=0.0)
-    return text + (SWATCH + SWATCH_GAP + COLUMN_GAP) * FONT_SIZE
+def add_legend(size: Size, entries: Entries) -> Size:
+    """Return the size of a picture that gets a legend."""
+    width = max(size[0], _widest_entry(entries))
+    return width, size[1] + lay_out_legend(entries, (width, math.inf)).height
+
+
+def _widest_entry(entries: Entries) -> float:
+    frame = (SWATCH + SWATCH_GAP + COLUMN_GAP) * FONT_SIZE
+    return max((frame + width_of((name, "plain")) for name, _ in entries), default=0.0)
 
 
 def draw_legend(ax: "Axes", layout: LegendLayout) -> "Legend | None":
     """Draw a legend at the foot of the axes."""
     from matplotlib.patches import Patch
 
-    if not layout.names:
+    if not layout.entries:
         return None
-    handles = [Patch(facecolor=colour) for colour in layout.colours]
-    # A name with an underscore in front would be left out; so they are written afterwards.
+    handles = [Patch(facecolor=colour) for _, colour in layout.entries]
+    # A name that begins with an underscore would be left out; so names are set afterwards.
     legend = ax.legend(
         handles, ["-"] * len(handles), loc="lower center", ncols=layout.columns, frameon=False,
         prop=font("plain", layout.scale), borderpad=0.0, borderaxespad=LEGEND_PAD / FONT_SIZE,
         handlelength=SWATCH, handleheight=SWATCH, handletextpad=SWATCH_GAP,
         columnspacing=COLUMN_GAP, labelspacing=LEADING - 1.0, labelcolor=PLAIN,
     )  # fmt: skip
-    for text, name in zip(legend.get_texts(), layout.names, strict=True):
+    for text, (name, _) in zip(legend.get_texts(), layout.entries, strict=True):
         text.set(text=name, **LITERAL)
     return legend

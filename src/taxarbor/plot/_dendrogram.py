@@ -1,25 +1,16 @@
 """Dendrograms: the order of the splits as heights, with a line of text for each leaf."""
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, hierarchy_of
-from taxarbor.plot._axes import new_axes, require_matplotlib, room_on
-from taxarbor.plot._boxes import Orientation, expect_orientation
-from taxarbor.plot._describe import (
-    Describe,
-    StyledLine,
-    count_rows,
-    describe_reasons,
-    tidy,
-)
-from taxarbor.plot._layout import lay_out
-from taxarbor.plot._palette import BRANCH, BRANCHES, INK, N_BRANCHES, PLAIN, find_branches
-from taxarbor.plot._text import FONT_SIZE, LEADING, fit, font, width_of, write
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.plot import _axes, _layout
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,108 +27,39 @@ DOT = 6.0, 60.0  # smallest and largest area of a leaf's dot
 N_TICKS = 15
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class DendrogramLayout:
-    """Lines of a dendrogram; the arrays are read-only.
+    """Lines of a dendrogram.
 
-    Heights are those of :meth:`Hierarchy.to_linkage`: leaves are at 0, and splits, undone from
-    the last to the first, at 1, 2, ... SciPy's own dendrogram is not used, as it recurses over
-    the depth, and may turn children around.
-
-    Attributes
-    ----------
-    leaves : int array of shape (n_leaves,)
-        Ids of the leaves from left to right, which stand at 0, 1, 2, ...
-    lines : tuple of float array of shape (4 or 2, 2)
-        Hoops that join the first and the last child of a split, and drops to the others
-        there are. Corners are (place across the tree, height).
-    owners : int array of shape (n_lines,)
-        Id of the node that was split.
-    branches : int array of shape (n_nodes,)
-        The branch of each node, for colours: up to six, 0, 1, ... from left to right, more
-        where the first split made more; -1 for nodes above all branches.
-
-    Examples
-    --------
-    >>> from taxarbor import Hierarchy
-    >>> layout = lay_out_dendrogram(Hierarchy.from_labels([0, 1]))
-    >>> layout.lines[0].tolist()
-    [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
+    Heights are those of :func:`~taxarbor.exchange.to_linkage`: leaves are at 0, and splits,
+    undone from the last to the first, at 1, 2, ... Corners of lines are (place across the
+    tree, height).
     """
 
-    leaves: IndexArray
-    lines: tuple[Array, ...]
-    owners: IndexArray
-    branches: IndexArray
-
-    def __post_init__(self) -> None:
-        for array in (self.leaves, *self.lines, self.owners, self.branches):
-            array.setflags(write=False)
-
-    def __repr__(self) -> str:
-        return f"DendrogramLayout(n_leaves={len(self.leaves)}, n_lines={len(self.lines)})"
+    leaves: IndexArray  # (n_leaves,), ids from left to right, which stand at 0, 1, 2, ...
+    lines: tuple[Array, ...]  # hoops (4, 2), then drops (2, 2), as ``join_children`` has them
+    owners: IndexArray  # (n_lines,), id of the node that was split
+    branches: IndexArray  # (n_nodes,), as ``find_branches`` has them, for colours
 
 
 def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
-    """Return the lines of a dendrogram.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy or fitted estimator
-        The tree.
-
-    Raises
-    ------
-    TypeError
-        If it has no tree.
-    ValueError
-        If the root was not split.
-    """
+    """Return the lines of a dendrogram; ValueError if the root was not split."""
+    # SciPy's recurses (3,000 splits in a chain end it), turns children around, and is slower.
     hierarchy = hierarchy_of(hierarchy)
-    place = lay_out(hierarchy).breadth
     if hierarchy.n_leaves == 1:
-        raise ValueError("a dendrogram needs two leaves at least, and the root was not split")
-    height = np.zeros(hierarchy.n_nodes)
+        raise InputError("a dendrogram needs at least two leaves, but the root was not split")
     parents = hierarchy.parents[1:]
+    height = np.zeros(hierarchy.n_nodes)
     height[parents] = hierarchy.n_splits + 1 - hierarchy.birth[1:]
-    nodes = np.arange(1, hierarchy.n_nodes)
-    # Siblings are consecutive.
-    is_first, is_last = np.diff(parents, prepend=-1) != 0, np.diff(parents, append=-1) != 0
-    other = nodes[~(is_first | is_last)]
-    left, right, up = nodes[is_first], nodes[is_last], parents[is_first]
-    hoops = [(left, left), (left, up), (right, up), (right, right)]
-    drops = [(other, hierarchy.parents[other]), (other, other)]
-    lines = [
-        np.stack([np.column_stack([place[at], height[of]]) for at, of in corners], axis=1)
-        for corners in (hoops, drops)
-    ]
-    return DendrogramLayout(
-        leaves=hierarchy.leaves.copy(),
-        lines=tuple(line for kind in lines for line in kind),
-        owners=np.concatenate([up, hierarchy.parents[other]]),
-        branches=find_branches(hierarchy),
-    )
+    place, bar = _layout.lay_out(hierarchy).breadth, height[hierarchy.parents]
+    hoops, drops, owners = _layout.join_children(parents, place, height, bar)
+    branches = _layout.find_branches(hierarchy)
+    return DendrogramLayout(hierarchy.leaves, (*hoops, *drops), owners, branches)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class DendrogramArtists:
-    """What was drawn, to be changed or asked for its place.
-
-    Attributes
-    ----------
-    axes : Axes
-        What it was drawn on.
-    layout : DendrogramLayout
-        Which leaves and lines there are.
-    lines : LineCollection
-        The lines, in their order.
-    dots : PathCollection
-        The leaves, from left to right, as large as they have rows.
-    texts : tuple of Text
-        What is said of each leaf; none at all where there is no room.
-    """
+    """What ``plot_dendrogram`` drew; see there."""
 
     axes: "Axes"
     layout: DendrogramLayout
@@ -149,97 +71,97 @@ class DendrogramArtists:
 def plot_dendrogram(
     hierarchy: Any,
     *,
-    describe: Describe | None = None,
-    orientation: Orientation = "right",
+    describe: _layout.Describe | None = None,
+    orientation: _layout.Orientation = "right",
     ax: "Axes | None" = None,
 ) -> DendrogramArtists:
     """Draw a tree as a dendrogram: the later a split was made, the closer to the leaves.
 
-    Up to six branches have colours of their own. Where a line across the picture says
-    5 clusters, there are the clusters of ``hierarchy.cut(5)``.
+    Up to six branches have colours of their own. A line across the picture where the axis
+    says 5 clusters meets the clusters of ``hierarchy.cut(5)``.
 
     Parameters
     ----------
     hierarchy : Hierarchy or fitted estimator
-        The tree, of two leaves at least.
+        The tree, with at least two leaves.
     describe : callable, optional
-        Takes a leaf's id and returns lines, as for :func:`plot_tree`, which are written one
-        behind the other. If not given: the name of the cluster, its number of rows and what
-        leads to it most.
+        Takes a leaf's id and returns lines, as for :func:`plot_tree`, written one behind the
+        other. By default: the cluster's name, its number of rows and what leads to it most.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     DendrogramArtists
-        The axes and all that was drawn on them.
+        What was drawn: ``axes``, ``layout`` (``layout.leaves`` are the ids of the leaves, in
+        the order of ``dots`` and ``texts``), ``lines``, ``dots`` (the larger, the more rows a
+        leaf has) and ``texts`` (empty if there is no room).
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError, ValueError
-        If the root was not split, or an argument is none of the above.
+    ImportError, TypeError, ValueError
+        Without matplotlib, if the root was not split, or for an argument not as above.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+    >>> from taxarbor.exchange import from_linkage
+    >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_dendrogram(tree)
     >>> [text.get_text() for text in drawn.texts]
     ['c0 · 1 row', 'c1 · 1 row', 'c2 · 1 row']
     >>> import matplotlib.pyplot as plt
     >>> plt.close(drawn.axes.figure)
     """
-    expect_orientation(orientation)
+    _layout.expect_orientation(orientation)
     hierarchy = hierarchy_of(hierarchy)
     layout = lay_out_dendrogram(hierarchy)
     if describe is None:
         describe = functools.partial(_describe, hierarchy)
     words = [
-        " · ".join(text for text, _ in tidy(describe(leaf), leaf) if text)
+        " · ".join(text for text, _ in _layout.tidy(describe(leaf), leaf) if text)
         for leaf in layout.leaves.tolist()
     ]
-    require_matplotlib("plot_dendrogram")
-    widths = max(width_of((text, "plain")) for text in words)
-    if ax is None:
-        ax = _new_axes(hierarchy, orientation, widths)
+    _axes.require_matplotlib("plot_dendrogram")
+    widest = max(_axes.width_of((text, "plain")) for text in words)
     is_down = orientation == "down"
+    if ax is None:
+        across = max(LEAF * hierarchy.n_leaves, LEAST / 4)
+        along = min(max(SPLIT * hierarchy.n_splits, LEAST), MOST) + widest + 2 * GAP
+        size, left, bottom = (across, along), 42.0, MARGIN
+        if not is_down:
+            size, left, bottom = (along, across), MARGIN, 36.0
+        ax = _axes.new_axes(size, (left, bottom, MARGIN, MARGIN))
     ax.set_aspect("auto")
-    across, along = room_on(ax) if is_down else room_on(ax)[::-1]
-    scale = min(1.0, across / hierarchy.n_leaves / (LEADING * FONT_SIZE))
+    across, along = _axes.room_on(ax)[:: 1 if is_down else -1]
+    scale = min(1.0, across / hierarchy.n_leaves / (_axes.LEADING * FONT_SIZE))
     if scale * FONT_SIZE < SMALLEST_LABEL:
-        words, widths = [], 0.0
-    reserved = min(scale * widths, 0.6 * along)
+        words, widest = [], 0.0
+    reserved = min(scale * widest, 0.6 * along)
     point = (hierarchy.n_splits + 0.7) / max(along - reserved - 2 * GAP, 1.0)
     _set_limits(ax, hierarchy, is_down, -point * (reserved + 2 * GAP))
     lines, dots = _draw_lines(ax, hierarchy, layout, is_down)
+    look: dict[str, Any] = {"ha": "left", "va": "center_baseline", "rotation": 0.0}
+    if is_down:
+        look = {"ha": "center", "va": "top", "rotation": 90.0}
+    look |= {"color": _axes.INK, "fontproperties": _axes.font("plain", scale)}
     texts = []
     for n, text in enumerate(words):
         at = (n, -point * GAP) if is_down else (-point * GAP, n)
-        written = write(
-            ax, at, fit((text, "plain"), reserved / scale + 0.1), color=INK,
-            ha="center" if is_down else "left", va="top" if is_down else "center_baseline",
-            rotation=90.0 if is_down else 0.0, fontproperties=font("plain", scale),
-        )  # fmt: skip
-        texts.append(written)
+        shown = _axes.fit((text, "plain"), reserved / scale + 0.1)
+        texts.append(_axes.write(ax, at, shown, **look))
     return DendrogramArtists(ax, layout, lines, dots, tuple(texts))
 
 
 def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     label = int(np.searchsorted(hierarchy.start[hierarchy.leaves], hierarchy.start[leaf]))
-    told: list[StyledLine] = [(f"c{label}", "title"), (count_rows(hierarchy, leaf), "plain")]
-    return told + describe_reasons(hierarchy, leaf, 1)
-
-
-def _new_axes(hierarchy: Hierarchy, orientation: Orientation, widths: float) -> "Axes":
-    across = max(LEAF * hierarchy.n_leaves, LEAST / 4)
-    along = min(max(SPLIT * hierarchy.n_splits, LEAST), MOST) + widths + 2 * GAP
-    if orientation == "down":
-        return new_axes((across, along), (42.0, MARGIN, MARGIN, MARGIN))
-    return new_axes((along, across), (MARGIN, 36.0, MARGIN, MARGIN))
+    size = _layout.count_rows(hierarchy, leaf)
+    return [
+        (f"c{label}", "title"),
+        (size, "plain"),
+        *_layout.describe_reasons(hierarchy, leaf, 1),
+    ]
 
 
 def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) -> None:
@@ -254,9 +176,9 @@ def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) 
     side.set(visible=True, bounds=(0.5, n_splits + 0.5), color=BRANCH)
     across.set_ticks([])
     steps = np.arange(0, n_splits + 1, -(-(n_splits + 1) // N_TICKS))
-    along.set_ticks(
-        n_splits - steps + 0.5, [f"{_n_clusters(hierarchy, s):,}" for s in steps.tolist()]
-    )
+    # A split replaces one cluster by its children, whose birth is its step.
+    n_clusters = np.searchsorted(hierarchy.birth, steps, side="right") - steps
+    along.set_ticks(n_splits - steps + 0.5, [f"{n:,}" for n in n_clusters.tolist()])
     along.set_tick_params(color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
     look: dict[str, Any] = {"color": PLAIN, "fontsize": FONT_SIZE}
     if is_down:
@@ -265,39 +187,25 @@ def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) 
         ax.set_xlabel(TOLD, loc="left", **look)
 
 
-def _n_clusters(hierarchy: Hierarchy, step: int) -> int:
-    """Return how many clusters there are after so many splits."""
-    return int(np.searchsorted(hierarchy.birth, step, side="right")) - step
-
-
 def _draw_lines(
     ax: "Axes", hierarchy: Hierarchy, layout: DendrogramLayout, is_down: bool
 ) -> tuple["LineCollection", "PathCollection"]:
+    """Draw the lines, and a dot for each leaf."""
     from matplotlib.collections import LineCollection
 
+    # The last colour is for -1: above all branches.
+    used = np.where(layout.branches < 0, -1, layout.branches % _axes.N_BRANCHES)
+    colours = np.array([*_axes.BRANCHES, BRANCH])[used]
     turn = 1 if is_down else -1
     lines = LineCollection(
-        [line[:, ::turn] for line in layout.lines],
-        colors=[_colour(layout, owner) for owner in layout.owners.tolist()],
-        linewidths=LINE,
-        joinstyle="round",
-        zorder=1,
-    )
+        [line[:, ::turn] for line in layout.lines], colors=colours[layout.owners].tolist(),
+        linewidths=LINE, joinstyle="round", zorder=1,
+    )  # fmt: skip
     ax.add_collection(lines, autolim=False)
-    places = np.column_stack([np.arange(len(layout.leaves)), np.zeros(len(layout.leaves))])
-    n_rows = hierarchy.n_rows[layout.leaves]
-    x, y = places[:, ::turn].T
+    n_rows = hierarchy.stop[layout.leaves] - hierarchy.start[layout.leaves]
+    x, y = (np.arange(len(n_rows)), np.zeros(len(n_rows)))[::turn]
     dots = ax.scatter(
-        x,
-        y,
-        s=DOT[0] + (DOT[1] - DOT[0]) * n_rows / n_rows.max(),
-        c=[_colour(layout, leaf) for leaf in layout.leaves.tolist()],
-        linewidths=0.0,
-        zorder=2,
-    )
+        x, y, s=DOT[0] + (DOT[1] - DOT[0]) * n_rows / n_rows.max(),
+        c=colours[layout.leaves].tolist(), linewidths=0.0, zorder=2,
+    )  # fmt: skip
     return lines, dots
-
-
-def _colour(layout: DendrogramLayout, node: int) -> str:
-    branch = int(layout.branches[node])
-    return BRANCH if branch < 0 else BRANCHES[branch % N_BRANCHES]

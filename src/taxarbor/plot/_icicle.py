@@ -1,37 +1,17 @@
 """Icicles: each level of the tree is a band, and each node as wide in it as it has rows."""
 
 import functools
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, hierarchy_of
-from taxarbor.plot._axes import (
-    LegendLayout,
-    draw_legend,
-    lay_out_legend,
-    new_axes,
-    require_matplotlib,
-    room_on,
-    widest_entry,
-)
-from taxarbor.plot._boxes import Orientation, expect_orientation
-from taxarbor.plot._cells import Cells, draw_cells, write_in_cells
-from taxarbor.plot._classes import Makeup, count_classes
-from taxarbor.plot._describe import (
-    Describe,
-    StyledLine,
-    count_rows,
-    describe_reasons,
-    tidy,
-)
-from taxarbor.plot._layout import lay_out
-from taxarbor.plot._palette import FACE, PLAIN, find_branches, mix, shade
-from taxarbor.plot._text import width_of
+from taxarbor._types import Array
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.plot import _axes, _layout
+from taxarbor.plot._axes import FACE, POINTS, Size, StyledLine, value
+from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,86 +22,17 @@ if TYPE_CHECKING:
 # Points of a new figure: for a level, for a node without children, for all at most.
 LEVEL, END = {"down": 62.0, "right": 80.0}, {"down": 62.0, "right": 26.0}
 MOST = 1800.0
-MARGIN, LINE = 6.0, 1.0
+MARGIN = 6.0
+PAD = np.array([3.0, 0.0])  # points that text leaves free at its ends; lines are apart anyway
+LINE = 1.0  # width of the lines between rectangles, where these are not small
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IcicleLayout:
-    """The rectangles of an icicle; the arrays are read-only.
-
-    Attributes
-    ----------
-    nodes : int array of shape (n_shown,)
-        Ids of the nodes shown, parents first. The other arrays follow this order.
-    low, high : int arrays of shape (n_shown, 2)
-        Opposite corners, each a number of rows across the tree and of levels along it: a
-        node of depth d reaches from level d to d + 1, and its children tile its breadth.
-    is_cut : bool array of shape (n_shown,)
-        Whether the node has children that are not shown.
-
-    Examples
-    --------
-    >>> from taxarbor import Hierarchy
-    >>> lay_out_icicle(Hierarchy.from_labels([0, 1, 1])).high.tolist()
-    [[3, 1], [1, 2], [3, 2]]
-    """
-
-    nodes: IndexArray
-    low: IndexArray
-    high: IndexArray
-    is_cut: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        for array in (self.nodes, self.low, self.high, self.is_cut):
-            array.setflags(write=False)
-
-    def __repr__(self) -> str:
-        return f"IcicleLayout(n_shown={len(self.nodes)}, size={self.size})"
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Number of rows and of levels."""
-        n_rows, n_levels = self.high.max(axis=0).tolist()
-        return n_rows, n_levels
-
-
-def lay_out_icicle(hierarchy: Any, max_depth: SupportsIndex | None = None) -> IcicleLayout:
-    """Return the rectangles of an icicle; takes and raises what ``lay_out`` does."""
-    hierarchy = hierarchy_of(hierarchy)
-    layout = lay_out(hierarchy, max_depth)
-    nodes, depth = layout.nodes, layout.depth
-    return IcicleLayout(
-        nodes=nodes,
-        low=np.column_stack([hierarchy.start[nodes], depth]),
-        high=np.column_stack([hierarchy.stop[nodes], depth + 1]),
-        is_cut=layout.is_cut.copy(),
-    )
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class IcicleArtists:
-    """What was drawn, to be changed or asked for its place.
-
-    Attributes
-    ----------
-    axes : Axes
-        What it was drawn on.
-    layout : IcicleLayout
-        Which nodes are shown. Cells and texts follow its order.
-    cells : PolyCollection
-        The rectangles.
-    texts : tuple of tuple of Text
-        The lines of each node, as far as they fit.
-    cuts : LineCollection
-        The dotted lines where children are not shown.
-    legend : Legend or None
-        The colours of the classes.
-    """
+    """What ``plot_icicle`` drew; see there."""
 
     axes: "Axes"
-    layout: IcicleLayout
+    layout: TreeLayout
     cells: "PolyCollection"
     texts: tuple[tuple["Text", ...], ...]
     cuts: "LineCollection"
@@ -132,7 +43,7 @@ def plot_icicle(
     hierarchy: Any,
     *,
     max_depth: SupportsIndex | None = None,
-    describe: Describe | None = None,
+    describe: _layout.Describe | None = None,
     classes: ArrayLike | None = None,
     orientation: Orientation = "right",
     ax: "Axes | None" = None,
@@ -144,131 +55,183 @@ def plot_icicle(
     hierarchy : Hierarchy or fitted estimator
         The tree.
     max_depth : int, optional
-        Show no deeper nodes. A dotted line shows where there are some.
+        Show no deeper nodes. A dotted line marks a node that has some below.
     describe : callable, optional
-        The lines of each node, as for :func:`plot_tree`; they are shown as far as they fit.
-        If not given: what leads to the node most, its number of rows, its largest class and
-        what else leads there.
+        The lines of each node, as for :func:`plot_tree`, shown as far as they fit. By default:
+        what leads to the node most, its rows, its largest classes and what else leads there.
     classes : array of shape (n_rows,), optional
         The class of each row. A node then has the colour of its largest class, the stronger
-        the larger that one's share. If not given, the colours are those of the branches.
+        the larger its share. By default, each branch has a colour.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
-        What to draw on, all over. If not given, a new figure is made.
+        What to draw on, all over; a new figure by default.
 
     Returns
     -------
     IcicleArtists
-        The axes and all that was drawn on them.
+        What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
+        order of ``cells`` and ``texts``), ``cells``, ``texts`` (the lines that fit),
+        ``cuts`` (dotted lines, no children shown) and ``legend`` (None without classes).
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError, ValueError
-        If an argument, or what ``describe`` returns, is none of the above.
+    ImportError, TypeError, ValueError
+        Without matplotlib, or for an argument, or lines of ``describe``, not as above.
 
     Examples
     --------
-    >>> from taxarbor import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
+    >>> from taxarbor.exchange import from_linkage
+    >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_icicle(tree, classes=["bird", "bird", "fish"])
     >>> [text.get_text() for text in drawn.texts[0]]
     ['3 rows', 'bird · 67%', 'fish · 33%']
     >>> import matplotlib.pyplot as plt
     >>> plt.close(drawn.axes.figure)
     """
-    expect_orientation(orientation)
+    _layout.expect_orientation(orientation)
     hierarchy = hierarchy_of(hierarchy)
-    layout = lay_out_icicle(hierarchy, max_depth)
-    makeup = None if classes is None else count_classes(hierarchy, classes)
+    layout = _layout.lay_out(hierarchy, max_depth)
+    makeup = _layout.count_classes(hierarchy, classes)
     if describe is None:
         describe = functools.partial(_describe, hierarchy, makeup)
-    words = [tidy(describe(node), node) for node in layout.nodes.tolist()]
-    require_matplotlib("plot_icicle")
+    words = [_layout.tidy(describe(node), node) for node in layout.nodes.tolist()]
+    cells = lay_out_cells(hierarchy, layout, makeup, orientation)
+    _axes.require_matplotlib("plot_icicle")
     if ax is None:
-        ax = _new_axes(layout, words, orientation, makeup)
-    legend = LegendLayout()
-    if makeup is not None:
-        legend = lay_out_legend(makeup.groups, makeup.colours, room_on(ax))
-    _set_limits(ax, layout, orientation, legend.height)
-    # Corners are (across, along) in a layout, and (x, y) on the axes.
-    turn = 1 if orientation == "down" else -1
-    cells = Cells(
-        low=layout.low[:, ::turn].astype(float),
-        high=layout.high[:, ::turn].astype(float),
-        faces=_colour(hierarchy, layout, makeup),
-    )
-    return IcicleArtists(
-        axes=ax,
-        layout=layout,
-        cells=draw_cells(ax, cells),
-        texts=write_in_cells(ax, cells, words),
-        cuts=_draw_cuts(ax, layout, turn),
-        legend=draw_legend(ax, legend),
-    )
-
-
-def _describe(hierarchy: Hierarchy, makeup: Makeup | None, node: int) -> list[StyledLine]:
-    reasons = describe_reasons(hierarchy, node)
-    told: list[StyledLine] = [(count_rows(hierarchy, node), "plain")]
-    if makeup is not None:
-        told += makeup.describe(hierarchy, node)
-    return [*reasons[:1], *told, *reasons[1:]]
-
-
-def _colour(hierarchy: Hierarchy, layout: IcicleLayout, makeup: Makeup | None) -> Array:
-    """Return the colours of the nodes shown, (n_shown, 3)."""
-    if makeup is None:
-        return shade(hierarchy, find_branches(hierarchy))[layout.nodes]
-    groups, shares = makeup.majorities(hierarchy, layout.nodes)
-    return np.array(
-        [
-            mix(makeup.colours[group], FACE, 0.1 + 0.7 * share)
-            for group, share in zip(groups, shares, strict=True)
-        ]
-    )
-
-
-def _new_axes(
-    layout: IcicleLayout,
-    words: list[list[StyledLine]],
-    orientation: Orientation,
-    makeup: Makeup | None,
-) -> "Axes":
-    n_ends = len(np.unique(layout.low[:, 0]))  # an inner node starts with its first child
-    level = LEVEL[orientation]
-    if orientation == "right":  # as wide as the first lines, which are short
-        level = max([level, *(width_of(lines[0]) for lines in words if lines)]) + 8.0
-    across = min(max(END[orientation] * n_ends, 2 * END["down"]), MOST)
-    along = min(level * layout.size[1], MOST)
-    width, height = (across, along) if orientation == "down" else (along, across)
-    if makeup is not None:
-        width = max(width, widest_entry(makeup.groups))
-        height += lay_out_legend(makeup.groups, makeup.colours, (width, math.inf)).height
-    return new_axes((width, height), (MARGIN,) * 4)
-
-
-def _set_limits(
-    ax: "Axes", layout: IcicleLayout, orientation: Orientation, foot: float
-) -> None:
-    """Show all of the layout, the root on top or on the left, and leave room at the foot."""
+        size = _axes.add_legend(_measure(layout, words, orientation), makeup.entries)
+        ax = _axes.new_axes(size, (MARGIN,) * 4)
+    room = _axes.room_on(ax)
+    legend = _axes.lay_out_legend(makeup.entries, room)
+    width, height = cells.high.max(axis=0)
     ax.set_axis_off()
     ax.set_aspect("auto")
-    width, height = layout.size if orientation == "down" else layout.size[::-1]
-    room = room_on(ax)[1]
-    ax.set(xlim=(0, width), ylim=(height * room / (room - foot), 0))
+    ax.set(xlim=(0, width), ylim=(height * room[1] / (room[1] - legend.height), 0))
+    drawn, texts = draw_cells(ax, cells), write_in_cells(ax, cells, words)
+    cuts = _draw_cuts(ax, cells, layout, orientation)
+    return IcicleArtists(ax, layout, drawn, texts, cuts, _axes.draw_legend(ax, legend))
 
 
-def _draw_cuts(ax: "Axes", layout: IcicleLayout, turn: int) -> "LineCollection":
+def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
+    reasons = _layout.describe_reasons(hierarchy, node)
+    size: StyledLine = (_layout.count_rows(hierarchy, node), "plain")
+    return [*reasons[:1], size, *makeup.describe(hierarchy, node), *reasons[1:]]
+
+
+@value
+class Cells:
+    """Rectangles and their colours.
+
+    A corner has a number of rows across the tree and of levels along it, turned to (x, y): a
+    node of depth d reaches from level d to d + 1, and its children tile its breadth.
+    """
+
+    low: Array  # (n_shown, 2)
+    high: Array  # (n_shown, 2), the opposite corners
+    faces: Array  # (n_shown, 3): red, green and blue
+
+    def measure(self, ax: "Axes") -> Array:
+        """Return widths and heights in points on these axes, (n_shown, 2)."""
+        corners = ax.transData.transform(self.low), ax.transData.transform(self.high)
+        sizes: Array = np.abs(corners[1] - corners[0]) * (POINTS / ax.figure.dpi)
+        return sizes
+
+
+def lay_out_cells(
+    hierarchy: Hierarchy, layout: TreeLayout, makeup: Makeup, orientation: Orientation
+) -> Cells:
+    """Return the rectangles, in the colours of branches or of the largest classes."""
+    nodes, depth = layout.nodes, layout.depth
+    low, high = (hierarchy.start[nodes], depth), (hierarchy.stop[nodes], depth + 1)
+    turn = 1 if orientation == "down" else -1
+    first, last = (np.column_stack(corner[::turn]).astype(float) for corner in (low, high))
+    if not makeup.entries:
+        faces = _layout.shade(hierarchy, _layout.find_branches(hierarchy))[nodes]
+        return Cells(first, last, faces)
+    mixed = []
+    for node in nodes.tolist():
+        found, shares = makeup.largest(hierarchy, node)
+        _, colour = makeup.entries[min(int(found[0]), _axes.N_CLASSES)]
+        mixed.append(_axes.mix(colour, FACE, 0.1 + 0.7 * float(shares[0])))
+    return Cells(first, last, np.array(mixed))
+
+
+def _measure(
+    layout: TreeLayout, words: list[list[StyledLine]], orientation: Orientation
+) -> Size:
+    """Return the width and the height of a new figure."""
+    across = min(max(END[orientation] * layout.n_ends, 2 * END["down"]), MOST)
+    level = LEVEL[orientation]
+    if orientation == "down":
+        return across, min(level * (layout.height + 1), MOST)
+    # As wide as the first lines, which are short.
+    level = max([level, *(_axes.width_of(lines[0]) for lines in words if lines)]) + 8.0
+    return min(level * (layout.height + 1), MOST), across
+
+
+def _draw_cuts(
+    ax: "Axes", cells: Cells, layout: TreeLayout, orientation: Orientation
+) -> "LineCollection":
+    """Draw a dotted line at the far end of each node whose children are not shown."""
     from matplotlib.collections import LineCollection
 
-    low, high = layout.low[layout.is_cut], layout.high[layout.is_cut]
-    ends = np.stack([np.column_stack([low[:, 0], high[:, 1]]), high], axis=1)[..., ::turn]
+    near = np.where([orientation == "down", orientation == "right"], cells.low, cells.high)
+    ends = np.stack([near, cells.high], axis=1)[layout.is_cut]
     cuts = LineCollection(
-        list(ends), colors=PLAIN, linewidths=LINE, linestyles=(0, (1.0, 1.2)), zorder=2
+        list(ends), colors=_axes.PLAIN, linewidths=LINE, linestyles=_axes.DOTTED, zorder=2
     )
     cuts.set_clip_on(False)
     ax.add_collection(cuts, autolim=False)
     return cuts
+
+
+def draw_cells(ax: "Axes", cells: Cells) -> "PolyCollection":
+    """Draw the rectangles, with thin lines between that do not hide the small ones."""
+    from matplotlib.collections import PolyCollection
+
+    corners = list(_axes.rectangles(cells.low, cells.high))
+    widths = np.minimum(LINE, 0.12 * cells.measure(ax).min(axis=1)).tolist()
+    look: dict[str, Any] = {"facecolors": list(cells.faces), "edgecolors": FACE}
+    drawn = PolyCollection(corners, linewidths=widths, zorder=1, **look)
+    ax.add_collection(drawn, autolim=False)
+    return drawn
+
+
+def write_in_cells(
+    ax: "Axes", cells: Cells, words: list[list[StyledLine]]
+) -> tuple[tuple["Text", ...], ...]:
+    """Write into each rectangle as much as fits, upwards where that is the only way."""
+    texts = []
+    for n, (size, lines) in enumerate(zip(cells.measure(ax), words, strict=True)):
+        fitted = [_axes.fit_lines(lines, room - 2 * PAD) for room in (size, size[::-1])]
+        # How much of the first line is left: what has to be turned must be worth it.
+        level, upright = (len(left[0][0]) if left else 0 for left in fitted)
+        is_upright = upright > 2 * level
+        texts.append(_write(ax, cells, n, fitted[is_upright], is_upright))
+    return tuple(texts)
+
+
+def _write(
+    ax: "Axes", cells: Cells, n: int, lines: list[StyledLine], is_upright: bool
+) -> tuple["Text", ...]:
+    """Write lines around the middle of a rectangle."""
+    from matplotlib.patches import Rectangle
+
+    low, high = cells.low[n], cells.high[n]
+    middle = ax.transData.transform((low + high) / 2)
+    # From the first line on: down the page or, where text runs upwards, to the right.
+    onwards = np.array([1.0, 0.0] if is_upright else [0.0, -1.0]) * ax.figure.dpi / POINTS
+    to_data = ax.transData.inverted().transform
+    # Fits as the axes are now; should they get smaller, no text runs over its rectangle.
+    frame = Rectangle(tuple(low), *(high - low), transform=ax.transData)
+    look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3, "clip_on": True}
+    look |= {"rotation": 90.0 if is_upright else 0.0, "rotation_mode": "anchor"}
+    look["color"] = _axes.ink_on(cells.faces[n])
+    texts = []
+    below = _axes.baselines(lines) - _axes.height_of(lines) / 2
+    for (text, style), drop in zip(lines, below, strict=True):
+        at = to_data(middle + drop * onwards)
+        written = _axes.write(ax, at, text, fontproperties=_axes.font(style), **look)
+        written.set_clip_path(frame)
+        texts.append(written)
+    return tuple(texts)

@@ -1,66 +1,56 @@
-"""Where the nodes of a tree stand, whatever their size and whichever way is up."""
+"""What pictures say of nodes, computed without matplotlib: places, words, classes, branches."""
 
-import math
+import contextlib
 import operator
-from dataclasses import dataclass
-from typing import Any, SupportsIndex, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import hierarchy_of
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.metrics._table import encode_labels, name_of
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine, value
+
+Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]
+Orientation: TypeAlias = Literal["down", "right"]
+
+STYLES: tuple[Style, ...] = get_args(Style)
+N_TOP = 3  # features of a node
+N_NAMED, LEAST = 2, 0.1  # classes of a node that are named, and their share at least
+LONGEST, LONGEST_NAME = 28, 20  # letters of a line, and of a class with a share behind it
+MINUS_SIGN = "\u2212"  # as wide as a plus
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+def expect_orientation(given: object) -> None:
+    """Raise ValueError for what is no orientation."""
+    if given not in get_args(Orientation):
+        raise InputError(f"orientation must be 'down' or 'right', got {given!r}")
+
+
+@value
 class TreeLayout:
-    """Places for the nodes of a tree, or of its upper levels; the arrays are read-only.
+    """Places for the nodes of a tree, or of its upper levels.
 
-    Attributes
-    ----------
-    nodes : int array of shape (n_shown,)
-        Ids of the nodes shown, parents first. The other arrays follow this order.
-    depth : int array of shape (n_shown,)
-        Distance from the root, along the tree.
-    breadth : float array of shape (n_shown,)
-        Place across the tree. The nodes shown without children stand at 0, 1, 2, ... from
-        left to right, and a parent in the middle between its first and its last child. So
-        any two nodes of one depth are at least 1 apart.
-    edges : int array of shape (n_shown - 1, 2)
-        A row for each node but the root: the positions in ``nodes`` of its parent and of
-        itself.
-    is_cut : bool array of shape (n_shown,)
-        Whether the node has children that are not shown.
-
-    Examples
-    --------
-    >>> from taxarbor.hierarchy import Hierarchy
-    >>> tree = Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
-    >>> lay_out(tree)
-    TreeLayout(n_shown=5, n_ends=3, height=2)
-    >>> lay_out(tree).breadth
-    array([1.25, 0.5 , 2.  , 0.  , 1.  ])
+    The nodes shown without children stand at breadths 0, 1, 2, ... from left to right, and a
+    parent in the middle between its first and its last child. So any two nodes of one depth
+    are at least 1 apart.
     """
 
-    nodes: IndexArray
+    nodes: IndexArray  # ids of the nodes shown, parents first; all arrays follow this order
     depth: IndexArray
     breadth: Array
-    edges: IndexArray
-    is_cut: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        for array in (self.nodes, self.depth, self.breadth, self.edges, self.is_cut):
-            array.setflags(write=False)
-
-    def __repr__(self) -> str:
-        sizes = f"n_shown={len(self.nodes)}, n_ends={self.n_ends}, height={self.height}"
-        return f"TreeLayout({sizes})"
+    parents: IndexArray  # of each node but the first, the position of its parent in nodes
+    is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
 
     @property
     def n_ends(self) -> int:
         """Number of nodes shown without children: leaves, and nodes that are cut."""
-        return len(self.nodes) - len(np.unique(self.edges[:, 0]))
+        return len(self.nodes) - len(np.unique(self.parents))
 
     @property
     def height(self) -> int:
@@ -69,26 +59,14 @@ class TreeLayout:
 
 
 def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayout:
-    """Return places for the nodes of a tree.
+    """Return places for the nodes down to a depth; the root has depth 0.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy or fitted estimator
-        The tree.
-    max_depth : int, optional
-        Show no deeper nodes. The root has depth 0.
-
-    Raises
-    ------
-    TypeError
-        If it has no tree.
-    ValueError
-        If ``max_depth`` is negative.
+    Raises TypeError where there is no tree, and ValueError if ``max_depth`` is negative.
     """
     hierarchy = hierarchy_of(hierarchy)
     limit = hierarchy.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
-        raise ValueError(f"max_depth must be 0 or more, or None, got {limit}")
+        raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
     nodes = np.flatnonzero(hierarchy.depth <= limit)
     # Ids ascend, and so do positions: what is said of the order of ids holds for both.
     parents = np.searchsorted(nodes, hierarchy.parents[nodes[1:]])
@@ -96,30 +74,170 @@ def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayou
     is_inner[parents] = True
     has_children = np.zeros(hierarchy.n_nodes, dtype=bool)
     has_children[hierarchy.parents[1:]] = True
-    return TreeLayout(
-        nodes=nodes,
-        depth=hierarchy.depth[nodes],
-        breadth=_breadths(parents, is_inner, hierarchy.start[nodes]),
-        edges=np.column_stack([parents, np.arange(1, len(nodes))]),
-        is_cut=has_children[nodes] & ~is_inner,
-    )
+    breadth = _breadths(parents, is_inner, hierarchy.start[nodes])
+    is_cut = has_children[nodes] & ~is_inner
+    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut)
+
+
+def _families(parents: IndexArray) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Return the first and the last child of each node that has any, and all children between.
+
+    Siblings are consecutive, and families in the order of the splits.
+    """
+    nodes = np.arange(1, len(parents) + 1)
+    is_first, is_last = np.diff(parents, prepend=-1) != 0, np.diff(parents, append=-1) != 0
+    return nodes[is_first], nodes[is_last], nodes[~(is_first | is_last)]
 
 
 def _breadths(parents: IndexArray, is_inner: NDArray[np.bool_], start: IndexArray) -> Array:
-    """Place the ends by their first row, then parents, of which all children come later."""
+    """Place the ends by their first row, then parents, the last split first."""
     ends = np.flatnonzero(~is_inner)
     breadth = np.empty(len(is_inner))
     breadth[ends[np.argsort(start[ends])]] = np.arange(len(ends))
+    first, last, _ = _families(parents)
     places = breadth.tolist()
-    above, inner = [-1, *parents.tolist()], is_inner.tolist()
-    last = [math.nan] * len(places)
-    first = [math.nan] * len(places)
-    for node in range(len(places) - 1, -1, -1):
-        if inner[node]:
-            places[node] = (first[node] + last[node]) / 2
-        parent = above[node]
-        if parent >= 0:
-            if math.isnan(last[parent]):
-                last[parent] = places[node]
-            first[parent] = places[node]
+    for node, a, b in np.column_stack([parents[first - 1], first, last])[::-1].tolist():
+        places[node] = (places[a] + places[b]) / 2
     return np.array(places)
+
+
+def join_children(
+    parents: IndexArray, across: Array, along: Array, bar: Array
+) -> tuple[Array, Array, IndexArray]:
+    """Return hoops, drops and whose they are: lines that join the children of each node.
+
+    A hoop joins the first and the last child, (n_hoops, 4, 2), and drops hang the others on
+    it, (n_drops, 2, 2). No two overlap: a line drawn twice looks bolder. Each node has a place
+    ``across`` and ``along`` the tree, and the hoop over it and its siblings is at ``bar``.
+    """
+    first, last, other = _families(parents)
+    hoops = [(first, along), (first, bar), (last, bar), (last, along)]
+    lines = [
+        np.stack([np.column_stack([across[n], at[n]]) for n, at in corners], axis=1)
+        for corners in (hoops, [(other, bar), (other, along)])
+    ]
+    return lines[0], lines[1], parents[np.concatenate([first, other]) - 1]
+
+
+def count_rows(hierarchy: Hierarchy, node: int) -> str:
+    """Return ``1,234 rows``, ``1 row``."""
+    n_rows = len(hierarchy.rows(node))
+    return f"{n_rows:,} row" + "s" * (n_rows != 1)
+
+
+def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
+    """Return the features that lead to a node, ``+name`` or ``-name``."""
+    return [
+        (f"+{told.name}", "plus") if told.sign > 0 else (f"{MINUS_SIGN}{told.name}", "minus")
+        for told in hierarchy.reasons(node, n_top)
+    ]
+
+
+def shorten(text: object, longest: int = LONGEST) -> str:
+    """Return what can be drawn of a text on one line, and not too much of it."""
+    shown = printable(str(text)).strip()
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+
+
+def tidy(lines: Sequence[str | StyledLine], node: int) -> list[StyledLine]:
+    """Return lines that can be drawn: printable, not too long, each with a style.
+
+    Without a style, the first line is the title and the others are plain. Raises TypeError if
+    these are not lines, ValueError if there is no such style.
+    """
+    if isinstance(lines, str):
+        raise InputTypeError(
+            f"describe must return a list of lines, got the text {lines!r} for node {node}: "
+            "put it in a list, or split it into lines"
+        )
+    tidied = []
+    for n, line in enumerate(lines):
+        text, style = (line, STYLES[min(n, 1)]) if isinstance(line, str) else line
+        if style not in STYLES:
+            known = ", ".join(STYLES)
+            raise InputError(
+                f"the style of a line must be one of {known}, got {style!r} for node {node}"
+            )
+        tidied.append((shorten(text), style))
+    return tidied
+
+
+@value
+class Makeup:
+    """How many rows of each class there are in each node; without classes, all is empty."""
+
+    names: tuple[str, ...]  # all classes, the largest first; of the first eight, numbers ascend
+    codes: IndexArray  # position in names of each row's class; rows as in hierarchy.order
+    entries: Entries  # the eight largest classes, then all others together
+    counts: IndexArray  # (n_nodes, n_entries), number of rows
+
+    def largest(self, hierarchy: Hierarchy, node: int) -> tuple[IndexArray, Array]:
+        """Return the classes of a node, the largest first, and their shares of its rows."""
+        mine = self.codes[hierarchy.start[node] : hierarchy.stop[node]]
+        found, counts = np.unique(mine, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return found[order], counts[order] / len(mine)
+
+    def describe(self, hierarchy: Hierarchy, node: int) -> list[StyledLine]:
+        """Return lines such as ``mammals · 92%`` for the largest classes of a node."""
+        if not self.entries:
+            return []
+        found, shares = self.largest(hierarchy, node)
+        return [
+            (f"{shorten(self.names[n], LONGEST_NAME)} · {share:.0%}", "plain")
+            for n, share in zip(found[:N_NAMED].tolist(), shares.tolist(), strict=False)
+            if share >= LEAST
+        ]
+
+
+def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
+    """Return the make-up of each node; ValueError if there is not one class for each row."""
+    n_rows = len(hierarchy.order)
+    if classes is None:
+        none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
+        return Makeup((), np.empty(0, dtype=np.intp), (), none)
+    codes, found = encode_labels(classes, n_rows)
+    names = [name_of(label) for label in found]
+    order = np.lexsort((np.array(names), -np.bincount(codes)))
+    with contextlib.suppress(ValueError):  # numbers ascend, other names stay
+        values = [float(name) for name in names]
+        order[:N_CLASSES] = sorted(order[:N_CLASSES], key=values.__getitem__)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    codes = rank[codes][hierarchy.order]
+    told = tuple(shorten(names[n]) or "(empty)" for n in order.tolist())
+    entries = tuple(zip(told, CLASSES, strict=False))
+    entries += (("other", OTHER),) * (len(told) > N_CLASSES)
+    # Sums up to each row: two of them make a node's, whose rows are consecutive.
+    sums = np.zeros((n_rows + 1, len(entries)), dtype=np.intp)
+    sums[np.arange(1, n_rows + 1), np.minimum(codes, N_CLASSES)] = 1
+    np.cumsum(sums, axis=0, out=sums)
+    return Makeup(told, codes, entries, sums[hierarchy.stop] - sums[hierarchy.start])
+
+
+def find_branches(hierarchy: Hierarchy, most: int = _axes.N_BRANCHES) -> IndexArray:
+    """Return the branch that each node belongs to: 0, 1, ... from left to right.
+
+    The branches are the clusters of the finest cut into no more than ``most``, or those of
+    the first split if they are more. A node above them has -1, and so has a single root.
+    """
+    if hierarchy.n_leaves == 1:
+        return np.array([-1])
+    n_clusters = min(max(most, len(hierarchy.children(0))), hierarchy.n_leaves)
+    labels = hierarchy.cut(n_clusters)[hierarchy.order]
+    first, last = labels[hierarchy.start], labels[hierarchy.stop - 1]
+    return np.where(first == last, first, -1)
+
+
+def shade(hierarchy: Hierarchy, branches: IndexArray) -> Array:
+    """Return a colour for each node, (n_nodes, 3): its branch's, the lighter the deeper."""
+    faces = np.tile(_axes.rgb(OTHER), (hierarchy.n_nodes, 1))
+    inside = branches >= 0
+    if inside.any():
+        top = np.full(branches.max() + 1, hierarchy.height)
+        np.minimum.at(top, branches[inside], hierarchy.depth[inside])
+        below = hierarchy.depth[inside] - top[branches[inside]]
+        share = np.maximum(0.85 * 0.8**below, 0.25)[:, None]
+        full = np.array([_axes.rgb(colour) for colour in _axes.BRANCHES])
+        faces[inside] = share * full[branches[inside] % len(full)] + (1.0 - share)
+    return faces

@@ -1,17 +1,17 @@
 """Which features the splits of each level turn on."""
 
 import operator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, hierarchy_of
-from taxarbor.plot._axes import new_axes, require_matplotlib, room_on
-from taxarbor.plot._describe import shorten
-from taxarbor.plot._palette import FACE, INK, PLAIN, PLUS, ink_on, mix
-from taxarbor.plot._text import FONT_SIZE, LEADING, LITERAL, font, width_of, write
+from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import FACE, FONT_SIZE, PLAIN, PLUS, room_on, value, width_of
+from taxarbor.plot._layout import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,87 +23,42 @@ MATTERS = 0.01  # share of a level from which on a feature matters to it
 CELL = 34.0, 14.0  # points of a new figure
 BAR = 10.0, 110.0  # width and length of what explains the colours
 RIGHT, TOLD = 76.0, "share of the level"  # points for it and its label
-N_TICKS, GRID = 20, "#e4e9ee"
+N_TICKS = 20
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class FeatureLevels:
-    """The part that each feature has in the splits of each level; arrays are read-only.
+    """The part that each feature has in the splits of each level.
 
-    A split's part in its level is that of its rows, and a feature's part in a split is the
-    share of the separation that it adds (``Reason.share``, taken as positive) or, where the
-    means of the nodes are not known, the length of its weights over the children. So each
-    level adds up to 1, or to 0 if its rules use no features.
-
-    Attributes
-    ----------
-    features : int array of shape (n_used,)
-        Numbers of the columns that any rule uses, by the first level of which they make up
-        one percent, the largest share in it first.
-    names : tuple of str
-        Their names.
-    matrix : float array of shape (n_used, n_levels)
-        The shares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-    >>> builder = HierarchyBuilder(3, ["age", "height"])
-    >>> _ = builder.add_split(0, [0, 1, 1], LinearRule(np.diag([1.0, -1.0]), np.zeros(2)))
-    >>> measure_levels(builder.freeze()).matrix.tolist()
-    [[0.5], [0.5]]
+    A split counts in its level by its rows. A feature's part in a split is the share of the
+    separation that it adds (``Reason.share``, taken as positive) or, where the means of the
+    nodes are not known, the length of its weights over the children. So each level adds up
+    to 1, or to 0 if its rules use no features.
     """
 
-    features: IndexArray
+    features: IndexArray  # (n_used,), columns by the first level to which they matter
     names: tuple[str, ...]
-    matrix: Array
-
-    def __post_init__(self) -> None:
-        self.features.setflags(write=False)
-        self.matrix.setflags(write=False)
-
-    def __repr__(self) -> str:
-        n_used, n_levels = self.matrix.shape
-        return f"FeatureLevels(n_used={n_used}, n_levels={n_levels})"
+    matrix: Array  # (n_used, n_levels), the shares
 
 
 def measure_levels(hierarchy: Any) -> FeatureLevels:
-    """Return which features are used where.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy or fitted estimator
-        The tree.
-
-    Raises
-    ------
-    TypeError
-        If it has no tree.
-    ValueError
-        If it has no rules, or these use no features.
-    """
+    """Return which features are used where; ValueError without rules that use any."""
     hierarchy = hierarchy_of(hierarchy)
     rules = [(node, rule) for node, rule in enumerate(hierarchy.rules) if rule is not None]
     if not rules:
-        raise ValueError("the tree has no rules, so no features that its splits turn on")
-    n_features = rules[0][1].weights.shape[1]
-    matrix = np.zeros((n_features, hierarchy.height))
+        raise InputError("the tree has no rules, so no features that its splits turn on")
+    matrix = np.zeros((rules[0][1].weights.shape[1], hierarchy.height))
     for node, rule in rules:
         part = _parts(hierarchy, node, rule)
         matrix[:, hierarchy.depth[node]] += len(hierarchy.rows(node)) * part
     totals = matrix.sum(axis=0)
     if not totals.any():
-        raise ValueError("the rules of the tree use no features: all their weights are equal")
+        raise InputError("the rules of the tree use no features: all their weights are equal")
     matrix /= np.where(totals > 0.0, totals, 1.0)
     order = _order(matrix)
     names = hierarchy.feature_names
-    return FeatureLevels(
-        features=order,
-        names=tuple(names[j] if names else f"x{j}" for j in order.tolist()),
-        matrix=matrix[order],
-    )
+    told = tuple(names[j] if names else f"x{j}" for j in order.tolist())
+    return FeatureLevels(order, told, matrix[order])
 
 
 def _parts(hierarchy: Hierarchy, node: int, rule: LinearRule) -> Array:
@@ -122,37 +77,21 @@ def _parts(hierarchy: Hierarchy, node: int, rule: LinearRule) -> Array:
 
 
 def _order(matrix: Array) -> IndexArray:
-    """Return the features used, by their first level and by their share in it."""
-    used = np.flatnonzero(matrix.any(axis=1))
-    shares = matrix[used]
-    matters = shares >= MATTERS
-    first = np.where(matters.any(axis=1), matters.argmax(axis=1), matrix.shape[1])
-    size = np.where(
-        first < matrix.shape[1],
-        shares[np.arange(len(used)), np.minimum(first, matrix.shape[1] - 1)],
-        shares.max(axis=1, initial=0.0),
-    )
-    return used[np.lexsort([-size, first])]
+    """Return the features used, by the first level to which they matter and their share in it.
 
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelArtists:
-    """What was drawn, to be changed or asked for its place.
-
-    Attributes
-    ----------
-    axes : Axes
-        What it was drawn on.
-    levels : FeatureLevels
-        All features, of which the first lines show the most important.
-    mesh : QuadMesh
-        The cells: a line for each feature shown and one for all others, if there are any.
-    texts : tuple of Text
-        The percentages of at least one, where they fit.
-    colorbar : Colorbar
-        What the colours mean.
+    Those that matter nowhere come last, by their largest share.
     """
+    used = np.flatnonzero(matrix.any(axis=1))
+    shares = np.column_stack([matrix[used], matrix[used].max(axis=1)])
+    matters = shares >= MATTERS
+    matters[:, -1] = True
+    first = matters.argmax(axis=1)
+    return used[np.lexsort([-shares[np.arange(len(used)), first], first])]
+
+
+@value
+class LevelArtists:
+    """What ``plot_feature_levels`` drew; see there."""
 
     axes: "Axes"
     levels: FeatureLevels
@@ -173,28 +112,27 @@ def plot_feature_levels(
     hierarchy : Hierarchy or fitted estimator
         The tree. It must have rules.
     n_top : int
-        Show so many features, those with the largest shares over all levels, by the first
-        level at which they matter. A last line sums up all others.
+        How many features to show: those with the largest shares over all levels, by the first
+        level to which they matter. A last line sums up all others.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     LevelArtists
-        The axes and all that was drawn on them.
+        What was drawn: ``axes``, ``levels`` (``levels.names`` and ``levels.matrix``, the shares
+        of all features), ``mesh``, ``texts`` (percentages, where they fit) and ``colorbar``.
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError, ValueError
-        If there are no rules, or an argument is none of the above.
+    ImportError, TypeError, ValueError
+        Without matplotlib, if there are no rules, or for an argument not as above.
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     >>> drawn = plot_feature_levels(tree, n_top=5)
     >>> drawn.levels.matrix.sum(axis=0).round(6).tolist()
     [1.0, 1.0, 1.0]
@@ -203,16 +141,16 @@ def plot_feature_levels(
     """
     most = operator.index(n_top)
     if most < 1:
-        raise ValueError(f"n_top must be 1 or more, got {most}")
+        raise InputError(f"n_top must be 1 or more, got {most}")
     levels = measure_levels(hierarchy)
     names, matrix = _summarise(levels, most)
-    require_matplotlib("plot_feature_levels")
+    _axes.require_matplotlib("plot_feature_levels")
     if ax is None:
         left = max(width_of((name, "plain")) for name in names) + 14.0
         width = max(CELL[0] * matrix.shape[1], 3 * CELL[0])
-        ax = new_axes((width, CELL[1] * len(names)), (left, 8.0, RIGHT, 40.0))
-    mesh, bar = _draw_mesh(ax, names, matrix)
-    return LevelArtists(ax, levels, mesh, _write_shares(ax, matrix), bar)
+        ax = _axes.new_axes((width, CELL[1] * len(names)), (left, 8.0, RIGHT, 40.0))
+    mesh = _draw_mesh(ax, names, matrix)
+    return LevelArtists(ax, levels, mesh, _write_shares(ax, matrix), _draw_bar(ax, mesh))
 
 
 def _summarise(levels: FeatureLevels, most: int) -> tuple[list[str], Array]:
@@ -228,27 +166,27 @@ def _summarise(levels: FeatureLevels, most: int) -> tuple[list[str], Array]:
     return names, matrix
 
 
-def _draw_mesh(ax: "Axes", names: list[str], matrix: Array) -> tuple["QuadMesh", "Colorbar"]:
+def _draw_mesh(ax: "Axes", names: list[str], matrix: Array) -> "QuadMesh":
     from matplotlib.colors import LinearSegmentedColormap
 
-    shades = LinearSegmentedColormap.from_list("shares", [FACE, PLUS])
+    n_levels = matrix.shape[1]
     cell = np.array(room_on(ax)) / matrix.shape[::-1]
     mesh = ax.pcolormesh(
-        matrix, cmap=shades, vmin=0.0, vmax=float(matrix.max()), edgecolors=GRID,
+        matrix, cmap=LinearSegmentedColormap.from_list("shares", [FACE, PLUS]), vmin=0.0,
+        vmax=float(matrix.max()), edgecolors=_axes.GRID,
         linewidth=min(0.5, 0.1 * float(cell.min())),
     )  # fmt: skip
     ax.set_aspect("auto")
-    ax.set(xlim=(0, matrix.shape[1]), ylim=(len(names), 0))
-    look: dict[str, Any] = {"labelsize": FONT_SIZE, "labelcolor": INK, "length": 0.0}
+    ax.set(xlim=(0, n_levels), ylim=(len(names), 0))
+    look: dict[str, Any] = {"labelsize": FONT_SIZE, "labelcolor": _axes.INK, "length": 0.0}
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, **look)
-    n_levels = matrix.shape[1]
     shown = np.unique(np.linspace(0, n_levels - 1, min(n_levels, N_TICKS)).round().astype(int))
     ax.set_xticks(shown + 0.5, [f"{level}" for level in shown])
-    ax.set_yticks(np.arange(len(names)) + 0.5, names, **LITERAL)
+    ax.set_yticks(np.arange(len(names)) + 0.5, names, **_axes.LITERAL)
     ax.xaxis.set_label_position("top")
     ax.set_xlabel("depth of the node that is split", color=PLAIN, fontsize=FONT_SIZE)
     ax.spines[:].set_visible(False)
-    return mesh, _draw_bar(ax, mesh)
+    return mesh
 
 
 def _draw_bar(ax: "Axes", mesh: "QuadMesh") -> "Colorbar":
@@ -269,15 +207,15 @@ def _draw_bar(ax: "Axes", mesh: "QuadMesh") -> "Colorbar":
 def _write_shares(ax: "Axes", matrix: Array) -> tuple["Text", ...]:
     """Write percentages where there is room for them."""
     width, height = np.array(room_on(ax)) / matrix.shape[::-1]
-    if width < width_of(("100 ", "plain")) or height < LEADING * FONT_SIZE:
+    if width < width_of(("100 ", "plain")) or height < _axes.LEADING * FONT_SIZE:
         return ()
     texts = []
     for n, level in np.argwhere(matrix >= MATTERS).tolist():
         share = float(matrix[n, level])
-        written = write(
+        written = _axes.write(
             ax, (level + 0.5, n + 0.5), f"{100.0 * share:.0f}", ha="center",
-            va="center_baseline", color=ink_on(mix(PLUS, FACE, share / float(matrix.max()))),
-            fontproperties=font("plain"),
+            va="center_baseline", fontproperties=_axes.font("plain"),
+            color=_axes.ink_on(_axes.mix(PLUS, FACE, share / float(matrix.max()))),
         )  # fmt: skip
         texts.append(written)
     return tuple(texts)

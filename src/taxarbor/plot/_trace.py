@@ -1,16 +1,15 @@
 """How the objective of each split fell, round by round."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import hierarchy_of
-from taxarbor.plot._axes import new_axes, require_matplotlib
-from taxarbor.plot._palette import BRANCH, FACE, MINUS, PLAIN, PLUS, Rgb, mix, rgb
-from taxarbor.plot._text import FONT_SIZE
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,64 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 SIZE, MARGINS = (400.0, 250.0), (52.0, 40.0, 12.0, 12.0)  # points of a new figure
-LINE, ROOT_LINE, DOT, GRID = 1.2, 2.4, 12.0, "#e4e9ee"
-N_NAMED = 5  # depths in the legend
+LINE, ROOT_LINE, DOT = 1.2, 2.4, 12.0
+N_NAMED = 5  # depths in the legend, beside the root
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class TraceLines:
-    """The objective of splits over their rounds, as shares of what it was at the start.
+    """The objective of splits over their rounds, as shares of what it was at the start."""
 
-    Attributes
-    ----------
-    nodes : int array of shape (n_lines,)
-        Ids of the nodes that were split.
-    depth : int array of shape (n_lines,)
-        Their depths.
-    lines : tuple of float array of shape (n_rounds + 1, 2)
-        Rounds and shares; the arrays are read-only.
-
-    Examples
-    --------
-    >>> from taxarbor import HMMC, load_animals
-    >>> animals = load_animals()
-    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
-    >>> traces = find_traces(tree)
-    >>> len(traces.lines), traces.lines[0][0].tolist()
-    (3, [0.0, 1.0])
-    """
-
-    nodes: IndexArray
-    depth: IndexArray
-    lines: tuple[Array, ...]
-
-    def __post_init__(self) -> None:
-        for array in (self.nodes, self.depth, *self.lines):
-            array.setflags(write=False)
-
-    def __repr__(self) -> str:
-        return f"TraceLines(n_lines={len(self.lines)})"
+    nodes: IndexArray  # (n_lines,), ids of the nodes that were split
+    depth: IndexArray  # (n_lines,)
+    lines: tuple[Array, ...]  # (n_rounds + 1, 2) each: rounds and shares
 
 
 def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) -> TraceLines:
-    """Return the objective over rounds of some nodes.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy or fitted estimator
-        The tree.
-    nodes : iterable of int, optional
-        Ids of nodes. A leaf has a trace, too, if a split of it was tried. If not given: all
-        nodes that were split and have a trace.
-
-    Raises
-    ------
-    TypeError, IndexError
-        If it has no tree, or that has no such nodes.
-    ValueError
-        If a node asked for has no trace, or none has.
-    """
+    """Return the objective over rounds of some nodes, as ``plot_trace`` takes them."""
     hierarchy = hierarchy_of(hierarchy)
     told = [() if info is None else info.trace for info in hierarchy.info]
     if nodes is None:
@@ -84,45 +40,24 @@ def find_traces(hierarchy: Any, nodes: Iterable[SupportsIndex] | None = None) ->
         chosen = [hierarchy.path(node)[-1] for node in nodes]
         without = [node for node in chosen if not told[node]]
         if without:
-            raise ValueError(
-                f"there is no trace of node {without[0]}: no split of it was sought"
-            )
+            why = "no split of it was sought"
+            raise InputError(f"there is no trace of node {without[0]}: {why}")
     if not chosen:
-        raise ValueError(
+        raise InputError(
             "there are no traces to show: only splits that a solver found in rounds have any"
         )
-    return TraceLines(
-        nodes=np.array(chosen),
-        depth=hierarchy.depth[chosen],
-        lines=tuple(_relative(told[node]) for node in chosen),
-    )
+    lines = []
+    for node in chosen:
+        values = np.array(told[node])
+        # An objective never rises, and none is negative: what begins at 0 stays there.
+        shares = values / values[0] if values[0] > 0.0 else np.ones(len(values))
+        lines.append(np.column_stack([np.arange(len(values)), shares]))
+    return TraceLines(np.array(chosen), hierarchy.depth[chosen], tuple(lines))
 
 
-def _relative(trace: tuple[float, ...]) -> Array:
-    values = np.array(trace)
-    # An objective never rises, and none is negative: what begins at 0 stays there.
-    shares = values / values[0] if values[0] > 0.0 else np.ones(len(values))
-    return np.column_stack([np.arange(len(values)), shares])
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class TraceArtists:
-    """What was drawn, to be changed or asked for its place.
-
-    Attributes
-    ----------
-    axes : Axes
-        What it was drawn on.
-    traces : TraceLines
-        What is shown.
-    lines : LineCollection
-        A line for each split, in reverse order, so that the root's lies on top.
-    ends : PathCollection
-        Where each of them ends.
-    legend : Legend
-        The colours of the depths.
-    """
+    """What ``plot_trace`` drew; see there."""
 
     axes: "Axes"
     traces: TraceLines
@@ -132,10 +67,7 @@ class TraceArtists:
 
 
 def plot_trace(
-    hierarchy: Any,
-    *,
-    nodes: Iterable[SupportsIndex] | None = None,
-    ax: "Axes | None" = None,
+    hierarchy: Any, *, nodes: Iterable[SupportsIndex] | None = None, ax: "Axes | None" = None
 ) -> TraceArtists:
     """Draw how the objective of each split fell, as a share of what it was at the start.
 
@@ -144,48 +76,45 @@ def plot_trace(
     hierarchy : Hierarchy or fitted estimator
         The tree.
     nodes : iterable of int, optional
-        Whose splits to show. If not given: all.
+        Ids of nodes. A leaf has a trace, too, if a split of it was tried. By default: all nodes
+        that were split and have a trace.
     ax : Axes, optional
-        What to draw on. If not given, a new figure is made.
+        What to draw on; a new figure by default.
 
     Returns
     -------
     TraceArtists
-        The axes and all that was drawn on them.
+        What was drawn: ``axes``, ``traces`` (``traces.nodes``, the ids, and ``traces.lines``,
+        rounds and shares), ``lines`` and ``ends`` (where they end), both in reverse order, so
+        that the root is on top, and ``legend`` (the colours of the depths).
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError, IndexError, ValueError
-        If there are no such nodes, or no traces of them: only splits that a solver found in
-        rounds have any.
+    ImportError, TypeError, IndexError, ValueError
+        Without matplotlib, or for nodes that do not exist or have no trace: only splits that a
+        solver found in rounds have one.
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = HMMC(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
+    >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
     >>> drawn = plot_trace(tree)
-    >>> drawn.traces
-    TraceLines(n_lines=3)
+    >>> len(drawn.traces.lines), drawn.traces.lines[0][0].tolist()
+    (3, [0.0, 1.0])
     >>> import matplotlib.pyplot as plt
     >>> plt.close(drawn.axes.figure)
     """
     traces = find_traces(hierarchy, nodes)
-    require_matplotlib("plot_trace")
+    _axes.require_matplotlib("plot_trace")
     from matplotlib.collections import LineCollection
 
     if ax is None:
-        ax = new_axes(SIZE, MARGINS)
+        ax = _axes.new_axes(SIZE, MARGINS)
     backwards = traces.depth[::-1].tolist()
-    colours = [_colour(depth, traces) for depth in backwards]
+    colours, widths = zip(*(_look(depth, traces) for depth in backwards), strict=True)
     lines = LineCollection(
-        list(traces.lines[::-1]),
-        colors=colours,
-        linewidths=[ROOT_LINE if depth == 0 else LINE for depth in backwards],
-        joinstyle="round",
-        zorder=2,
+        list(traces.lines[::-1]), colors=colours, linewidths=widths, joinstyle="round", zorder=2
     )
     ax.add_collection(lines, autolim=False)
     last = np.array([line[-1] for line in traces.lines[::-1]])
@@ -194,12 +123,12 @@ def plot_trace(
     return TraceArtists(ax, traces, lines, ends, _draw_legend(ax, traces))
 
 
-def _colour(depth: int, traces: TraceLines) -> Rgb:
-    """Return the root's colour, or one that is the lighter the deeper the node."""
+def _look(depth: int, traces: TraceLines) -> tuple[Any, float]:
+    """Return the colour and the width of a line: the root's, or the lighter the deeper."""
     if depth == 0:
-        return rgb(MINUS)
-    deepest = int(traces.depth.max())
-    return mix(PLUS, FACE, 1.0 - 0.75 * (depth - 1) / max(deepest - 1, 1))
+        return _axes.rgb(_axes.MINUS), ROOT_LINE
+    share = 1.0 - 0.75 * (depth - 1) / max(int(traces.depth.max()) - 1, 1)
+    return _axes.mix(_axes.PLUS, _axes.FACE, share), LINE
 
 
 def _dress(ax: "Axes", traces: TraceLines) -> None:
@@ -220,7 +149,7 @@ def _dress(ax: "Axes", traces: TraceLines) -> None:
     ax.set_xlabel("round", color=PLAIN, fontsize=FONT_SIZE)
     ax.set_ylabel("objective / objective at the start", color=PLAIN, fontsize=FONT_SIZE)
     ax.tick_params(which="both", color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
-    ax.grid(axis="y", color=GRID, linewidth=0.6)
+    ax.grid(axis="y", color=_axes.GRID, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(BRANCH)
 
@@ -231,13 +160,11 @@ def _draw_legend(ax: "Axes", traces: TraceLines) -> "Legend":
 
     depths, counts = np.unique(traces.depth, return_counts=True)
     shown = np.unique(np.linspace(0, len(depths) - 1, N_NAMED + 1).round().astype(int))
-    handles = [
-        Line2D(
-            [], [], color=_colour(depth, traces), linewidth=LINE if depth else ROOT_LINE,
-            label=f"depth {depth}, {count:,} split" + "s" * (count > 1) if depth else "root",
-        )
-        for depth, count in zip(depths[shown].tolist(), counts[shown].tolist(), strict=True)
-    ]  # fmt: skip
+    handles = []
+    for depth, count in zip(depths[shown].tolist(), counts[shown].tolist(), strict=True):
+        colour, width = _look(depth, traces)
+        label = f"depth {depth}, {count:,} split" + "s" * (count > 1) if depth else "root"
+        handles.append(Line2D([], [], color=colour, linewidth=width, label=label))
     return ax.legend(
         handles=handles, loc="upper right", frameon=False, fontsize=FONT_SIZE, labelcolor=PLAIN
     )

@@ -1,4 +1,4 @@
-"""The data in a few coordinates: where groups are found before their reasons are sought."""
+"""The data in a few coordinates: where clusters are found before rules for them are sought."""
 
 from dataclasses import dataclass
 from typing import Self, final
@@ -6,9 +6,9 @@ from typing import Self, final
 import numpy as np
 from scipy.linalg import eigh
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array
 from taxarbor.hierarchy import LinearRule
-from taxarbor.rows import DenseRows, Rows
+from taxarbor.rows import Rows, as_rows
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -54,14 +54,15 @@ class Coordinates:
     n_threads: int
 
     @classmethod
-    def of(cls, rows: Rows, rng: np.random.Generator, size: int = N_COORDINATES) -> Self:
+    def of(cls, rows: Rows, seed: int) -> Self:
         """Return the coordinates of rows about their mean: zeros, if all are equal."""
+        rng = np.random.default_rng(seed)
         few = rows
         if rows.n_rows > SAMPLE:
             chosen = np.sort(rng.choice(rows.n_rows, SAMPLE, replace=False, shuffle=False))
             few = rows.take(chosen, center=rows.center)
         spread = float(np.sqrt(rows.norms().mean())) or 1.0
-        directions = _principal_directions(few, size, rng) / spread
+        directions = _principal_directions(few, rng) / spread
         values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
         values[:, -1] = LIFT
         for first in range(0, rows.n_rows, ROWS):
@@ -70,14 +71,15 @@ class Coordinates:
         return cls(values, directions, rows.center, rows.n_threads)
 
     @property
-    def rows(self) -> DenseRows:
+    def rows(self) -> Rows:
         """The coordinates as rows about their mean."""
-        return DenseRows.of(self.values, self.n_threads)
+        return as_rows(self.values, n_threads=self.n_threads)
 
     @property
-    def about_origin(self) -> DenseRows:
+    def about_origin(self) -> Rows:
         """The coordinates as rows about zero, which is where their mean is but for rounding."""
-        return DenseRows(self.values, None, np.zeros(self.values.shape[1]), self.n_threads)
+        origin = np.zeros(self.values.shape[1])
+        return as_rows(self.values, center=origin, n_threads=self.n_threads)
 
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""
@@ -86,14 +88,13 @@ class Coordinates:
         return LinearRule(*(part.astype(dtype) for part in parts))
 
 
-def _principal_directions(rows: Rows, size: int, rng: np.random.Generator) -> Array:
+def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
     """Return orthonormal directions of greatest variance, as rows; all if they are few."""
-    P = rows.n_features
+    P, size = rows.n_features, N_COORDINATES
     if size >= P:
         return np.eye(P)
     if P <= MAX_GRAM:
-        everything: IndexArray = np.arange(P, dtype=np.intp)
-        gram = rows.gram(np.arange(rows.n_rows, dtype=np.intp), everything)
+        gram = rows.gram(np.arange(rows.n_rows), np.arange(P))
         top = eigh(gram, subset_by_index=[P - size, P - 1])[1]
         return np.ascontiguousarray(top[:, ::-1].T)
     width = min(size + EXTRA, rows.n_rows)

@@ -20,8 +20,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.refine._coordinates import LIFT, Coordinates
-from taxarbor.rows import best_scores
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.refine._coordinates import LIFT, ROWS, Coordinates
+from taxarbor.rows import Rows
+from taxarbor.rows._base import MAX_SCORES, best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -34,75 +36,81 @@ LEAST = 1e3
 """The least ridge, in roundings of the variance of all rows, beside one in double precision per
 row: where leaves are single points, what is left of it within them is rounding."""
 
-ROWS = 65536
-"""Rows that are held in double precision at a time."""
+
+def compete(
+    tree: HierarchyBuilder,
+    coordinates: Coordinates,
+    rows: Rows,
+    *,
+    min_leaf_size: int = 1,
+    max_leaf_size: int | None = None,
+) -> Placement | None:
+    """Let the leaves of a tree compete for the rows, and give each row to its leaf.
+
+    Parameters
+    ----------
+    tree : HierarchyBuilder
+        The tree as it was grown; its leaves have other rows afterwards.
+    coordinates : Coordinates
+        The rows, as the tree was grown on them.
+    rows : Rows
+        The same rows, with all features.
+    min_leaf_size, max_leaf_size : int
+        Sizes that leaves keep to: a move that would break them is not made. A leaf that was
+        larger when it was grown may stay as large.
+
+    Returns
+    -------
+    Placement or None
+        What gave the rows to the leaves, and places new ones; None for a root on its own.
+    """
+    if tree.n_leaves == 1:
+        return None
+    grown = tree.labels
+    model = fit_leaves(coordinates, grown, tree.n_leaves)
+    rule = coordinates.rule(model.weights, model.offsets)
+    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
+    sizes = np.bincount(grown, minlength=tree.n_leaves)
+    most = np.maximum(sizes, rows.n_rows if max_leaf_size is None else max_leaf_size)
+    least = np.minimum(sizes, min_leaf_size)
+    tree.move_rows(_send_back(seen, rule, grown, least, most))
+    return Placement(rule, np.array(tree.leaves))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafModel:
-    """Linear scores of the leaves, and how they were found.
+    """Linear scores: a row goes to the leaf of the highest ``weights @ x + offsets``."""
 
-    Attributes
-    ----------
-    weights, offsets : arrays of shape (n_leaves, n_coordinates) and (n_leaves,)
-        A row goes to the leaf of the highest ``weights @ x + offsets``.
-    trace : list of float
-        ``log det S`` before each round of moves, of which the last is yet to come.
-    """
-
-    weights: Array
-    offsets: Array
-    trace: list[float]
+    weights: Array  # (n_leaves, n_coordinates)
+    offsets: Array  # (n_leaves,)
+    trace: list[float]  # log det S before each round of moves; the last is yet to come
 
 
-def fit_leaves(
-    coordinates: Coordinates,
-    labels: IndexArray,
-    n_leaves: int,
-    *,
-    n_steps: int = STEPS,
-    shrinkage: float = SHRINKAGE,
-) -> LeafModel:
-    """Let the leaves compete for the rows.
+def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> LeafModel:
+    """Return the model of the last round, or of the one before a leaf would become empty.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        The rows.
-    labels : int array of shape (n_rows,)
-        The leaf of each row; none is empty.
-    n_leaves : int
-        Number of leaves.
-    n_steps : int
-        Rounds of moves.
-    shrinkage : float
-        The ridge, as a share of the mean variance within leaves.
-
-    Returns
-    -------
-    LeafModel
-        Of the last round, or of the one before a leaf would have lost its last row.
+    ``labels`` are the leaves of the rows; none is empty.
     """
     rows = coordinates.about_origin
     n, size = rows.n_rows, rows.n_features - 1
-    total = rows.gram(np.arange(n, dtype=np.intp), np.arange(size, dtype=np.intp)) / n
+    total = rows.gram(np.arange(n), np.arange(size)) / n
     ridge = 0.0
     trace: list[float] = []
-    for step in range(n_steps):
+    for step in range(STEPS):
         counts = np.bincount(labels, minlength=n_leaves)
         means = _means(coordinates.values[:, :-1], labels, counts)
         within = total - (means.T * (counts / n)) @ means
         if not trace:
             rounding = LEAST * float(np.finfo(rows.dtype).eps) + n * float(np.finfo(float).eps)
             least = rounding * float(np.trace(total))
-            ridge = max(shrinkage * float(np.trace(within)) / size, least)
+            ridge = max(SHRINKAGE * float(np.trace(within)) / size, least)
         within[np.diag_indices(size)] += ridge
         factor = cho_factor(within)
         trace.append(2.0 * float(np.log(np.diag(factor[0])).sum()))
         weights = cho_solve(factor, means.T).T
         offsets = -0.5 * np.einsum("kq,kq->k", weights, means)
-        if step == n_steps - 1:
+        if step == STEPS - 1:
             break  # the moves by this model are the caller's
         moved = best_scores(rows, np.column_stack([weights, offsets / LIFT]))
         if not np.bincount(moved, minlength=n_leaves).all() or (moved == labels).all():
@@ -120,3 +128,51 @@ def _means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
         member = csr_array((np.ones(len(own)), own, starts), shape=(len(own), len(counts)))
         sums += np.asarray(member.T @ Z[first : first + ROWS].astype(np.float64), np.float64)
     return sums / counts[:, None]
+
+
+def _send_back(
+    rows: Rows, rule: LinearRule, grown: IndexArray, least: IndexArray, most: IndexArray
+) -> IndexArray:
+    """Return the leaves that rows want, but for those that must stay for the leaves' sizes.
+
+    Of these the ones that gain least from their move go back to the leaf they came from. The
+    leaves as they were grown keep to the sizes, so in the end all do.
+    """
+    wanted = best_scores(rows, rule.weights, rule.offsets)
+    labels = wanted.copy()
+    moved = np.flatnonzero(wanted != grown)
+    gain: Array | None = None
+    while True:
+        counts = np.bincount(labels, minlength=len(least))
+        over, under = np.maximum(counts - most, 0), np.maximum(least - counts, 0)
+        if not (over.any() or under.any()):
+            return labels
+        if gain is None:
+            gain = _gains(rows, rule, moved, wanted, grown)
+        back = np.zeros(len(moved), dtype=bool)
+        back[_lowest(gain, labels[moved], over)] = True
+        back[_lowest(gain, grown[moved], under)] = True
+        labels[moved[back]] = grown[moved[back]]
+        moved, gain = moved[~back], gain[~back]
+
+
+def _gains(
+    rows: Rows, rule: LinearRule, moved: IndexArray, wanted: IndexArray, grown: IndexArray
+) -> Array:
+    """Return how much better each of these rows fits the leaf it wants than its own."""
+    gain = np.empty(len(moved))
+    step = max(MAX_SCORES // rule.n_children, 1)
+    for first in range(0, len(moved), step):
+        some = moved[first : first + step]
+        scores = rows.take(some, center=rows.center).scores(rule.weights) + rule.offsets
+        at = np.arange(len(some))
+        gain[first : first + step] = scores[at, wanted[some]] - scores[at, grown[some]]
+    return gain
+
+
+def _lowest(values: Array, part: IndexArray, quota: IndexArray) -> IndexArray:
+    """Return the positions of the lowest values of each part, as many as its quota."""
+    order = np.lexsort((values, part))
+    sorted_part = part[order]
+    rank = np.arange(len(order)) - np.searchsorted(sorted_part, sorted_part)
+    return order[rank < quota[sorted_part]]

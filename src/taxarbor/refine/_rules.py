@@ -15,11 +15,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import LinearRule
-from taxarbor.optim import MAX_WORKING
-from taxarbor.rows import Rows, RuleProblem, best_scores
-from taxarbor.split import Regularizer, child_means, true_spread
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.optim._newton import MAX_WORKING
+from taxarbor.rows import Rows
+from taxarbor.rows._base import RuleProblem, best_scores
+from taxarbor.split import Regularizer
+from taxarbor.split._starts import child_means, true_spread
 
 SAMPLE = 500
 """Rows per node on which a rule is sought."""
@@ -52,40 +55,60 @@ class Sparsity:
 
     Attributes
     ----------
-    regularizer : Regularizer
-        Which penalties, and how strong.
-    is_fixed : bool
-        Whether the strengths are given. Otherwise they are where the path begins.
+    novelty : float
+        How strongly a split avoids the features of its ancestors, in units of how strongly it
+        avoids features at all.
     max_features : int or None
         The most features that a rule may use.
     """
 
-    regularizer: Regularizer
-    is_fixed: bool
-    max_features: int | None
+    novelty: float = 1.0
+    max_features: int | None = None
+
+    @property
+    def regularizer(self) -> Regularizer:
+        """The penalty at the strength where the path begins."""
+        return Regularizer("group+exclusive", 1.0, self.novelty, relative=True)
 
 
-def find_rule(
-    rows: Rows,
-    labels: IndexArray,
-    sparsity: Sparsity,
-    usage: Array,
-    rng: np.random.Generator,
-) -> LinearRule:
-    """Return a sparse rule that reproduces the division of one node.
+def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run) -> None:
+    """Give each split of a tree its rule and fidelity, parents before children.
 
     Parameters
     ----------
+    tree : HierarchyBuilder
+        The tree, its rows where they stay.
     rows : Rows
-        The rows of the node.
-    labels : int array of shape (n_rows,)
-        The child of each; none is empty.
+        All rows, with all features.
     sparsity : Sparsity
-        How few features to use.
-    usage : array of shape (n_features,)
-        How much the ancestors use each feature.
-    rng : Generator
-        The node's own random numbers.
+        How few features the rules use.
+    run : Run
+        The seed, and where to run.
+    """
+
+    def find(node: int) -> tuple[LinearRule, float]:
+        path, lineage = tree.lineage(node)
+        usage = sparsity.regularizer.usage(path, lineage, rows.n_features)
+        sizes = [tree.size(child) for child in tree.children(node)]
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        own = rows.take(tree.rows(node), center=rows.center)
+        rule = find_rule(own, labels, sparsity, usage, node_rng(run.seed, path, stream=1))
+        return rule, agreement(own, labels, rule)
+
+    by_depth: dict[int, list[int]] = {}
+    for node in sorted(tree.inner):
+        by_depth.setdefault(tree.depth(node), []).append(node)
+    for _, level in sorted(by_depth.items()):
+        for node, found in zip(level, run.each(find, level), strict=True):
+            tree.explain(node, *found)
+
+
+def find_rule(
+    rows: Rows, labels: IndexArray, sparsity: Sparsity, usage: Array, rng: np.random.Generator
+) -> LinearRule:
+    """Return a sparse rule that reproduces the division of one node's rows into its children.
+
+    ``usage`` says how much the ancestors use each feature, ``rng`` is the node's own.
     """
     positions = _sample(labels, rng)
     own = labels[positions].astype(np.int32)
@@ -94,9 +117,7 @@ def find_rule(
     center = (few.center + child_means(few, own, K).mean(axis=0)).astype(rows.dtype)
     spread = true_spread(few)
     few = few.take(np.arange(len(own)), center=center)
-    weights, offsets = few.find_rule(
-        _problem(few, own, K, sparsity, usage=usage, spread=spread)
-    )
+    weights, offsets = few.find_rule(_problem(few, own, sparsity, usage, spread))
     if K == 2:
         weights = np.concatenate([0.5 * weights, -0.5 * weights])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
@@ -124,15 +145,9 @@ def _sample(labels: IndexArray, rng: np.random.Generator) -> IndexArray:
 
 
 def _problem(
-    rows: Rows,
-    labels: NDArray[np.int32],
-    n_children: int,
-    sparsity: Sparsity,
-    *,
-    usage: Array,
-    spread: Array,
+    rows: Rows, labels: NDArray[np.int32], sparsity: Sparsity, usage: Array, spread: Array
 ) -> RuleProblem:
-    is_constant = spread == 0.0
+    n_children, is_constant = int(labels.max()) + 1, spread == 0.0
     sides = labels[:, None] == np.arange(n_children if n_children > 2 else 1)
     gradients = rows.adjoint((2.0 * sides - 1.0).astype(rows.dtype)) / rows.n_rows
     gradients[:, is_constant] = 0.0
@@ -151,10 +166,10 @@ def _problem(
         labels=labels,
         n_children=n_children,
         l1=np.where(is_constant, barred, l1),
-        ridge=penalty.ridge / 2.0,
+        ridge=0.0,
         second_ridge=RIDGE * float(rows.norms().mean()) / 2.0,
         barred=barred,
-        strengths=[] if sparsity.is_fixed else STRENGTHS,
+        strengths=STRENGTHS,
         max_features=sparsity.max_features or 0,
         reproduced=REPRODUCED,
         nearly=NEARLY,

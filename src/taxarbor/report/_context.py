@@ -1,107 +1,56 @@
 """All that the page shows, as plain values."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, final
+import struct
+import zlib
+from base64 import b64encode
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._errors import printable
+from taxarbor._images import small_image
+from taxarbor._types import Array
 from taxarbor.explain import Explanation
-from taxarbor.hierarchy import Hierarchy, printable
-from taxarbor.metrics import encode_labels, name_of
-from taxarbor.report._png import EDGES, thumbnail
+from taxarbor.hierarchy import Hierarchy
 
-N_EXAMPLES = 5
-N_FEATURES = 10
-"""Shown per node."""
-
-N_VALUES = 3
-"""Features whose values are shown with an example."""
-
-N_CLASSES = 8
-"""Classes that have a colour of their own; the others are one, grey."""
-
-LONGEST = 300
-"""Characters of a row's name, which may be a text."""
-
+N_EXAMPLES = 5  # rows of each kind shown per node
+N_FEATURES = 10  # features shown per node
+N_VALUES = 3  # features whose values are shown with an example
+N_CLASSES = 8  # classes that have a colour of their own; the others are one, grey
+LONGEST = 300  # characters of a row's name, which may be a text
 NAMES = 350_000
 """Characters of all rows' names up to which a page holds them, so that they can be found."""
-
-WEAKEST = 10_000
-"""Rows up to which a page says of each where it was least clear."""
-
-PICTURES = 350_000
-"""Characters of all thumbnails of a page."""
-
-BINS = np.linspace(-3.0, 3.0, 25)
-"""Of margins; what is beyond is in the first and the last."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Classes:
-    """The class of each row, by number; the largest come first.
-
-    Attributes
-    ----------
-    names : list of str
-        What the classes are called.
-    codes : int array of shape (n_rows,)
-        The position of each row's class among them.
-    """
-
-    names: list[str]
-    codes: IndexArray
-
-    @classmethod
-    def of(cls, labels: ArrayLike, n_rows: int) -> "Classes":
-        """Return classes numbered by :func:`~taxarbor.metrics.encode_labels`, largest first."""
-        codes, found = encode_labels(labels, n_rows)
-        order = np.argsort(-np.bincount(codes), kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return cls([printable(name_of(found[n])) for n in order], place[codes])
+WEAKEST = 10_000  # rows up to which a page says where each was least clear
+PICTURES = 350_000  # characters of all thumbnails of a page
+EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may be reduced to
+BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
 
 
 def build_context(
     explanation: Explanation,
     title: str,
     *,
-    classes: Classes | None,
     images: NDArray[Any] | None,
     scores: dict[str, float],
     decides: str,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON can hold it.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        The tree and its reasons.
-    title : str
-        Of the page.
-    classes : Classes or None
-        Known classes of the rows.
-    images : array or None
-        A picture of each row.
-    scores : dict of str to float
-        How the tree agrees with the classes.
-    decides : {"placed", "rules", "means"}
-        What places the rows: all features, the rules, or, where there are none, the means.
+    ``decides`` says what places the rows: "placed", all features; "rules"; or "means".
     """
-    tree = explanation.hierarchy
-    used = tree.n_features.tolist()
-    nodes = [_node(explanation, node, used, classes) for node in range(tree.n_nodes)]
+    tree, classes = explanation.hierarchy, explanation.classes
+    used = tree.n_features_used.tolist()
+    nodes = [_node(explanation, node, used) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
         "n_features": 0 if tree.means is None else tree.means.shape[1],
-        "n_groups": tree.n_leaves,
+        "n_clusters": tree.n_leaves,
         "height": tree.height,
         "nodes": nodes,
-        "rows": _shown_rows(explanation, nodes, classes),
+        "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
         **_all_rows(explanation),
         "classes": [] if classes is None else classes.names,
@@ -111,21 +60,21 @@ def build_context(
     }
 
 
-def _node(
-    explanation: Explanation, node: int, used: list[int], classes: Classes | None
-) -> dict[str, Any]:
+def _node(explanation: Explanation, node: int, used: list[int]) -> dict[str, Any]:
     tree, told = explanation.hierarchy, explanation.leading(node, N_FEATURES)
     parent = tree.parent(node)
     columns = [reason.feature for reason in tree.reasons(node, N_FEATURES)]
-    examples = [
-        [{"row": one["row"], "margin": _tidy(one["margin"])} for one in some]
-        for some in (
-            explanation.exemplars(node, N_EXAMPLES),
-            explanation.borderline(node, N_EXAMPLES),
+    shown = np.array(columns[:N_VALUES], dtype=np.intp)
+
+    def examples(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        values = explanation.values(
+            np.array([one["row"] for one in found], dtype=np.intp), shown
         )
-    ]
-    for one in (one for some in examples for one in some):
-        one["values"] = _row_values(explanation, one["row"], columns[:N_VALUES])
+        return [
+            {"row": one["row"], "margin": _tidy(one["margin"]), "values": [*map(_tidy, own)]}
+            for one, own in zip(found, values.tolist(), strict=True)
+        ]
+
     return {
         "parent": parent,
         "name": explanation.names[node],
@@ -147,56 +96,44 @@ def _node(
         "n_leading": 0 if parent is None else used[parent],
         "fidelity": _tidy(float(tree.fidelity[node])),
         "note": printable(tree.notes[node]),
-        "exemplars": examples[0],
-        "borderline": examples[1],
+        "exemplars": examples(explanation.exemplars(node, N_EXAMPLES)),
+        "borderline": examples(explanation.borderline(node, N_EXAMPLES)),
         "margins": _histograms(explanation, node),
-        "classes": [] if classes is None else _make_up(tree, node, classes),
+        "classes": _make_up(explanation, node),
     }
-
-
-def _row_values(explanation: Explanation, row: int, columns: list[int]) -> list[float | None]:
-    values = explanation.values(np.array([row]), np.array(columns, dtype=np.intp))[0]
-    return [_tidy(float(value)) for value in values]
 
 
 def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
     """Count a split's rows by margin, per child; of two children, the first is mirrored."""
-    tree = explanation.hierarchy
-    children = tree.children(node)
+    children = explanation.hierarchy.children(node)
     sides = (-1.0, 1.0) if len(children) == 2 else (1.0,) * len(children)
-    return [
-        _count(side * explanation.margins_within(node, child)).tolist()
-        for child, side in zip(children, sides, strict=True)
-    ]
-
-
-def _count(margins: Array) -> IndexArray:
-    counts: IndexArray = np.histogram(np.clip(margins, BINS[0], BINS[-1]), BINS)[0]
+    counts: list[list[int]] = []
+    for child, side in zip(children, sides, strict=True):
+        margins: Array = side * explanation.margins_within(node, child)
+        counts.append(np.histogram(np.clip(margins, BINS[0], BINS[-1]), BINS)[0].tolist())
     return counts
 
 
-def _make_up(tree: Hierarchy, node: int, classes: Classes) -> list[list[int]]:
+def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
     """Return the largest classes of a node and how many rows they have; -1 is all others."""
-    counts = np.bincount(classes.codes[tree.rows(node)], minlength=len(classes.names))
-    largest = np.argsort(-counts, kind="stable")[:N_CLASSES]
-    pairs = [[int(code), int(counts[code])] for code in largest if counts[code]]
-    rest = int(counts.sum()) - sum(count for _, count in pairs)
-    return [*pairs, [-1, rest]] if rest else pairs
+    if explanation.classes is None:
+        return []
+    counts = explanation.classes.count(explanation.hierarchy.rows(node))
+    rest = sum(count for _, count in counts[N_CLASSES:])
+    return [*counts[:N_CLASSES], *([(-1, rest)] if rest else [])]
 
 
 def _shown(nodes: list[dict[str, Any]]) -> list[int]:
     """Return the rows that any node shows: exemplars of leaves first, borderline rows last."""
     inner = {node["parent"] for node in nodes}
     leaves = [node for number, node in enumerate(nodes) if number not in inner]
-    groups = [(leaves, "exemplars"), (nodes, "exemplars"), (nodes, "borderline")]
-    rows = [one["row"] for some, kind in groups for node in some for one in node[kind]]
+    parts = [(leaves, "exemplars"), (nodes, "exemplars"), (nodes, "borderline")]
+    rows = [one["row"] for some, kind in parts for node in some for one in node[kind]]
     return list(dict.fromkeys(rows))
 
 
-def _shown_rows(
-    explanation: Explanation, nodes: list[dict[str, Any]], classes: Classes | None
-) -> dict[str, Any]:
-    found = {}
+def _shown_rows(explanation: Explanation, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    found, classes = {}, explanation.classes
     for row in _shown(nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
@@ -205,7 +142,7 @@ def _shown_rows(
 
 
 def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, str]:
-    """Return thumbnails of the rows shown, as large and as many as there is room for."""
+    """Return thumbnails of the rows shown, as large and as many as fit on the page."""
     rows = _shown(nodes)
     inner = {node["parent"] for node in nodes}
     n_leaves = sum(number not in inner for number in range(len(nodes)))
@@ -224,11 +161,39 @@ def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, st
     return pictures
 
 
+# Pictures, without an imaging library
+
+
+def thumbnail(images: NDArray[Any], row: int, edge: int) -> str:
+    """Return a row's picture as the ``data:`` address of a PNG with edges up to this length."""
+    data = b64encode(encode_png(small_image(images, row, edge))).decode("ascii")
+    return f"data:image/png;base64,{data}"
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
+    height, width = pixels.shape[:2]
+    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
+    lines = pixels.reshape(height, -1)
+    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    check = zlib.crc32(kind + body)
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check)
+
+
+# Rows and facts
+
+
 def _all_rows(explanation: Explanation) -> dict[str, Any]:
     """Return what rows are found by, in the order of the tree, if that is not too much.
 
-    Names, as lines, or else numbers; and the least margin on the way of each row, with the
-    node where it has it.
+    Names, as lines, or else numbers; and the least margin on the path of each row, with the
+    node where that is.
     """
     tree, names = explanation.hierarchy, explanation.row_names
     order = tree.order.tolist()
@@ -257,9 +222,9 @@ def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
 
 
 def _facts(tree: Hierarchy) -> dict[str, float | None]:
-    """Return what can be said of a tree without labels."""
+    """Return what can be said about a tree without labels."""
     is_split = [rule is not None for rule in tree.rules]
-    used, leaves = tree.n_features[is_split], tree.n_rows[tree.leaves]
+    used, leaves = tree.n_features_used[is_split], tree.sizes[tree.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "smallest": int(leaves.min()),

@@ -1,17 +1,25 @@
-"""From a tree and its rows to a page."""
+"""From a tree and its rows to a page: one file, which fetches nothing."""
 
+import json
 import os
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from taxarbor._errors import InputError
 from taxarbor._images import check_images
 from taxarbor.explain import explain
-from taxarbor.hierarchy import hierarchy_of, write_whole
+from taxarbor.hierarchy._file import write_whole
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
-from taxarbor.report._context import Classes, build_context
-from taxarbor.report._page import build_page
+from taxarbor.report._context import build_context
+
+SCRIPTS = ("start.js", "tree.js", "panel.js", "search.js", "tables.js", "main.js")
 
 
 def report(
@@ -30,17 +38,16 @@ def report(
     Parameters
     ----------
     model : fitted estimator or Hierarchy
-        The tree. One made from labels or merges alone is explained by nearest means.
+        The tree. One made from labels or merges alone is explained by nearest means. Features
+        are called as it says, or as the columns of a data frame; others can be given by
+        :meth:`~taxarbor.Hierarchy.rename_features`.
     X : array-like or CSR matrix of shape (n_rows, n_features)
-        The rows that it was grown on, in the same order; the columns of a data frame name
-        the features where the tree has no names.
+        The rows that it was grown on, in the same order.
     path : str or path
-        Where to write. A file that is there is replaced, once the new one is complete.
-    row_names : sequence of str, optional
-        What the rows are called: names, or texts; by default the index of a data frame
-        that has names.
-    classes : array-like of shape (n_rows,), optional
-        Known classes of the rows, to compare with.
+        Where to write. An existing file is replaced once the new one is complete.
+    row_names, classes : sequences, optional
+        Names of the rows, which may be texts, and known classes to compare with; as
+        :func:`~taxarbor.explain.explain` takes them.
     truth : ClassTree, or what :meth:`~taxarbor.metrics.ClassTree.read` takes, optional
         The true tree of these classes.
     images : array, optional
@@ -54,31 +61,63 @@ def report(
     ValueError, TypeError
         If these do not fit together; the message says which. Nothing is written then.
     OSError
-        If the file cannot be written; what was there before is left as it was.
+        If the file cannot be written; the old file is left as it was.
 
     Examples
     --------
-    >>> from taxarbor import HMMC, load_animals
+    >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
     >>> X = animals.X / animals.X.max(axis=0)
-    >>> model = HMMC(12, random_state=0).fit(X)
+    >>> model = Taxarbor(12, random_state=0).fit(X)
     >>> report(model, X, "animals.html", row_names=animals.names)  # doctest: +SKIP
     """
     if truth is not None and classes is None:
-        raise ValueError(
-            "a true tree is compared by the classes of the rows: give classes, too"
+        raise InputError(
+            "to compare with a true tree, the class of each row is needed: give classes, too"
         )
-    explanation = explain(model, X, row_names=row_names)
+    explanation = explain(model, X, row_names=row_names, classes=classes)
     tree, own = explanation.hierarchy, hierarchy_of(model)
-    decides = "means" if own.rules[own.root] is None else "rules"
-    decides = decides if own.placement is None else "placed"
+    by_rules = "means" if own.rules[own.root] is None else "rules"
+    decides = by_rules if own.placement is None else "placed"
     pictures = None if images is None else check_images(images, len(tree.order))
-    known, scores = None, {}
-    if classes is not None:
-        scores = score_hierarchy(tree, classes, truth)
-        known = Classes.of(classes, len(tree.order))
-    context = build_context(
-        explanation, title, classes=known, images=pictures, scores=scores, decides=decides
-    )
-    page = build_page(context, tree.to_text()).encode("utf-8", "replace")
+    scores = {} if classes is None else score_hierarchy(tree, classes, truth)
+    context = build_context(explanation, title, images=pictures, scores=scores, decides=decides)
+    page = _build_page(context, tree.to_text()).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))
+
+
+def _build_page(context: dict[str, Any], plain_text: str) -> str:
+    """Return the page; the tree as text is for browsers without scripts."""
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = {
+        "title": escape(context["title"]),
+        "policy": escape(_policy(script)),
+        "style": _asset("style.css"),
+        "text": escape(plain_text),
+        "data": _safe_json(context),
+        "script": script,
+    }
+    # In one go: what is put in is not looked at for further places.
+    pieces = _asset("page.html").split("%%")
+    return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def _policy(script: str) -> str:
+    """Let nothing be loaded, and no script run but this one, whatever a name may hold."""
+    digest = b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _safe_json(values: dict[str, Any]) -> str:
+    """Return JSON that cannot end the element it stands in."""
+    text = json.dumps(values, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _asset(name: str) -> str:
+    return files("taxarbor.report").joinpath("assets", name).read_text(encoding="utf-8")

@@ -6,12 +6,15 @@ arrays over rows (of whatever kind the rows are), which it hands back unread.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final
+from typing import Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
+
+MAX_SCORES = 4_000_000
+"""Scores, rows times models, that are held at a time: 32 MB in float64."""
 
 
 @final
@@ -19,40 +22,20 @@ from taxarbor._types import Array, IndexArray
 class PairProblem:
     """A two-way split: the loss in ``d = w_0 - w_1``, a penalty, and where to start.
 
-    Attributes
-    ----------
-    start : array of shape (n_features,)
-        Weights to start from.
-    labels : array of int8 or None
-        Labels to start from; None for those of the weights.
-    hold : int
-        Rounds for which the labels stay as they are, at the start. With ``max_alternations``
-        only the weights are sought.
-    bounds : tuple of int
-        Least and greatest number of rows of child 0.
-    l1, ridge : array of shape (n_features,), float
-        Weight of ``|d_p|`` and of ``d_p ** 2`` in the penalty.
-    tol, violation : float
-        Stop when a round lowers the objective by less than the share ``tol``, or when no row
-        moves and no feature violates optimality by more than ``violation``.
-    max_alternations, max_working : int
-        Most rounds, and most features that one Newton step may change.
+    Rounds end when one lowers the objective by less than the share ``tol``, or when no row
+    moves and no feature violates optimality by more than ``violation``.
     """
 
-    start: Array
-    labels: NDArray[np.int8] | None
-    hold: int
-    bounds: tuple[int, int]
-    l1: Array
-    ridge: float
+    start: Array  #: (n_features,), weights to start from
+    labels: NDArray[np.int8] | None  #: to start from; None for those of the weights
+    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    bounds: tuple[int, int]  #: least and greatest number of rows of child 0
+    l1: Array  #: (n_features,), weight of ``|d_p|`` in the penalty
+    ridge: float  #: weight of ``d_p ** 2``
     tol: float
     violation: float
-    max_alternations: int
-    max_working: int
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the fields in the order in which the kernels take them."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+    max_alternations: int  #: most rounds
+    max_working: int  #: most features that one Newton step may change
 
 
 @final
@@ -73,50 +56,23 @@ class PairSolution:
 class RuleProblem:
     """A division of the rows, and how few features should reproduce it.
 
-    Attributes
-    ----------
-    labels : array of int32
-        The child of each row.
-    n_children : int
-        Number of children.
-    l1, ridge : array of shape (n_features,), float
-        Weight of ``|d_p|`` and of ``d_p ** 2`` at strength one.
-    second_ridge : float
-        What takes the place of both when the features in use are fitted anew.
-    barred : float
-        A weight of ``|d_p|`` that keeps a feature out.
-    strengths : list of float
-        Along which the ``l1`` is lowered; none for strength one alone.
-    max_features : int
-        The most features that may be in use; 0 for any number.
-    reproduced, nearly : float
-        Share of the rows on which to agree, and how much less is no loss.
-    tol, violation : float
-        When weights are good enough, as in a :class:`PairProblem`.
-    max_working : int
-        Most features that one Newton step may change.
-    steepest : array of shape (n_models, n_features)
-        Weights to start from, of one feature; a model per child, or one for two.
+    ``tol``, ``violation`` and ``max_working`` are those of a :class:`PairProblem`.
     """
 
-    labels: NDArray[np.int32]
+    labels: NDArray[np.int32]  #: the child of each row
     n_children: int
-    l1: Array
-    ridge: float
-    second_ridge: float
-    barred: float
-    strengths: list[float]
-    max_features: int
-    reproduced: float
-    nearly: float
+    l1: Array  #: (n_features,), weight of ``|d_p|`` at strength one
+    ridge: float  #: weight of ``d_p ** 2``
+    second_ridge: float  #: in the place of both when the features in use are fitted anew
+    barred: float  #: a weight of ``|d_p|`` that keeps a feature out
+    strengths: list[float]  #: along which the l1 is lowered
+    max_features: int  #: the most that may be in use; 0 for any number
+    reproduced: float  #: share of the rows on which to agree
+    nearly: float  #: how much less is no loss
     tol: float
     violation: float
     max_working: int
-    steepest: Array
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the fields in the order in which the kernels take them."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+    steepest: Array  #: (n_models, n_features), to start from; a model per child, or one for two
 
 
 class Rows(Protocol):
@@ -221,3 +177,19 @@ class Rows(Protocol):
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
         ...
+
+
+def best_scores(rows: Rows, weights: Array, offsets: Array | None = None) -> IndexArray:
+    """Return the position of each row's highest score, the first of ties.
+
+    The scores of a row are ``weights @ (x - center) + offsets``.
+    """
+    best: IndexArray = np.empty(rows.n_rows, dtype=np.intp)
+    step = max(MAX_SCORES // len(weights), 1)
+    for first in range(0, rows.n_rows, step):
+        some = np.arange(first, min(first + step, rows.n_rows))
+        scores = rows.take(some, center=rows.center).scores(weights)
+        if offsets is not None and offsets.any():  # often there are none
+            scores = scores + offsets
+        best[some] = scores.argmax(axis=1)
+    return best

@@ -1,34 +1,21 @@
 """One division of one node."""
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.split._alternate import SolverName
-from taxarbor.split._base import Refusal, Split, SplitTask, Splitter
-from taxarbor.split._kmeans import KMeansSplitter
-from taxarbor.split._lifted import LiftedSplitter
-from taxarbor.split._max_margin import Center, MaxMarginSplitter
-from taxarbor.split._means import CRITERIA, Criterion, child_means
-from taxarbor.split._regularizer import KINDS, Kind, Regularizer
-from taxarbor.split._spectral import SpectralSplitter
-from taxarbor.split._spread import true_spread
+from taxarbor.split._baselines import KMeansSplitter, SpectralSplitter
+from taxarbor.split._gap import GapSplitter
+from taxarbor.split._margins import MaxMarginSplitter, Regularizer
+from taxarbor.split._task import Refusal, Split, SplitTask, Splitter
 
 __all__ = [
-    "CRITERIA",
-    "KINDS",
-    "Center",
-    "Criterion",
+    "GapSplitter",
     "KMeansSplitter",
-    "Kind",
-    "LiftedSplitter",
     "MaxMarginSplitter",
     "Refusal",
     "Regularizer",
     "SolveInfo",
-    "SolverName",
     "SpectralSplitter",
     "Split",
     "SplitTask",
     "Splitter",
     "Status",
-    "child_means",
-    "true_spread",
 ]

@@ -2,6 +2,12 @@ r"""Labels and weights in turn, to a local optimum (the paper's Section 4.2).
 
 For fixed weights the best balanced labels are found exactly; for fixed labels the weights
 minimise a convex function. Neither step raises the objective.
+
+Two children have one model between them: loss and penalty are smallest at
+``w_0 = d / 2 = -w_1``, so the problem is written in ``d``, a threshold takes the place of the
+flow, and the rounds run compiled, in one call (``native/src/pair.cpp``). The general rounds
+below serve three children and more, and, for any number, the paper's own solver; on two
+children they are what the compiled ones are tested against.
 """
 
 from dataclasses import dataclass
@@ -9,22 +15,16 @@ from typing import Literal, final
 
 import numpy as np
 
-from taxarbor._types import Array, Status
-from taxarbor.assign import size_bounds
-from taxarbor.optim import (
-    MAX_SMOOTH,
-    MAX_WORKING,
-    HingeLoss,
-    Labels,
-    Minimiser,
-    Point,
-    ProximalNewton,
-    ProximalQuasiNewton,
-    SparseGroupPenalty,
-    first_point,
-)
-from taxarbor.rows import PairProblem, Rows
-from taxarbor.split._forms import Form, PairForm
+from taxarbor._types import Array, SolveInfo, Status
+from taxarbor.assign import assign_balanced, assign_two, size_bounds
+from taxarbor.native import hinge_costs
+from taxarbor.optim._loss import HingeLoss, Labels
+from taxarbor.optim._minimise import first_point
+from taxarbor.optim._newton import MAX_DENSE, MAX_SMOOTH, MAX_WORKING, ProximalNewton
+from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._quasi_newton import ProximalQuasiNewton
+from taxarbor.rows import Rows
+from taxarbor.rows._base import PairProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
 
@@ -38,51 +38,33 @@ STEPS = {"newton": 1, "pqn": 20}
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternation:
-    """Where an alternation ended.
+    """Where an alternation ended."""
 
-    Attributes
-    ----------
-    W, labels, scores : arrays
-        Weights in the form that was solved, the labels, and the models' scores of the rows.
-    status : Status
-        How it ended.
-    trace : list of float
-        The objective at the start and after each round.
-    n_passes : float
-        Sweeps over the rows.
-    """
-
-    W: Array
-    labels: Labels
-    scores: Array
+    W: Array  # (n_children, n_features) or, for two children, their difference
+    labels: Labels  # (n_rows,), the child of each row
+    scores: Array  # (n_rows, len(W)), the rows' scores by these weights
     status: Status
-    trace: list[float]
+    trace: list[float]  # the objective at the start and after each round
     n_passes: float
 
+    @property
+    def info(self) -> SolveInfo:
+        """How it went."""
+        return SolveInfo(self.status, len(self.trace) - 1, self.n_passes, tuple(self.trace))
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
-    """How an alternation goes about it.
+    @property
+    def weights(self) -> Array:
+        """The weights of each child, of shape (n_children, n_features)."""
+        return self.W if len(self.W) > 1 else np.concatenate([0.5 * self.W, -0.5 * self.W])
 
-    Attributes
-    ----------
-    loss, penalty, minimiser
-        What is lowered, and by what.
-    steps : int
-        Minimiser steps between two assignments.
-    least : int
-        Rounds before a small gain may end it.
-    hold : int
-        Rounds before a row may move.
-    """
-
-    loss: HingeLoss
-    penalty: SparseGroupPenalty
-    minimiser: Minimiser
-    steps: int
-    least: int
-    hold: int
+    @property
+    def own_scores(self) -> float:
+        """The sum over rows of the score of the child that each is in."""
+        if self.scores.shape[1] == 1:
+            f = self.scores[:, 0]
+            return 0.5 * float(np.where(self.labels == 0, f, -f).sum(dtype=np.float64))
+        own = np.take_along_axis(self.scores, self.labels[:, None].astype(np.intp), axis=1)
+        return float(own.sum(dtype=np.float64))
 
 
 @final
@@ -90,29 +72,14 @@ class Rounds:
 class Problem:
     """The optimisation problem of one node, on all of its rows or a sample of them.
 
-    Parameters
-    ----------
-    form : Form
-        How the split is written down.
-    penalty : SparseGroupPenalty
-        On the weights of all children.
-    balance : tuple of float
-        Least and greatest size of a child, as multiples of an equal share.
-    n_children : int
-        Number of children.
-    tol, violation : float
-        Stop when a round lowers the objective by less than the share ``tol``, or when no row
-        moves and no feature violates optimality by more than ``violation``.
-    solver : {"auto", "newton", "pqn"}
-        How the weights are found.
-    hold : int
-        Rounds for which a start's labels stay as they are: where the first step is a poor
-        guide, as with an intercept, which it would move first of all.
+    It ends when a round lowers the objective by less than the share ``tol``, or when no row
+    moves and no feature violates optimality by more than ``violation``. A start's labels stay
+    as they are for ``hold`` rounds: where the first step is a poor guide, as with an intercept,
+    which it would move first of all.
     """
 
-    form: Form
-    penalty: SparseGroupPenalty
-    balance: tuple[float, float]
+    penalty: SparseGroupPenalty  # on the weights of all children
+    balance: tuple[float, float]  # least and greatest size of a child, in equal shares
     n_children: int
     tol: float
     violation: float
@@ -123,43 +90,67 @@ class Problem:
         """Alternate from the child whose centre is nearest."""
         scores = rows.scores(centers)
         scores -= (0.5 * np.einsum("kp,kp->k", centers, centers)).astype(rows.dtype)
-        labels = self.form.start(scores, self._bounds(rows))
-        return self._alternate(rows, np.zeros((self.form.n_models, rows.n_features)), labels)
+        bounds, n_models = self._bounds(rows), self.n_children
+        if n_models == 2:
+            labels: Labels = assign_two(scores[:, 0] - scores[:, 1], *bounds)
+            n_models = 1
+        else:
+            labels = assign_balanced(-scores, *bounds)
+        return self._alternate(rows, np.zeros((n_models, rows.n_features)), labels)
 
     def from_weights(self, rows: Rows, W: Array) -> Alternation:
         """Alternate from weights that were found on other rows."""
         return self._alternate(rows, W, None)
 
-    def follow(self, rows: Rows, scores: Array) -> Labels:
-        """Return the balanced labels of rows by the scores of models found on others."""
-        return self.form.assign(scores, self._bounds(rows), None)
+    def assign(self, scores: Array, labels: Labels | None = None) -> Labels:
+        """Return the balanced labels that cost least, by an alternation's kind of scores.
+
+        A row costs least where its score is highest; no flow is needed if that is balanced.
+        """
+        bounds = size_bounds(len(scores), self.n_children, *self.balance)
+        if scores.shape[1] == 1:
+            return assign_two(scores[:, 0], *bounds)
+        if self.n_children == 2:
+            return assign_two(scores[:, 0] - scores[:, 1], *bounds).astype(np.int32)
+        highest: Labels = scores.argmax(axis=1).astype(np.int32)
+        counts = np.bincount(highest, minlength=self.n_children)
+        if counts.min() >= bounds[0] and counts.max() <= bounds[1]:
+            return highest
+        return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         solver = self._choose_solver(rows, W, labels)
-        if solver == "newton" and isinstance(self.form, PairForm):
+        if self.n_children > 2:
+            return self._run(rows, W, labels, solver)
+        if solver == "newton":
             return self._solve_pair(rows, W, labels)
-        loss = self.form.loss(rows)
-        penalty = self.form.penalty(self.penalty)
-        least_rounds, hold = 1, 0
+        whole = None if labels is None else labels.astype(np.int32)
+        both = self._run(rows, np.concatenate([0.5 * W, -0.5 * W]), whole, solver)
+        d = (both.W[:1] - both.W[1:]).astype(rows.dtype).astype(np.float64)
+        scores = rows.scores(d)
+        labels = self.assign(scores)
+        return Alternation(d, labels, scores, both.status, both.trace, both.n_passes + 1.0)
+
+    def _run(
+        self, rows: Rows, W: Array, labels: Labels | None, solver: SolverName
+    ) -> Alternation:
+        """Alternate with a model per child."""
+        loss, penalty = HingeLoss(rows, self.n_children), self.penalty
         if labels is None:
             scores = rows.scores(W)
-            labels = self.form.assign(scores, self._bounds(rows), None)
-            point = loss.at(W, labels, scores)
+            point = loss.at(W, self.assign(scores), scores)
+            least_rounds, hold = 1, 0
         else:
-            point = first_point(loss, penalty, labels)
+            # A gradient step would bring all of very many features into use.
+            is_wide = solver == "newton" and self.n_children * rows.n_features > MAX_DENSE
+            point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
-        minimiser: Minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
-        rounds = Rounds(loss, penalty, minimiser, STEPS[solver], least_rounds, hold)
-        return self._run(rounds, point)
-
-    def _run(self, rounds: Rounds, point: Point) -> Alternation:
-        loss, penalty = rounds.loss, rounds.penalty
-        bounds = self._bounds(loss.rows)
+        minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
-        status, hold = Status.ITERATION_LIMIT, rounds.hold
+        status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
-            solution = rounds.minimiser.minimise(
-                loss, penalty, point, tol=self.violation, max_iter=rounds.steps
+            solution = minimiser.minimise(
+                loss, penalty, point, tol=self.violation, max_iter=STEPS[solver]
             )
             point = solution.point
             if len(trace) < hold:  # the first step was one of them
@@ -167,7 +158,7 @@ class Problem:
                 if solution.status is not Status.ITERATION_LIMIT:
                     hold = 0  # nothing left to do for these labels
                 continue
-            labels = self.form.assign(point.scores, bounds, point.labels)
+            labels = self.assign(point.scores, point.labels)
             moved = not np.array_equal(labels, point.labels)
             if moved:
                 point = loss.at(point.W, labels, point.scores)
@@ -175,13 +166,12 @@ class Problem:
             slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
             if not moved and solution.status is not Status.ITERATION_LIMIT:
                 status = solution.status
-            elif slow and len(trace) > rounds.least:
+            elif slow and len(trace) > least_rounds:
                 status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
 
     def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        """Run the same rounds inside the rows: one call instead of a hundred per round."""
-        penalty = self.form.penalty(self.penalty)
+        """Run the same rounds inside the rows, in d: a hundred calls fewer per round."""
         low, high = self._bounds(rows)
         found = rows.solve_pair(
             PairProblem(
@@ -189,32 +179,33 @@ class Problem:
                 labels=labels,
                 hold=0 if labels is None else self.hold,
                 bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
-                l1=penalty.l1 + penalty.group,
-                ridge=penalty.ridge,
+                l1=self.penalty.l1 + self.penalty.group / np.sqrt(2.0),
+                ridge=self.penalty.ridge / 2.0,
                 tol=self.tol,
                 violation=self.violation,
                 max_alternations=MAX_ALTERNATIONS,
                 max_working=MAX_WORKING,
             )
         )
-        return Alternation(
-            found.weights[None],
-            found.labels,
-            found.scores,
-            Status(found.status),
-            found.trace,
-            found.n_passes,
-        )
+        W, status = found.weights[None], Status(found.status)
+        return Alternation(W, found.labels, found.scores, status, found.trace, found.n_passes)
 
     def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
-        """Newton, unless its Hessian would have to be cut down to a part."""
-        penalty = self.form.penalty(self.penalty)
-        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // self.form.n_models
-        if self.solver != "auto" or rows.n_features <= most:
-            return "newton" if self.solver == "auto" else self.solver
+        """Newton, unless the features in use would be too many for its Hessian."""
+        if self.solver != "auto":
+            return self.solver
+        penalty, n_models, n_features = self.penalty, len(W), rows.n_features
+        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // n_models
+        if n_features <= most:
+            return "newton"
+        n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
+        if n_free > most:
+            return "pqn"
+        if n_models == 1 or n_models * n_features > MAX_DENSE:
+            return "newton"  # few features come into use, and its working set follows them
         wanted = W.any(axis=0)
         if labels is not None:
-            loss = self.form.loss(rows)
+            loss = HingeLoss(rows, n_models)
             wanted = wanted | (penalty.violations(W, loss.gradient(loss.zero(labels))) > 0.0)
         return "newton" if np.count_nonzero(wanted) <= most else "pqn"
 

@@ -1,21 +1,57 @@
 // Balanced assignment: n rows to K clusters at least total cost, every cluster's count within
 // [lower, upper]. Derivation, proof of optimality and what rounding may do: assign/README.md.
-#include "common.hpp"
-
 #include <nanobind/stl/optional.h>
 
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
-#include <stdexcept>
-#include <utility>
+
+#include "common.hpp"
+
+// ---- two clusters: a threshold on the difference of their scores --------------------------------
+
+// Child 0 takes the m rows of largest f, m = #{f >= 0} clipped to the bounds.
+template <class T>
+void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* label) {
+  largest(f, n);  // refuses what is not finite
+  int64_t positive = 0;
+  for (int64_t i = 0; i < n; ++i) positive += f[i] >= 0;
+  for (int64_t i = 0; i < n; ++i) label[i] = f[i] < 0;
+  const int64_t m = std::clamp(positive, lower, upper);
+  if (m == positive) return;
+  // Only one side of zero changes: of its rows, the `keep` largest end in child 0.
+  const bool below = m > positive;
+  int64_t keep = below ? m - positive : m, size = 0;
+  std::vector<T> values(n);
+  for (int64_t i = 0; i < n; ++i) {  // no branch: it would be mispredicted at every other row
+    values[size] = f[i];
+    size += (f[i] < 0) == below;
+  }
+  T threshold = std::numeric_limits<T>::infinity();  // keep == 0: nothing passes
+  if (keep > 0) {
+    const auto at = values.begin() + (keep - 1);
+    std::nth_element(values.begin(), at, values.begin() + size, std::greater<T>());
+    threshold = *at;
+    keep -= std::count_if(values.begin(), at, [&](T x) { return x > threshold; });
+  }
+  for (int64_t i = 0; i < n; ++i) label[i] = !(f[i] > threshold);
+  for (int64_t i = 0; keep > 0; ++i)  // this many pass at the threshold itself
+    if (f[i] == threshold) label[i] = 0, --keep;
+}
+template void split_pair(const float*, int64_t, int64_t, int64_t, int8_t*);
+template void split_pair(const double*, int64_t, int64_t, int64_t, int8_t*);
+
+// ---- more: a flow -------------------------------------------------------------------------------
 
 namespace {
 
+constexpr int64_t MaxClusters = 1 << 20;  // arcs between any two are held
 constexpr double kInf = std::numeric_limits<double>::infinity(), kEps = 0x1p-52;
 
-struct Entry { double key; int64_t row; };
+struct Entry {
+  double key;
+  int64_t row;
+};
 
 struct Later {  // std heaps keep the largest in front: this order puts the least there
   bool operator()(const Entry& x, const Entry& y) const {
@@ -25,8 +61,7 @@ struct Later {  // std heaps keep the largest in front: this order puts the leas
 
 // Successive shortest paths over K clusters and a hub, node K, that carries the slack between
 // the bounds. An arc a -> b moves the row of a that it costs least to move.
-template <typename T>
-class Transport {
+template <class T> class Transport {
  public:
   Transport(const T* costs, int64_t n, int K)
       : costs_(costs), n_(n), K_(K), N_(K + 1), largest_(largest(costs, n * K)),
@@ -288,9 +323,8 @@ class Transport {
 
 // Prices from every 5th row, themselves from every 25th, and so on: each level starts next to
 // its optimum, and only rows near a boundary are left to move.
-template <typename T>
-std::vector<int32_t> solve_levels(const T* costs, int64_t n, int K, int64_t lower, int64_t upper,
-                                  const int32_t* warm) {
+template <class T> std::vector<int32_t> solve_levels(
+    const T* costs, int64_t n, int K, int64_t lower, int64_t upper, const int32_t* warm) {
   constexpr int64_t kStep = 5, kFewest = 16;
   Transport<T> transport(costs, n, K);
   if (warm && transport.accept(warm, lower, upper)) return transport.labels();
@@ -303,34 +337,43 @@ std::vector<int32_t> solve_levels(const T* costs, int64_t n, int K, int64_t lowe
   return transport.labels();
 }
 
-template <typename T>
-nb::ndarray<nb::numpy, int32_t> assign_flow(Mat<const T> C, int64_t lower, int64_t upper,
-                                            std::optional<Vec<const int32_t>> warm) {
-  const int64_t n = C.shape(0), K = C.shape(1);
-  if (warm && warm->shape(0) != C.shape(0))
-    throw std::invalid_argument("assign_flow needs one warm label per row");
-  if (K < 1 || lower < 0 || K * lower > n || K * upper < n)
-    throw std::invalid_argument("assign_flow needs K * lower <= n <= K * upper");
-  const Owned<int32_t> out(n);
-  if (n > 0) {
-    nb::gil_scoped_release release;
-    const auto labels = solve_levels(C.data(), n, static_cast<int>(K), lower,
-                                     std::min(upper, n), warm ? warm->data() : nullptr);
-    std::copy(labels.begin(), labels.end(), out.data);
-  }
-  return out.shaped({C.shape(0)});
+nb::object assign_flow(
+    const Given& C, int64_t lower, int64_t upper, const std::optional<Given>& warm) {
+  return of_type("C", C, [&](auto number) {
+    const auto* costs = checked<decltype(number)>("C", C, {-1, -1});
+    const int64_t n = C.shape(0), K = C.shape(1);
+    const int32_t* known = warm ? checked<int32_t>("warm", *warm, {n}) : nullptr;
+    // Divided, not multiplied: bounds may be as large as they like.
+    if (K < 1 || K > MaxClusters || lower < 0 || lower > n / K || upper < (n + K - 1) / K)
+      refuse("K * lower <= n <= K * upper must hold; got n = ", n, " rows, K = ", K,
+          " clusters, lower = ", lower, " and upper = ", upper);
+    return filled<int32_t>({C.shape(0)}, [&](int32_t* out) {
+      if (n == 0) return;
+      const auto labels = solve_levels(costs, n, int(K), lower, std::min(upper, n), known);
+      std::copy(labels.begin(), labels.end(), out);
+    });
+  });
 }
 
-template <typename T>
-void bind(nb::module_& m) {
-  m.def("assign_flow", &assign_flow<T>, nb::arg("C").noconvert(), nb::arg("lower"),
-        nb::arg("upper"), nb::arg("warm").none() = nb::none(),
-        "Labels of least total cost C (n, K), every count within [lower, upper].");
+nb::object assign_pair(const Given& given, int64_t lower, int64_t upper) {
+  return of_type("f", given, [&](auto number) {
+    const auto* f = checked<decltype(number)>("f", given, {-1});
+    const int64_t n = given.shape(0);
+    check_bounds(lower, upper, n);
+    return filled<int8_t>(
+        {given.shape(0)}, [&](int8_t* out) { split_pair(f, n, lower, upper, out); });
+  });
 }
 
 }  // namespace
 
 void bind_assign(nb::module_& m) {
-  bind<float>(m);
-  bind<double>(m);
+  using namespace nb::literals;
+  m.def("assign_flow", &assign_flow, "C"_a, "lower"_a, "upper"_a, "warm"_a.none() = nb::none(),
+      nb::sig("def assign_flow(C: Array, lower: int, upper: int, "
+              "warm: NDArray[int32] | None = None) -> NDArray[int32]"),
+      "Labels of least total cost C (n, K), every count within [lower, upper].");
+  m.def("assign_pair", &assign_pair, "f"_a, "lower"_a, "upper"_a,
+      nb::sig("def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]"),
+      "Labels 0 and 1 from margins f, lower <= #{0} <= upper.");
 }

@@ -4,11 +4,25 @@
 
 #include <numeric>
 
-#include "view.hpp"
+#include "rows.hpp"
 
 namespace {
 
-constexpr std::int64_t MaxSteps = 50;  // of the solver, at one strength
+// What a rule should be like, in checked buffers: taxarbor.rows.RuleProblem.
+struct RuleProblem {
+  const int32_t* labels;
+  int64_t n_children;
+  const double* l1;               // the penalty at strength one, (n_features)
+  double second_ridge;            // in its place, for the features in use
+  double barred;                  // what keeps a feature out
+  std::vector<double> strengths;  // of the path
+  int64_t max_features;           // 0 for any number
+  double reproduced, nearly;      // agreement to reach, and what is no loss of it
+  double tol, violation;
+  int64_t max_working;
+};
+
+constexpr int64_t MaxSteps = 50;  // of the solver, at one strength
 
 template <class T> class RuleSearch {
  public:
@@ -20,17 +34,12 @@ template <class T> class RuleSearch {
     double agreement;
   };
 
-  RuleSearch(const View<T>& rows, const RuleArguments& a)
-      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), models_(a.n_children > 2 ? a.n_children : 1),
-        sides_(models_ * n_), l1_(p_), scores_(n_ * models_) {
-    for (std::int64_t k = 0; k < models_; ++k)
-      for (std::int64_t i = 0; i < n_; ++i) sides_[k * n_ + i] = a_.labels[i] != k;
-  }
-
-  // At the penalty as it is; a rule has one feature at least.
-  Rule at_given(const Weights& steepest) {
-    Weights W = solve(1.0, Weights(models_ * p_));
-    return count(W) ? score(std::move(W)) : refit(steepest);
+  RuleSearch(const View<T>& rows, const RuleProblem& a)
+      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()),
+        models_(a.n_children > 2 ? a.n_children : 1), sides_(models_ * n_), l1_(p_),
+        scores_(n_ * models_) {
+    for (int64_t k = 0; k < models_; ++k)
+      for (int64_t i = 0; i < n_; ++i) sides_[k * n_ + i] = a_.labels[i] != k;
   }
 
   Rule along_path(const Weights& steepest) {
@@ -52,14 +61,16 @@ template <class T> class RuleSearch {
     double best = 0.0;
     for (const Rule& rule : passed)
       if (count(rule.W)) best = std::max(best, rule.agreement);
-    const auto found = std::find_if(passed.begin(), passed.end(), [&](const Rule& rule) { return count(rule.W) && rule.agreement >= best - a_.nearly; });
-    return found == passed.end() ? passed.front() : refit(found->W);  // no feature varies: none tells
+    const auto found = std::find_if(passed.begin(), passed.end(),
+        [&](const Rule& rule) { return count(rule.W) && rule.agreement >= best - a_.nearly; });
+    return found == passed.end() ? passed.front()
+                                 : refit(found->W);  // no feature varies: none tells
   }
 
  private:
   // Whether the last two steps brought next to nothing.
   bool is_level(const std::vector<Rule>& passed) const {
-    const std::size_t n = passed.size();
+    const size_t n = passed.size();
     return n > 3 && passed[n - 1].agreement < passed[n - 3].agreement + a_.nearly;
   }
 
@@ -77,20 +88,22 @@ template <class T> class RuleSearch {
   }
 
   Weights solve(double strength, const Weights& start) {
-    for (std::int64_t j = 0; j < p_; ++j) l1_[j] = strength * a_.l1[j];
-    return minimise(a_.ridge, start);
+    for (int64_t j = 0; j < p_; ++j) l1_[j] = strength * a_.l1[j];
+    return minimise(0.0, start);
   }
 
   // Fit the features in use without the sparse penalty.
   Rule refit(const Weights& W) {
-    for (std::int64_t j = 0; j < p_; ++j) l1_[j] = is_used(W, j) ? 0.0 : a_.barred;
+    for (int64_t j = 0; j < p_; ++j) l1_[j] = is_used(W, j) ? 0.0 : a_.barred;
     return score(minimise(a_.second_ridge, W));
   }
 
   Weights minimise(double ridge, const Weights& start) {
     Weights W(models_ * p_);
-    for (std::int64_t k = 0; k < models_; ++k) {
-      const std::vector<double> d = fit_pair<T>(rows_, {start.data() + k * p_, sides_.data() + k * n_, MaxSteps, 0, n_, l1_.data(), ridge, a_.tol, a_.violation, MaxSteps, a_.max_working});
+    for (int64_t k = 0; k < models_; ++k) {
+      const std::vector<double> d = fit_pair<T>(rows_,
+          {start.data() + k * p_, sides_.data() + k * n_, MaxSteps, 0, n_, l1_.data(), ridge,
+              a_.tol, a_.violation, MaxSteps, a_.max_working});
       std::copy(d.begin(), d.end(), W.begin() + k * p_);
     }
     return W;
@@ -100,33 +113,36 @@ template <class T> class RuleSearch {
   Rule score(Weights W) {
     rows_.scores(W.data(), models_, scores_.data());
     std::vector<double> offsets(models_);
-    for (std::int64_t k = 0; k < models_; ++k) offsets[k] = threshold(k);
-    std::int64_t agreed = 0;
-    for (std::int64_t i = 0; i < n_; ++i) agreed += sent(offsets, i) == a_.labels[i];
+    for (int64_t k = 0; k < models_; ++k) offsets[k] = threshold(k);
+    int64_t agreed = 0;
+    for (int64_t i = 0; i < n_; ++i) agreed += sent(offsets, i) == a_.labels[i];
     return {std::move(W), std::move(offsets), static_cast<double>(agreed) / n_};
   }
 
-  std::int64_t sent(const std::vector<double>& offsets, std::int64_t i) const {
+  int64_t sent(const std::vector<double>& offsets, int64_t i) const {
     if (models_ == 1) return static_cast<double>(scores_[i]) + offsets[0] < 0.0;
-    std::int64_t best = 0;
-    const auto at = [&](std::int64_t k) { return static_cast<double>(scores_[i * models_ + k]) + offsets[k]; };
-    for (std::int64_t k = 1; k < models_; ++k)
+    int64_t best = 0;
+    const auto at = [&](int64_t k) {
+      return static_cast<double>(scores_[i * models_ + k]) + offsets[k];
+    };
+    for (int64_t k = 1; k < models_; ++k)
       if (at(k) > at(best)) best = k;
     return best;
   }
 
   // What to add to a model's scores for most of its own rows to be above zero, others below: the
   // middle of a gap.
-  double threshold(std::int64_t k) {
+  double threshold(int64_t k) {
     order_.resize(n_);
     std::iota(order_.begin(), order_.end(), 0);
-    const auto at = [&](std::int64_t i) { return static_cast<double>(scores_[i * models_ + k]); };
-    std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
-    const std::int8_t* side = sides_.data() + k * n_;
+    const auto at = [&](int64_t i) { return static_cast<double>(scores_[i * models_ + k]); };
+    std::stable_sort(
+        order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return at(a) < at(b); });
+    const int8_t* side = sides_.data() + k * n_;
     // Below every score all rows count as the child's own: wrong are the others.
-    std::int64_t wrong = std::accumulate(side, side + n_, std::int64_t{0}), least = wrong;
+    int64_t wrong = std::accumulate(side, side + n_, int64_t{0}), least = wrong;
     double cut = at(order_[0]) - 1.0;
-    for (std::int64_t i = 0; i < n_; ++i) {
+    for (int64_t i = 0; i < n_; ++i) {
       wrong += side[order_[i]] ? -1 : 1;
       const double here = at(order_[i]), next = i + 1 < n_ ? at(order_[i + 1]) : here + 2.0;
       if (wrong < least && next > here) least = wrong, cut = 0.5 * (here + next);
@@ -134,42 +150,57 @@ template <class T> class RuleSearch {
     return -cut;
   }
 
-  bool is_used(const Weights& W, std::int64_t j) const {
-    for (std::int64_t k = 0; k < models_; ++k)
+  bool is_used(const Weights& W, int64_t j) const {
+    for (int64_t k = 0; k < models_; ++k)
       if (W[k * p_ + j] != 0.0) return true;
     return false;
   }
 
-  std::int64_t count(const Weights& W) const {
-    std::int64_t used = 0;
-    for (std::int64_t j = 0; j < p_; ++j) used += is_used(W, j);
+  int64_t count(const Weights& W) const {
+    int64_t used = 0;
+    for (int64_t j = 0; j < p_; ++j) used += is_used(W, j);
     return used;
   }
 
   const View<T>& rows_;
-  const RuleArguments& a_;
-  const std::int64_t n_, p_, models_;
-  std::vector<std::int8_t> sides_;  // (n_models, n_rows): 0 for the model's own rows
+  const RuleProblem& a_;
+  const int64_t n_, p_, models_;
+  std::vector<int8_t> sides_;  // (n_models, n_rows): 0 for the model's own rows
   std::vector<double> l1_;
   std::vector<T> scores_;
-  std::vector<std::int64_t> order_;
+  std::vector<int64_t> order_;
 };
+
+nb::object rule(const Data& data, nb::handle problem) {
+  return data.visit([&](const auto& rows) {
+    const int64_t n = rows.n_rows(), p = rows.n_features();
+    checked_count("the number of rows", n, 1);
+    const Fields from{problem};
+    const auto labels = from.get<Given>("labels"), l1 = from.get<Given>("l1");
+    const auto steepest = from.get<Given>("steepest");
+    const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
+    const double* start = checked_finite("steepest", steepest, {models, p});
+    const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
+        checked_weights("l1", l1, p), from.weight("second_ridge"), from.weight("barred"),
+        from.get<std::vector<double>>("strengths"), from.count("max_features", 0),
+        from.weight("reproduced"), from.weight("nearly"), from.weight("tol"),
+        from.weight("violation"), from.count("max_working", 1)};
+    for (const double strength : checked.strengths) checked_weight("strengths", strength);
+    const auto found = unlocked([&] {
+      RuleSearch<Number<decltype(rows)>> search(rows, checked);
+      const std::vector<double> first(start, start + models * p);
+      return search.along_path(first);
+    });
+    const nb::object W = copied(found.W).attr("reshape")(models, p);
+    return nb::object(nb::make_tuple(W, copied(found.offsets)));
+  });
+}
 
 }  // namespace
 
-template <class T> nb::tuple find_rule(const View<T>& rows, const RuleArguments& a, const double* steepest) {
-  const std::int64_t models = a.n_children > 2 ? a.n_children : 1, p = rows.n_features();
-  typename RuleSearch<T>::Rule found;
-  {
-    nb::gil_scoped_release free;
-    RuleSearch<T> search(rows, a);
-    const std::vector<double> start(steepest, steepest + models * p);
-    found = a.strengths.empty() ? search.at_given(start) : search.along_path(start);
-  }
-  Owned<double> W(models * p), offsets(models);
-  std::copy(found.W.begin(), found.W.end(), W.data);
-  std::copy(found.offsets.begin(), found.offsets.end(), offsets.data);
-  return nb::make_tuple(W.shaped({std::size_t(models), std::size_t(p)}), offsets.shaped({std::size_t(models)}));
+void bind_rule(nb::module_& m) {
+  using namespace nb::literals;
+  m.def("rule", &rule, "data"_a, "problem"_a,
+      nb::sig("def rule(data: Data, problem: object) -> tuple[Array, Array]"),
+      "Find a sparse rule, given the fields of a RuleProblem.");
 }
-template nb::tuple find_rule<float>(const View<float>&, const RuleArguments&, const double*);
-template nb::tuple find_rule<double>(const View<double>&, const RuleArguments&, const double*);

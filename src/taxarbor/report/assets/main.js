@@ -1,5 +1,5 @@
 // Putting it together: pages, theme, keys, printing.
-const PAGES = ["tree", "groups", "measures", "help"];
+const PAGES = ["tree", "clusters", "measures", "help"];
 function showPage(name) {
   for (const page of PAGES) {
     byId("page-" + page).hidden = page !== name;
@@ -7,7 +7,7 @@ function showPage(name) {
     tab.setAttribute("aria-selected", String(page === name));
     tab.tabIndex = page === name ? 0 : -1;
   }
-  if (name === "groups") showGroupsOnce();
+  if (name === "clusters") showClustersOnce();
 }
 function startTabs() {
   PAGES.forEach((page, n) => {
@@ -39,7 +39,7 @@ function startPrinting() {
   let kept = null;
   window.addEventListener("beforeprint", () => {
     kept = { open: [...open], view: { ...view } };
-    showGroupsOnce();
+    showClustersOnce();
     if (leaves.length <= 60) nodes.forEach((node) => node.children.length && open.add(node.id));
     render();
     const box = bounds();
@@ -56,7 +56,7 @@ function startPrinting() {
 }
 
 byId("title").textContent = data.title;
-byId("subtitle").textContent = [plural(data.n_rows, "row"), plural(data.n_features, "feature"), plural(data.n_groups, "group")].join(" · ");
+byId("subtitle").textContent = [plural(data.n_rows, "row"), plural(data.n_features, "feature"), plural(data.n_clusters, "cluster")].join(" · ");
 startTabs();
 startSearch();
 startKeys();
@@ -76,4 +76,4 @@ openFirst(Math.min(24, Math.max(8, Math.floor((canvas.clientHeight - 90) / (0.72
 choose(nodes[0], { stay: true });
 showAll(0.72);
 window.addEventListener("resize", () => showAll(0.72));
-if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a group, feature or row";
+if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a node, feature or row";

@@ -1,4 +1,4 @@
-// The panel: all there is to say of the chosen node.
+// The panel: all that is known about the chosen node.
 function crumbs(node) {
   const line = html("p", { class: "crumbs" });
   path(node).forEach((above, n) => {
@@ -10,9 +10,9 @@ function crumbs(node) {
 
 function told(node) {
   const parts = [plural(node.size, "row"), percent(node.size / data.n_rows, node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
-  if (node.label) parts.unshift("Group " + node.label);
-  if (node.children.length && node.n_features) parts.push("its split turns on " + plural(node.n_features, "feature"));
-  if (node.fidelity !== null) parts.push("the rule fits " + percent(node.fidelity) + " of its rows");
+  if (node.label) parts.unshift("Cluster " + node.label);
+  if (node.children.length && node.n_features) parts.push("its split uses " + plural(node.n_features, "feature"));
+  if (node.fidelity !== null) parts.push("the rule agrees on " + percent(node.fidelity) + " of its rows");
   return html("p", { class: "muted" }, parts.join(" · "));
 }
 
@@ -111,13 +111,13 @@ function members(node) {
     html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${rest.toLocaleString("en")} more` : "")))];
 }
 
-// A row that was searched for: where it is, and where on its way it was least clear.
+// A row that was searched for: where it is, and where on its path it was least clear.
 function foundRow(node, position) {
   if (position === undefined) return null;
   const card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   if (data.weakest) {
     const [margin, id] = data.weakest[position];
-    card.append(html("div", { class: "muted" }, `Its least margin on the way, at “${nodes[id].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`));
+    card.append(html("div", { class: "muted" }, `Its least margin on the path, at “${nodes[id].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`));
   }
   return card;
 }
@@ -126,7 +126,7 @@ function showPanel(node, { position } = {}) {
   const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
     ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars", "least margin"),
-    ...examples(node, "borderline", node.children.length ? "On the border between its parts" : "On its border", "margin", node.exemplars), ...members(node)].filter(Boolean));
+    ...examples(node, "borderline", node.children.length ? "On the border between its children" : "On its border", "margin", node.exemplars), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
   byId("said").textContent = `${node.name}, ${plural(node.size, "row")}`;
   if (hadFocus) panel.focus();

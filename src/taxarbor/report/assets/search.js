@@ -1,4 +1,4 @@
-// Search: groups by their names, features and labels, and rows by their names.
+// Search: nodes by their names, features and labels, and rows by their names.
 const MOST = 12;
 let results = [], marked = -1;
 
@@ -37,12 +37,12 @@ function search() {
   const matched = query ? findNodes(query) : [];
   matched.forEach((node) => hits.add(node.id));
   const rows = query ? findRows(query) : [];
-  const groups = matched.slice(0, MOST).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
-  results = [...rows.slice(0, MOST / 2), ...groups, ...rows.slice(MOST / 2)].slice(0, MOST);
+  const branches = matched.slice(0, MOST).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
+  results = [...rows.slice(0, MOST / 2), ...branches, ...rows.slice(MOST / 2)].slice(0, MOST);
   list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
     html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
   if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
-  if (query && !hasNames) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Of so many rows, only exemplars and rows on a border can be found here."));
+  if (query && !hasNames) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only exemplars and borderline rows can be found here."));
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
   byId("count").textContent = query ? `${plural(matched.length, "branch").replace("branchs", "branches")} and ${plural(rows.length, "row")} found` : "";

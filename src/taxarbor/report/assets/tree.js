@@ -34,7 +34,7 @@ function wrap(text, width) {
   return words.length ? [fit(first, width), fit(words.join(""), width)] : [fit(first, width)];
 }
 
-// Open the earliest splits until so many groups are in sight.
+// Open the earliest splits until so many ends are in sight.
 function openFirst(count) {
   open.clear();
   let inSight = 1;
@@ -84,29 +84,29 @@ function link(node) {
 }
 
 function makeUp(node, x, y, width) {
-  const group = svg("g", { transform: `translate(${x},${y})` });
+  const element = svg("g", { transform: `translate(${x},${y})` });
   let at = 0;
   for (const [code, count] of node.classes) {
     const part = width * count / node.size;
-    group.append(svg("rect", { x: at, width: Math.max(part, 0.3), height: 5, style: { fill: colour(code) } }));
+    element.append(svg("rect", { x: at, width: Math.max(part, 0.3), height: 5, style: { fill: colour(code) } }));
     at += part;
   }
-  return group;
+  return element;
 }
 
 function side(node) {
   const pictures = node.children.length ? [] : node.exemplars.map((one) => data.pictures[one.row]).filter(Boolean);
   if (pictures.length) {
-    const group = svg("g", { class: "side" }, svg("text", { class: "label", x: node.x + 15, y: node.y + 4 }, node.label));
-    pictures.forEach((href, n) => group.append(svg("image", { href, x: node.x + 46 + 32 * n, y: node.y - 14, width: 28, height: 28, class: "thumb" })));
-    return group;
+    const element = svg("g", { class: "side" }, svg("text", { class: "label", x: node.x + 15, y: node.y + 4 }, node.label));
+    pictures.forEach((href, n) => element.append(svg("image", { href, x: node.x + 46 + 32 * n, y: node.y - 14, width: 28, height: 28, class: "thumb" })));
+    return element;
   }
   const text = svg("text", { class: "side", x: node.x + 15, y: node.y + 4 });
   if (!node.children.length) {
     const names = node.exemplars.map((one) => data.rows[one.row][0]).join(", ");
     text.append(svg("tspan", { class: "label" }, node.label), svg("tspan", { dx: 8 }, fit(names, 210, "12.5px system-ui, sans-serif")));
   } else if (!node.isOpen) {
-    text.append(plural(countLeaves(node), "group"));
+    text.append(plural(countLeaves(node), "cluster"));
   }
   return text;
 }
@@ -119,32 +119,32 @@ function draw(node) {
   const half = breadth(node) / 2, size = plural(node.size, "row");
   const isRoot = node.parent === null, siblings = isRoot ? [0] : nodes[node.parent].children;
   const kinds = ["node", isLeaf && "leaf", !isLeaf && !node.isOpen && "closed"];
-  const group = svg("g", {
+  const element = svg("g", {
     class: kinds.filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
     "aria-level": node.depth + 1, "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(node.id) + 1,
     "aria-expanded": isLeaf ? null : String(node.isOpen), "aria-label": `${node.name}, ${size}`,
   });
-  group.append(svg("title", {}, `${node.name} · ${size}`));
+  element.append(svg("title", {}, `${node.name} · ${size}`));
   const room = column - 60;
   const lines = wrap(arrows(node.name), room), above = isRoot ? 3 : half + 6;
   const top = node.y - above - 15 * lines.length, bottom = node.y + (isRoot ? 2 : half) + 18;
-  group.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 36, height: bottom - top }));
-  lines.forEach((text, n) => group.append(svg("text", { class: "name", x: left, y: node.y - above - 15 * (lines.length - 1 - n) }, text)));
-  group.append(svg("text", { class: "size", x: left, y: bottom - 6 }, size));
-  if (node.classes.length && !isRoot) group.append(makeUp(node, left + 72, bottom - 13, room - 72));
-  group.append(svg("circle", { class: "dot", cx: node.x, cy: node.y, r: isLeaf ? 5 : 7.5 }));
-  if (!isLeaf) group.append(svg("text", { class: "sign", x: node.x, y: node.y + 4 }, node.isOpen ? "–" : "+"));
-  group.append(side(node));
-  return group;
+  element.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 36, height: bottom - top }));
+  lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: node.y - above - 15 * (lines.length - 1 - n) }, text)));
+  element.append(svg("text", { class: "size", x: left, y: bottom - 6 }, size));
+  if (node.classes.length && !isRoot) element.append(makeUp(node, left + 72, bottom - 13, room - 72));
+  element.append(svg("circle", { class: "dot", cx: node.x, cy: node.y, r: isLeaf ? 5 : 7.5 }));
+  if (!isLeaf) element.append(svg("text", { class: "sign", x: node.x, y: node.y + 4 }, node.isOpen ? "–" : "+"));
+  element.append(side(node));
+  return element;
 }
 
 function render(keepFocus = false) {
   shown = arrange();
   if (!shown.some((node) => node.id === focused)) focused = chosen && shown.includes(chosen) ? chosen.id : 0;
   drawn.clear();
-  for (const node of shown) drawn.set(node.id, { group: draw(node), branch: node.parent === null ? null : link(node) });
+  for (const node of shown) drawn.set(node.id, { element: draw(node), branch: node.parent === null ? null : link(node) });
   const all = [...drawn.values()];
-  scene.replaceChildren(...all.map((one) => one.branch).filter(Boolean), ...all.map((one) => one.group));
+  scene.replaceChildren(...all.map((one) => one.branch).filter(Boolean), ...all.map((one) => one.element));
   mark();
   if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
   place();
@@ -152,12 +152,12 @@ function render(keepFocus = false) {
 // Show what is chosen, found and focused, on what is drawn already.
 function mark() {
   const lit = new Set(chosen ? path(chosen).map((node) => node.id) : []);
-  for (const [id, { group, branch }] of drawn) {
+  for (const [id, { element, branch }] of drawn) {
     const isChosen = chosen !== null && id === chosen.id;
-    group.classList.toggle("chosen", isChosen);
-    group.classList.toggle("hit", hits.has(id));
-    group.setAttribute("aria-selected", String(isChosen));
-    group.setAttribute("tabindex", id === focused ? 0 : -1);
+    element.classList.toggle("chosen", isChosen);
+    element.classList.toggle("hit", hits.has(id));
+    element.setAttribute("aria-selected", String(isChosen));
+    element.setAttribute("tabindex", id === focused ? 0 : -1);
     if (branch) branch.classList.toggle("lit", lit.has(id));
   }
 }

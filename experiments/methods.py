@@ -1,0 +1,321 @@
+"""The methods of the comparison, each as a function from rows to a hierarchy, and one fit.
+
+Settings are what a method is given beside the rows, the number of clusters, the branching and
+the seed. A method with a grid is run with each of its settings under the paper's protocol;
+without labels, a method has its defaults alone.
+"""
+
+import gc
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.data import Dataset, Scaling, open_dataset
+from experiments.variants import fit_variant
+from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
+from taxarbor.exchange import from_linkage, from_sklearn
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.metrics import score_hierarchy
+
+Settings = Mapping[str, Any]
+Family = Literal["flat", "bottom-up", "top-down", "ours"]
+
+GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""The paper's choices of alpha and of beta."""
+
+STRENGTHS = ("alpha", "beta")
+
+PAPER = {"n_init": 1, "units": "raw", "balance": [0.9, 1.1], "center": "data"}
+"""The paper's setting: one start; penalties in the units of the data, children within a tenth
+of an equal share, one origin for all nodes."""
+
+CENTRES = 10
+"""Of k-means before Ward's method, as a multiple of the number of clusters."""
+
+DONE = "done"
+
+
+class Job(NamedTuple):
+    """What identifies a fit. Settings are JSON text, so that jobs compare and hash.
+
+    Equal jobs have equal results, to the last bit, on one machine.
+    """
+
+    dataset: str
+    scaling: Scaling
+    max_rows: int  # 0 for all
+    method: str
+    settings: str
+    n_clusters: int
+    branching: int
+    seed: int
+
+
+class Outcome(NamedTuple):
+    """What came of a job: done, timed out, or why it failed.
+
+    With the time of the fit, how much memory it took beyond the data, and, if done, the
+    measures and the shape of the tree.
+    """
+
+    status: str
+    seconds: float
+    peak_mb: float
+    measures: dict[str, float]
+
+
+Fit = Callable[[Any, Job, Settings], Hierarchy]
+"""From rows to a hierarchy, as large and as random as a job says."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the comparison."""
+
+    name: str  # as in the paper's tables
+    family: Family
+    fit: Fit
+    grid: tuple[Settings, ...] = ({},)  # to choose from with the labels, the paper's way
+    has_default: bool = True  # also run as it comes, for users without labels
+    is_random: bool = True
+    branches: bool = True  # makes trees of any number of children per split
+    cost: float = 1.0  # rough seconds for 30,000 rows, 50 clusters: who goes first
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it looks at all pairs of rows."""
+        return self.cost >= 20.0
+
+
+def _from_sklearn(name: str) -> Fit:
+    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+        from sklearn import cluster
+
+        model = getattr(cluster, name)(job.n_clusters, random_state=job.seed, **settings)
+        return from_sklearn(model.fit(X))
+
+    return fit
+
+
+def _flat(make: Callable[..., Any]) -> Fit:
+    """Return a method that makes all clusters in one split."""
+
+    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+        model = make(job.n_clusters, random_state=job.seed, **settings)
+        tree: Hierarchy = model.fit(X).hierarchy_
+        return tree
+
+    return fit
+
+
+def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
+    return HierarchicalSpectral(n_clusters, branching=n_clusters, **settings)
+
+
+def _bottom_up(name: str, how: Literal["single", "average", "complete", "ward"]) -> Method:
+    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+        from scipy.cluster.hierarchy import linkage
+
+        return from_linkage(linkage(X, how), job.n_clusters)
+
+    return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
+
+
+def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
+    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+        given = {"branching": job.branching, "random_state": job.seed, **fixed, **settings}
+        model = make(job.n_clusters, **given)
+        tree: Hierarchy = model.fit(X).hierarchy_
+        return tree
+
+    return fit
+
+
+def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    """Return Ward's tree of the centres of k-means; rows follow their centre."""
+    from scipy.cluster.hierarchy import linkage
+    from sklearn.cluster import KMeans
+
+    size = max(min(CENTRES * job.n_clusters, len(X) // 3), job.n_clusters)
+    model = KMeans(size, n_init=1, random_state=job.seed, **settings).fit(X)
+    # A centre without rows, where rows are equal, would be a leaf without rows.
+    used, centre_of = np.unique(model.labels_, return_inverse=True)
+    merges = linkage(model.cluster_centers_[used], "ward")
+    return _expand(from_linkage(merges, job.n_clusters), centre_of)
+
+
+def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    return fit_variant(X, job.n_clusters, job.branching, job.seed, settings)
+
+
+def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
+    """Return the same tree with several rows in place of each of its own."""
+    builder = HierarchyBuilder(len(row_of))
+    nodes = np.arange(tree.n_nodes)
+    inner = [node for node in nodes if not tree.is_leaf(node)]
+    for node in sorted(inner, key=lambda one: tree.children(one)[0]):  # numbered as they were
+        side = np.zeros(len(tree.order), dtype=np.intp)
+        for turn, child in enumerate(tree.children(node)):
+            side[tree.rows(child)] = turn
+        builder.add_split(int(node), side[row_of[builder.rows(int(node))]])
+    return builder.freeze()
+
+
+def _grid(fixed: Settings, **choices: tuple[float, ...]) -> tuple[Settings, ...]:
+    values = product(*choices.values())
+    return tuple({**fixed, **dict(zip(choices, chosen, strict=True))} for chosen in values)
+
+
+def _papers(name: str, penalty: str, **choices: tuple[float, ...]) -> Method:
+    """Return a variant of the paper's method: its settings are chosen by the labels."""
+    fit, grid = _top_down(HMMC, penalty=penalty), _grid(PAPER, **choices)
+    return Method(name, "ours", fit, grid, has_default=False, cost=0.3)
+
+
+_TEN: tuple[Settings, ...] = ({"n_init": 10},)
+_FLAT = _grid({key: PAPER[key] for key in ("units", "balance")}, alpha=GRID)
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("KM", "flat", _from_sklearn("KMeans"), _TEN, branches=False, cost=15.0),
+        Method("SC", "flat", _flat(_spectral), branches=False, cost=40.0),
+        Method("MMC", "flat", _flat(MMC), _FLAT, branches=False, cost=6.0),
+        _bottom_up("SL", "single"),
+        _bottom_up("AL", "average"),
+        _bottom_up("CL", "complete"),
+        _bottom_up("Ward", "ward"),
+        Method("BKM", "top-down", _from_sklearn("BisectingKMeans"), branches=False, cost=0.2),
+        Method("HKM", "top-down", _top_down(HierarchicalKMeans, criterion="compact"), _TEN),
+        Method(
+            "HSC", "top-down", _top_down(HierarchicalSpectral, criterion="compact"), cost=20
+        ),
+        Method("HKM-D", "top-down", _top_down(HierarchicalKMeans), _TEN, cost=3.0),
+        Method("HSC-D", "top-down", _top_down(HierarchicalSpectral), cost=30.0),
+        _papers("HMMC", "group+exclusive", alpha=GRID, beta=GRID),
+        _papers("HMMC-G", "group", alpha=GRID),
+        _papers("HMMC-E", "exclusive", beta=GRID),
+        _papers("HMMC-1", "l1", alpha=GRID),
+        _papers("HMMC-2", "l2", alpha=GRID),
+        Method("Taxarbor", "ours", _top_down(Taxarbor), (), cost=1.0),
+    )
+}
+"""Every row of the paper's Table 1, with Ward, scikit-learn's bisecting k-means and ours."""
+
+OTHERS = {
+    method.name: method
+    for method in (
+        Method("KM+Ward", "top-down", _centres_then_ward, branches=False, cost=5.0),
+        Method("variant", "ours", _variant, cost=1.0),
+    )
+}
+"""What only the page on the defaults has: a rival, and Taxarbor with one choice otherwise."""
+
+
+def find_method(name: str) -> Method:
+    """Return a method of the comparison, or another, by its name."""
+    return METHODS[name] if name in METHODS else OTHERS[name]
+
+
+def write_settings(settings: Settings) -> str:
+    """Return settings as JSON text, the same for the same settings."""
+    return json.dumps(dict(settings), sort_keys=True)
+
+
+def run_job(job: Job, folder: Path | None) -> Outcome:
+    """Return the outcome of one job; what goes wrong in the fit is a part of it."""
+    data = open_dataset(job.dataset, job.scaling, job.max_rows, folder)
+    gc.collect()
+    before = _reset_peak()
+    begun = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fewer leaves: their number is a measure
+            tree = fit(job, data)
+    except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
+        seconds = time.perf_counter() - begun
+        return Outcome(f"failed: {error}", seconds, _peak() - before, {})
+    seconds = time.perf_counter() - begun
+    return Outcome(DONE, seconds, max(_peak() - before, 0.0), measure(tree, data))
+
+
+def fit(job: Job, data: Dataset) -> Hierarchy:
+    """Return the hierarchy that a job describes."""
+    return find_method(job.method).fit(data.X, job, json.loads(job.settings))
+
+
+def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
+    """Return all measures of a tree, and its shape."""
+    used = [rule.weights for rule in tree.rules if rule is not None]
+    zeros = sum(int(np.count_nonzero(W == 0.0)) for W in used)
+    return {
+        **score_hierarchy(tree, data.y, data.truth),
+        "height": float(tree.height),
+        "n_leaves": float(tree.n_leaves),
+        **_readability(tree),
+        "zero_weights": zeros / max(sum(W.size for W in used), 1),
+    }
+
+
+def _readability(tree: Hierarchy) -> dict[str, float]:
+    """Return how many features rules use, how true they are, and what parents share.
+
+    Nothing for a tree without rules; no fidelity where that is not known.
+    """
+    used: dict[int, NDArray[np.bool_]] = {
+        node: np.asarray(rule.weights.any(axis=0))
+        for node, rule in enumerate(tree.rules)
+        if rule is not None
+    }
+    if not used:
+        return {}
+    counts = [int(mine.sum()) for mine in used.values()]
+    found = {"median_features": float(np.median(counts)), "most_features": float(max(counts))}
+    known = tree.fidelity[~np.isnan(tree.fidelity)]
+    if len(known):
+        found["mean_fidelity"] = float(known.mean())
+        found["least_fidelity"] = float(known.min())
+    shared = [
+        float(used[int(tree.parents[node])][mine].mean())
+        for node, mine in used.items()
+        if tree.parents[node] in used and mine.any()
+    ]
+    if shared:
+        found["parent_overlap"] = float(np.mean(shared))
+    return found
+
+
+def _reset_peak() -> float:
+    """Forget how much memory there once was; return what there is, in megabytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return _peak()
+    return _status("VmRSS")
+
+
+def _peak() -> float:
+    """Return the most memory since then: of the whole process where it can't be forgotten."""
+    try:
+        return _status("VmHWM")
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def _status(field: str) -> float:
+    with open("/proc/self/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(field):
+                return int(line.split()[1]) / 1024.0
+    raise OSError(f"no {field} in /proc/self/status")

@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.data import Dataset, list_datasets, load_dataset, open_dataset
+from taxarbor import FileFormatError, load_animals
+from taxarbor.metrics import ClassTree
+
+LABELS = np.array(list("abc"))
+TREE = ClassTree.read({"name": "all", "children": [{"name": "a"}, {"name": "b"}]})
+
+
+def test_npz_numbers_its_class_names(tmp_path, made):
+    made.data(tmp_path, "some", feature_names=np.array(list("vwxyz")))
+    X, y = made.blobs()
+    found = load_dataset("some", tmp_path)
+    assert np.array_equal(found.X, X)
+    assert found.X.dtype == np.float32
+    whole = made.data(tmp_path, "half", X=np.asfortranarray(X, dtype=np.float16))
+    assert load_dataset("half", whole).X.flags.c_contiguous
+    assert load_dataset("half", whole).X.dtype == np.float32
+    assert load_dataset("half", whole).digest() != found.digest()
+    assert found.y.tolist() == [made.classes[number] for number in y]
+    assert found.n_classes == 4
+    assert found.feature_names == ("v", "w", "x", "y", "z")
+    assert found.truth.names == made.classes
+
+
+def test_npz_without_class_names_has_the_labels_themselves(tmp_path, made):
+    X = made.blobs()[0][:3]
+    for name, y in (("words", LABELS), ("numbers", np.array([3, 1, 3]))):
+        told = [str(one) for one in y]
+        made.data(tmp_path, name, X=X, y=y, class_names=None, of_tree=[*sorted(set(told)), "z"])
+        assert load_dataset(name, tmp_path).y.tolist() == told
+        assert load_dataset(name, tmp_path).feature_names is None
+
+
+def test_further_kinds_of_rows_are_data_sets(tmp_path, made):
+    X = made.blobs()[0]
+    names = np.array(list("vwxyz"))
+    kinds = {"X_less": X[:, :2], "X_short": X[:7], "X_flat": X[:, 0], "extra": X}
+    made.data(tmp_path, "some", feature_names=names, **kinds)
+    np.savez(tmp_path / "weights.npz", W=np.eye(2))
+    (tmp_path / "README.md").write_text("hello", encoding="utf-8")
+    made.data(tmp_path, "one")
+    assert list_datasets(tmp_path) == ["one", "some", "some/X_less"]
+    found = load_dataset("some/X_less", tmp_path)
+    assert found.name == "some/X_less"
+    assert np.array_equal(found.X, X[:, :2])
+    assert found.feature_names is None  # these are the other rows'
+    assert found.truth.names == made.classes
+
+
+def test_what_is_not_there(tmp_path, made):
+    with pytest.raises(ValueError, match="is not a folder"):
+        list_datasets(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="no data in"):
+        list_datasets(tmp_path)  # what raises is not remembered
+    with pytest.raises(FileFormatError, match=r"no some\.npz"):
+        load_dataset("some", tmp_path)
+    for arrays, message in (
+        ({"X": np.full((24, 2), np.nan)}, "missing or infinite"),
+        (
+            {"of_tree": ("ape", "bat", "cod", "dog")},
+            r"some\.hierarchy\.json: 1 of the 4 .*'eel'",
+        ),
+    ):
+        made.data(tmp_path, "some", **arrays)
+        with pytest.raises(FileFormatError, match=message):
+            load_dataset("some", tmp_path)
+    (tmp_path / "some.hierarchy.json").unlink()
+    with pytest.raises(FileFormatError, match=r"no some\.hierarchy\.json"):
+        load_dataset("some", tmp_path)
+
+
+def paths_to(node, above=()):
+    """Yield the names from the root to each leaf."""
+    here = (*above, node["name"])
+    children = node.get("children", ())
+    if not children:
+        yield here
+    for child in children:
+        yield from paths_to(child, here)
+
+
+def test_bundled_animals_have_classes():
+    assert list_datasets(None) == ["animals"]
+    animals, found = load_animals(), load_dataset("animals", None)
+    path_to = {path[-1]: path for path in paths_to(animals.tree)}
+    classes = {path[:3][-1] for path in path_to.values()}
+    assert set(found.truth.names) == classes == set(found.y)
+    for name, own in zip(animals.names, found.y, strict=True):
+        assert own in path_to[name]
+    cut = {path[:3] for path in path_to.values()}
+    again = ClassTree.read([list(path) for path in cut])
+    assert {*again.node_names} == {*found.truth.node_names}
+    assert found.feature_names == animals.feature_names
+    assert found.X.shape == animals.X.shape
+    assert np.array_equal(found.X.max(axis=0), np.ones(animals.X.shape[1]))
+    assert found.X.min() >= 0.0
+
+
+@given(n_rows=st.integers(1, 60), max_rows=st.integers(0, 80))
+def test_thinning_keeps_evenly_spaced_rows(n_rows, max_rows):
+    X = np.arange(n_rows, dtype=np.float32)[:, None]
+    data = Dataset("some", X, X[:, 0].astype(str), TREE, None)
+    thin = data.thinned(max_rows)
+    kept = thin.X[:, 0].astype(int)
+    assert len(kept) == (min(max_rows, n_rows) if max_rows else n_rows)
+    assert thin.y.tolist() == data.y[kept].tolist()
+    assert kept[0] == 0
+    steps = np.diff(kept)
+    assert (steps >= 1).all()
+    assert not len(steps) or steps.max() - steps.min() <= 1
+
+
+def test_scaling(made):
+    """Rows of zeros and constant columns are left at zero, and the data as it was."""
+    X = made.blobs()[0]
+    X[3], X[:, 2] = 0.0, 0.0
+    before = X.copy()
+    data = Dataset("some", X, np.array(["a"] * len(X)), TREE, None)
+    unit, standard = (data.scaled(how).X for how in ("unit", "standard"))
+    lengths = np.linalg.norm(unit, axis=1)
+    assert lengths[3] == 0.0
+    assert np.allclose(np.delete(lengths, 3), 1.0, atol=1e-6)
+    assert np.allclose(unit * np.linalg.norm(X, axis=1)[:, None], X, atol=1e-5)
+    assert np.allclose(standard.mean(axis=0), 0.0, atol=1e-6)
+    assert np.allclose(standard.std(axis=0), [1, 1, 0, 1, 1], atol=1e-6)
+    assert unit.dtype == standard.dtype == np.float32
+    assert np.array_equal(X, before)
+    assert data.scaled("none") is data
+
+
+def test_data_is_thinned_then_scaled(tmp_path, made):
+    made.data(tmp_path, "some")
+    data = open_dataset("some", "standard", 10, tmp_path)
+    expected = load_dataset("some", tmp_path).thinned(10).scaled("standard")
+    assert np.array_equal(data.X, expected.X)
+    assert data.X.shape == (10, 5)
+    assert open_dataset("some", "standard", 10, tmp_path) is data

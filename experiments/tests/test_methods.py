@@ -1,0 +1,222 @@
+import itertools
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
+from sklearn.cluster import BisectingKMeans, KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from experiments.data import load_dataset
+from experiments.methods import (
+    METHODS,
+    OTHERS,
+    Method,
+    find_method,
+    fit,
+    measure,
+    run_job,
+    write_settings,
+)
+from taxarbor import HMMC, Taxarbor
+from taxarbor.metrics import rand_score, shortest_path_score
+
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+BASELINES = {"KM", "SC", "MMC", "SL", "AL", "CL", "HKM", "HSC", "HKM-D", "HSC-D"}
+KINDS = {
+    "HMMC": "group+exclusive",
+    "HMMC-G": "group",
+    "HMMC-E": "exclusive",
+    "HMMC-1": "l1",
+    "HMMC-2": "l2",
+}
+GRIDS = {"MMC": ("alpha",), "HMMC": ("alpha", "beta"), "HMMC-E": ("beta",)}
+
+
+def same_partition(one, other):
+    pairs = set(zip(one.tolist(), other.tolist(), strict=True))
+    return len(pairs) == len(set(one.tolist())) == len(set(other.tolist()))
+
+
+def grow(made, name, X, n_clusters, settings, **changes):
+    job = made.job(name, n_clusters=n_clusters, **changes)
+    return find_method(name).fit(X, job, settings)
+
+
+def test_all_methods_of_the_paper_and_three_more():
+    assert set(METHODS) == BASELINES | set(KINDS) | {"Ward", "BKM", "Taxarbor"}
+    ours = {name for name, method in METHODS.items() if method.family == "ours"}
+    assert ours == {*KINDS, "Taxarbor"}
+    assert all(name == method.name for name, method in METHODS.items())
+    assert {name for name, one in METHODS.items() if not one.has_default} == set(KINDS)
+    assert METHODS["Taxarbor"].grid == ()
+    assert set(OTHERS) == {"KM+Ward", "variant"}
+    assert not set(OTHERS) & set(METHODS)
+    assert find_method("HMMC") is METHODS["HMMC"]
+    with pytest.raises(KeyError):
+        find_method("none")
+
+
+def test_a_grid_is_the_papers():
+    for name in ("MMC", *KINDS):
+        keys = GRIDS.get(name, ("alpha",))
+        found = [tuple(settings[key] for key in keys) for settings in METHODS[name].grid]
+        assert sorted(found) == sorted(itertools.product(STRENGTHS, repeat=len(keys)))
+        for settings in METHODS[name].grid:
+            rest = {key: value for key, value in settings.items() if key not in keys}
+            flat = {"units": "raw", "balance": [0.9, 1.1]}
+            one = {"n_init": 1, "center": "data"}
+            assert rest == (flat if name == "MMC" else {**flat, **one})
+    for name, method in METHODS.items():
+        assert name in ("MMC", "Taxarbor", *KINDS) or len(method.grid) == 1
+
+
+def test_ours_are_the_estimators(made):
+    """A strength that a variant is not given has no effect."""
+    X, _ = made.blobs(60)
+    for name, penalty in KINDS.items():
+        settings = METHODS[name].grid[2]
+        given = {"alpha": 0.003, "beta": 0.003, **settings}
+        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).hierarchy_
+        found = grow(made, name, X, 5, settings)
+        assert np.array_equal(found.labels, expected.labels)
+        for mine, other in zip(found.rules, expected.rules, strict=True):
+            assert (mine is None) == (other is None)
+            assert mine is None or np.array_equal(mine.weights, other.weights)
+    expected = Taxarbor(5, random_state=2).fit(X)
+    assert np.array_equal(grow(made, "Taxarbor", X, 5, {}, seed=2).labels, expected.labels_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_makes_a_tree(name, made):
+    X, _ = made.blobs()
+    method = METHODS[name]
+    for settings in [{}] * method.has_default + [*method.grid[-1:]]:
+        tree = grow(made, name, X, 4, settings)
+        assert tree.n_leaves == 4
+        assert sorted(tree.order) == list(range(len(X)))
+        again = grow(made, name, X, 4, settings)
+        assert np.array_equal(tree.cut(4), again.cut(4))
+    if method.family == "flat":
+        assert tree.height == 1
+    if not method.is_random:
+        assert np.array_equal(grow(made, name, X, 4, {}, seed=1).cut(4), again.cut(4))
+    if method.branches:
+        tree = grow(made, name, X, 5, settings, branching=3)
+        assert {len(tree.children(node)) for node in range(tree.n_nodes)} == {0, 3}
+
+
+def test_bottom_up_is_scipys_and_k_means_scikit_learns(made):
+    X, _ = made.blobs(60)
+    for name, how in {
+        "SL": "single",
+        "AL": "average",
+        "CL": "complete",
+        "Ward": "ward",
+    }.items():
+        expected = fcluster(linkage(X, how), 7, criterion="maxclust")
+        assert same_partition(grow(made, name, X, 7, {}).cut(7), expected)
+    for name, model in (("KM", KMeans(7, n_init=10)), ("BKM", BisectingKMeans(7))):
+        tree = grow(made, name, X, 7, METHODS[name].grid[0], seed=3)
+        expected = model.set_params(random_state=3).fit(X).labels_
+        assert same_partition(tree.cut(7), expected)
+
+
+def test_centres_then_ward(made):
+    """Ten centres per cluster or a third of the rows, Ward on them, rows with their centre."""
+    for n_rows, n_centres in ((60, 20), (240, 40)):
+        X, _ = made.blobs(n_rows)
+        tree = grow(made, "KM+Ward", X, 4, {}, seed=3)
+        model = KMeans(n_centres, n_init=1, random_state=3).fit(X)
+        merged = linkage(model.cluster_centers_, "ward")
+        for size in (2, 3, 4):
+            expected = fcluster(merged, size, criterion="maxclust")[model.labels_]
+            assert same_partition(tree.cut(size), expected)
+        assert tree.n_leaves == 4
+        for node in range(tree.n_nodes):
+            below = [tree.rows(child) for child in tree.children(node)]
+            assert not below or sorted(np.concatenate(below)) == sorted(tree.rows(node))
+
+
+def test_centres_without_rows_are_left_out(made):
+    X = np.repeat(made.blobs(8)[0], 5, axis=0)  # 13 centres would be wanted, of 8 points
+    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
+        tree = grow(made, "KM+Ward", X, 4, {})
+    assert tree.n_leaves == 4
+    for first in range(0, len(X), 5):
+        assert len(set(tree.labels[first : first + 5])) == 1
+
+
+def test_equal_settings_are_equal_text():
+    one = write_settings({"b": 1.0, "a": [0.9, 1.1]})
+    assert one == write_settings({"a": [0.9, 1.1], "b": 1.0})
+    assert write_settings({}) == "{}"
+
+
+def test_a_job_is_fitted_and_measured(made):
+    data = load_dataset("animals", None)
+    settings = {"alpha": 0.5, "beta": 0.1}
+    job = made.job(settings=json.dumps(settings), n_clusters=6)
+    found = run_job(job, None)
+    assert found.status == "done"
+    assert 0.0 < found.seconds < 60.0
+    assert found.peak_mb >= 0.0
+    tree = fit(job, data)
+    expected = HMMC(6, random_state=0, **settings).fit(data.X)
+    assert np.array_equal(tree.labels, expected.labels_)
+    weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
+    assert found.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
+    assert 0.0 < found.measures["zero_weights"] < 1.0
+    assert found.measures["rand"] == rand_score(tree, data.y)
+    assert found.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
+    assert found.measures["height"] == tree.height
+    assert found.measures["n_leaves"] == 6.0
+    assert run_job(job, None).measures == found.measures
+
+
+def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypatch):
+    made.data(tmp_path, "some")
+    outcome = run_job(made.job("KM", dataset="some", n_clusters=25), tmp_path)
+    assert outcome.status.startswith("failed: ")
+    assert "25" in outcome.status
+    assert not outcome.measures
+
+    def fail(*_):
+        raise TypeError("a bug")
+
+    def warn(X, *rest):
+        warnings.warn("look", UserWarning, stacklevel=1)
+        return METHODS["BKM"].fit(X, *rest)
+
+    monkeypatch.setitem(METHODS, "bad", Method("bad", "ours", fail))
+    monkeypatch.setitem(METHODS, "loud", Method("loud", "ours", warn))
+    with pytest.raises(TypeError, match="a bug"):
+        run_job(made.job("bad"), None)
+    assert run_job(made.job("loud"), None).status == "done"
+
+
+def test_how_a_tree_reads(made):
+    data = load_dataset("animals", None)
+    tree = fit(made.job("Taxarbor", n_clusters=6), data)
+    found = measure(tree, data)
+    inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
+    used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
+    sizes = [len(used[node]) for node in inner]
+    assert found["median_features"] == np.median(sizes)
+    assert found["most_features"] == max(sizes)
+    assert found["mean_fidelity"] == pytest.approx(np.mean(tree.fidelity[inner]))
+    assert found["least_fidelity"] == min(tree.fidelity[inner])
+    shares = [len(used[n] & used[tree.parent(n)]) / len(used[n]) for n in inner[1:]]
+    assert found["parent_overlap"] == pytest.approx(np.mean(shares))
+
+
+def test_what_is_not_known_of_rules_is_no_measure(made):
+    data = load_dataset("animals", None)
+    greedy = measure(fit(made.job(), data), data)
+    assert greedy["most_features"] >= greedy["median_features"] >= 1.0
+    assert not {"mean_fidelity", "least_fidelity"} & set(greedy)
+    without = measure(fit(made.job("AL"), data), data)
+    assert "median_features" not in without
+    assert without["zero_weights"] == 0.0
+    assert "parent_overlap" not in measure(fit(made.job(n_clusters=2), data), data)

@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pytest
+
+from experiments.data import load_dataset
+from experiments.defaults import GROUPS
+from experiments.variants import CONSTANTS, WORTHS, RankedSplitter, changed, fit_variant, usual
+from taxarbor import Taxarbor
+from taxarbor.split import _gap
+
+VARIANTS = [row.settings for group in GROUPS for row in group.rows if row.method == "variant"]
+TELLING = (
+    {"rounds": 0},
+    {"rounds": 1},
+    {"shrinkage": 1e6},
+    {"top": 0},
+    {"starts": ["principal"]},
+    {"choose_by": "scatter"},
+    {"choose_by": "objective"},
+    *({"grow_by": worth} for worth in WORTHS[1:]),
+    {"intercept": False},
+    {"ridge": 1.0},
+    {"coordinates": 2},
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return load_dataset("animals", None).X
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_changed():
+    before = {name: usual(name) for name in CONSTANTS} | {"gap": _gap.gap}
+    yield
+    assert before == {name: usual(name) for name in CONSTANTS} | {"gap": _gap.gap}
+
+
+def test_without_settings_it_is_the_estimator(rows):
+    rng = np.random.default_rng(0)
+    # Beyond the sizes at which rows are sampled and directions iterated.
+    many = rng.normal(size=(5200, 520)).astype(np.float32)
+    many[:, :3] += 6.0 * rng.integers(0, 2, size=(5200, 3))
+    cases = [(rows, 9, branching, seed) for branching in (2, 3) for seed in (0, 3)]
+    for X, n_clusters, branching, seed in (*cases, (many, 4, 2, 2)):
+        model = Taxarbor(n_clusters, branching=branching, random_state=seed).fit(X)
+        tree = fit_variant(X, n_clusters, branching, seed, {})
+        assert np.array_equal(tree.labels, model.labels_)
+        assert np.array_equal(tree.parents, model.hierarchy_.parents)
+        assert np.array_equal(tree.birth, model.hierarchy_.birth)
+        assert np.array_equal(tree.score, model.hierarchy_.score, equal_nan=True)
+
+
+def test_every_variant_of_the_page_makes_a_tree(rows):
+    for one in VARIANTS:
+        settings = json.loads(json.dumps(one))  # as a job holds it
+        tree = fit_variant(rows, 8, 2, 0, settings)
+        assert tree.n_leaves == 8
+        assert sorted(tree.order) == list(range(len(rows)))
+        assert np.array_equal(tree.labels, fit_variant(rows, 8, 2, 0, settings).labels)
+
+
+@pytest.mark.parametrize("settings", TELLING, ids=json.dumps)
+def test_each_setting_changes_something(rows, settings):
+    """The tree of some seed; one alone may not tell the difference."""
+    is_same = []
+    for seed in range(5):
+        plain, tree = (fit_variant(rows, 20, 2, seed, one) for one in ({}, settings))
+        is_same.append(np.array_equal(tree.labels, plain.labels))
+    assert not all(is_same)
+
+
+def test_leaves_are_ranked_as_told(rows):
+    """Scores are those of the gap, but for the share that they are made of."""
+    trees = {
+        worth: fit_variant(rows, 2, 2, 0, {"grow_by": worth, "rounds": 0}) for worth in WORTHS
+    }
+    score = {worth: tree.score[0] / len(rows) for worth, tree in trees.items()}
+    objective = trees["gap"].objective[0]
+    assert score["size"] == 1.0
+    assert score["objective"] == pytest.approx(1.0 / objective)
+    assert score["scatter"] == pytest.approx(score["gap"] * np.sqrt(objective))
+    assert score["scatter"] < score["variance"]
+    assert len({tuple(tree.labels) for tree in trees.values()}) == 1
+
+
+def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
+    settings = {"rounds": 3, "top": 0, "intercept": False, "starts": ["ward"]}
+    before = {name: usual(name) for name in settings}
+
+    def stop():
+        with changed(settings):
+            assert all(usual(name) != before[name] for name in settings)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert before == {name: usual(name) for name in settings}
+
+    def fail(*_):
+        raise RuntimeError("in the middle")
+
+    own = _gap.gap
+    with monkeypatch.context() as patch:
+        patch.setattr(_gap, "_try", fail)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            fit_variant(rows, 4, 2, 0, {"ridge": 1.0})
+    assert _gap.gap is own
+    assert usual("ridge") != 1.0
+
+
+def test_wrong_settings_are_refused(rows):
+    for name in ("gamma", "alpha", "n_clusters"):
+        with pytest.raises(ValueError, match=f"no setting '{name}'; there are .*'ridge'"):
+            fit_variant(rows, 4, 2, 0, {name: 1, "top": 1})
+    for starts in ([], ["random"], ["ward", "ward_start"]):
+        with pytest.raises(ValueError, match=r"must be some of .*'ward'"):
+            fit_variant(rows, 4, 2, 0, {"starts": starts})
+
+
+def test_equal_rows_are_one_leaf():
+    assert fit_variant(np.ones((9, 3), dtype=np.float32), 3, 2, 0, {}).n_leaves == 1
+    assert RankedSplitter() == RankedSplitter("gap", "gap")

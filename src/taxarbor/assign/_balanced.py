@@ -1,0 +1,161 @@
+"""Exact balanced assignment.
+
+    min over labels y   sum_i C[i, y_i]   subject to   lower <= #{i : y_i = k} <= upper
+
+This is a transportation problem, so its linear relaxation is integral and a min-cost flow
+solves it (the paper calls this step NP-hard; it is not). The derivation stands in the README.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array
+from taxarbor.native import assign_flow, assign_pair
+
+NOISE = 1e-9
+"""Relative: 1.1 * 30 / 3 is 11.000000000000002, and eleven rows are meant."""
+
+
+def assign_balanced(
+    costs: Array, lower: int, upper: int, warm: NDArray[np.integer] | None = None
+) -> NDArray[np.int32]:
+    """Return the labels of least total cost whose counts lie within the bounds.
+
+    Parameters
+    ----------
+    costs : array of shape (n_rows, n_clusters), float32 or float64
+        Finite; sums and comparisons are made in float64.
+    lower, upper : int
+        Bounds on the number of rows of every cluster.
+    warm : array of shape (n_rows,), optional
+        Labels of the previous round; if still optimal, they come back after one look.
+
+    Returns
+    -------
+    labels : array of shape (n_rows,), int32
+        The same for the same input. Optimal up to the rounding of sums of costs.
+
+    Raises
+    ------
+    ValueError
+        If no labels satisfy the bounds, the costs are not finite, or a shape is wrong.
+
+    Examples
+    --------
+    >>> costs = np.array([[0.0, 9.0], [1.0, 5.0], [2.0, 3.0], [0.0, 1.0]])
+    >>> assign_balanced(costs, 2, 2)
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    costs = _floats(costs)
+    if costs.ndim != 2:
+        raise ValueError(f"costs must have shape (n_rows, n_clusters); got {costs.shape}")
+    _check_feasible(costs.shape[0], costs.shape[1], lower, upper)
+    known: NDArray[np.int32] | None = None
+    if warm is not None:
+        warm = np.asarray(warm)
+        if warm.shape != costs.shape[:1] or warm.dtype.kind not in "iu":
+            raise ValueError(
+                f"warm must hold whole numbers, one label for each of {len(costs)} rows; got "
+                f"{warm.dtype} of shape {warm.shape}"
+            )
+        known = np.ascontiguousarray(warm, dtype=np.int32)
+    return assign_flow(costs, lower, min(upper, len(costs)), known)
+
+
+def assign_two(margins: Array, lower: int, upper: int) -> NDArray[np.int8]:
+    """Return the labels of least total cost for two clusters, without any cost matrix.
+
+    Where ``costs[i, 1] - costs[i, 0]`` grows with ``margins[i]`` and has its sign, as it is
+    for the squared hinge, the optimum is a threshold on the margins.
+
+    Parameters
+    ----------
+    margins : array of shape (n_rows,), float32 or float64
+        Score of cluster 0 minus score of cluster 1; finite.
+    lower, upper : int
+        Bounds on the number of rows of either cluster.
+
+    Returns
+    -------
+    labels : array of shape (n_rows,), int8
+        0 for the rows of largest margin: those not below zero, or as many as the bounds
+        allow or demand. Among equal margins the first rows come first.
+
+    Raises
+    ------
+    ValueError
+        If no labels satisfy the bounds, or the margins are not a vector or not finite.
+
+    Examples
+    --------
+    >>> assign_two(np.array([0.2, 3.0, -1.0, 0.5]), 1, 2)
+    array([1, 0, 1, 0], dtype=int8)
+    """
+    margins = _floats(margins)
+    if margins.ndim != 1:
+        raise ValueError(f"margins must have shape (n_rows,); got {margins.shape}")
+    n = len(margins)
+    _check_feasible(n, 2, lower, upper)
+    return assign_pair(margins, max(lower, n - upper, 0), min(upper, n - lower, n))
+
+
+def _floats(values: Any) -> Array:
+    """Return the values, contiguous, in float32 if they were, else in float64."""
+    values = np.asarray(values)
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+def _check_feasible(n: int, k: int, lower: int, upper: int) -> None:
+    if k < 1 or lower < 0 or k * lower > n or k * upper < n:
+        raise ValueError(
+            f"{n} rows cannot make {k} clusters of {lower} to {upper} rows each; "
+            "size_bounds gives bounds that can be met"
+        )
+
+
+def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
+    """Return the least and the largest number of rows that each of k children may have.
+
+    The bounds are ``ceil(low * n / k)`` and ``floor(high * n / k)``, kept to what leaves no
+    child empty, then widened by the least amount that makes ``k * lower <= n <= k * upper``.
+
+    Parameters
+    ----------
+    n, k : int
+        Number of rows and of children, ``1 <= k <= n``.
+    low, high : float
+        Bounds as multiples of ``n / k``, ``0 <= low <= 1 <= high``.
+
+    Returns
+    -------
+    lower, upper : int
+
+    Raises
+    ------
+    ValueError
+        If a child must be empty, or ``low`` and ``high`` are not on their side of 1.
+
+    Examples
+    --------
+    >>> size_bounds(30, 3, 0.9, 1.1)
+    (9, 11)
+    >>> size_bounds(7, 3, 1, 1)
+    (2, 3)
+    >>> size_bounds(7, 3, 0, 3)
+    (1, 5)
+    """
+    if not 1 <= k <= n:
+        raise ValueError(f"{n} rows cannot make {k} non-empty children; need 1 <= k <= n")
+    if not 0 <= low <= 1:
+        raise ValueError(f"low must lie between 0 and 1, as a share of n / k; got {low}")
+    if not high >= 1:
+        raise ValueError(f"high must be at least 1, as a multiple of n / k; got {high}")
+    lower = math.ceil(low * n / k * (1 - NOISE))
+    upper = math.floor(min(high, k) * n / k * (1 + NOISE))
+    lower = min(max(lower, 1), n // k)
+    upper = max(min(upper, n - (k - 1)), -(-n // k))
+    return lower, upper

@@ -1,0 +1,240 @@
+"""``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
+
+import json
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from taxarbor._errors import InputError, counted
+from taxarbor.cli import _options as opt
+from taxarbor.cli._shell import answer, say_json
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy import Hierarchy
+
+Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
+SUFFIXES: dict[str, Kind] = {
+    **{".json": "json", ".csv": "csv"},
+    **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
+}
+LIBRARIES = (
+    *("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich"),
+    *("pandas", "pyarrow", "h5py", "networkx", "matplotlib"),
+)
+MAX_NAMED = 10
+"""Features that are named before there are only dots."""
+
+
+def show(
+    model: opt.Model,
+    depth: Annotated[int | None, opt.option("Number of levels to show.", min=0)] = None,
+    top: Annotated[int, typer.Option(min=0, help="Features named per node.")] = 3,
+    as_json: opt.Json = False,
+) -> None:
+    """Show the tree of a model: + and - say which values lead into a branch.
+
+    The features that do most come first. In a pipe, it is plain text.
+    """
+    from taxarbor.cli._render import say_tree
+    from taxarbor.hierarchy import Hierarchy
+
+    tree = Hierarchy.load(model)
+    if as_json:
+        say_json({"nodes": _nodes(tree, depth, top)})
+    else:
+        say_tree(tree, depth, top)
+
+
+def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
+    """Return the nodes in a list, parents first: nested JSON would end at some depth."""
+    from taxarbor.hierarchy._display import count_leaves
+
+    n_leaves = count_leaves(tree)
+    number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
+    return [
+        {
+            "node": node,
+            "parent": tree.parent(node),
+            "children": list(tree.children(node)),
+            "depth": int(tree.depth[node]),
+            "n_rows": len(tree.rows(node)),
+            "n_clusters": n_leaves[node],
+            "cluster": number.get(node),
+            "fidelity": float(tree.fidelity[node]),
+            "reasons": [
+                {"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight}
+                for r in tree.reasons(node, n_top)
+            ],
+        }
+        for node in range(tree.n_nodes)
+        if depth is None or tree.depth[node] <= depth
+    ]
+
+
+def cut(
+    model: opt.Model,
+    n_clusters: Annotated[int | None, opt.clusters("Number of clusters to keep.")] = None,
+    depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
+    output: Annotated[
+        Path | None,
+        opt.option(
+            "A name that ends in .taxarbor gets the smaller model, any other the clusters of "
+            "the rows, as csv. Default: those, on standard output.",
+            *("--output", "-o"),
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, opt.option("The rows that the model was fitted on, for their names.")
+    ] = None,
+    id_column: opt.IdColumn = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Undo the last splits of a model, without fitting it again.
+
+    Give -k or --depth.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.hierarchy import Hierarchy
+
+    if (n_clusters is None) == (depth is None):
+        raise InputError("give either -k or --depth, and not both")
+    if id_column is not None and data is None:
+        raise InputError("--id-column names a column of --data; give both")
+    output = files.as_file(output)
+    is_model = output is not None and output.suffix.lower() == ".taxarbor"
+    files.check_labels_name(None if is_model else output)
+    files.check_outputs((output,), (model, data), force=force)
+    tree = Hierarchy.load(model)
+    if n_clusters is not None and n_clusters > tree.n_leaves:
+        told = f"at most {tree.n_leaves:,}, as many as the model has; got {n_clusters:,}"
+        raise InputError(f"must be {told}", "n_clusters")
+    smaller = tree.prune(n_clusters, depth=depth)
+    asked = {"id_column": id_column, "format": format}
+    table = None if data is None else files.read_own(tree, data, **asked)
+    row_names, notes = (None, ()) if table is None else (table.row_names, table.notes)
+    labels = smaller.labels.tolist()
+    if is_model and output is not None:
+        with files.placed(output, force=force) as path:
+            smaller.save(path)
+    elif output is not None or not as_json:
+        files.write_labels(output, labels, row_names, id_column, force=force)
+    found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
+    line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
+    answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)
+
+
+def export(
+    model: opt.Model,
+    to: Annotated[
+        Kind | None,
+        opt.option(
+            "The whole model as JSON, the tree as Newick or for Graphviz, SciPy's linkage as "
+            "csv, or a line per node as csv. Default: what the output's name ends in."
+        ),
+    ] = None,
+    output: opt.Output = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write the tree of a model in a format that other programs read."""
+    from taxarbor.cli import _files as files
+    from taxarbor.hierarchy import Hierarchy
+
+    output = files.as_file(output)
+    kind = to or SUFFIXES.get("" if output is None else output.suffix.lower())
+    if kind is None:
+        raise InputError(
+            "say what to write with --to: json, newick, dot, linkage or csv"
+            + ("" if output is None else f"; the name {output} does not tell")
+        )
+    files.check_outputs((output,), (model,), force=force)
+    text = _text(Hierarchy.load(model), kind)
+    if output is not None:
+        files.write_text(output, text, force=force)
+    if as_json:
+        told = {"format": kind, "output": output}
+        say_json(told | ({"text": text} if output is None else {}))
+    else:
+        typer.echo(text if output is None else f"{kind} -> {output}\n", nl=False)
+
+
+def _text(tree: "Hierarchy", kind: Kind) -> str:
+    from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
+
+    if kind == "json":
+        return to_json(tree) + "\n"
+    if kind == "newick":
+        return to_newick(tree) + "\n"
+    if kind == "dot":
+        return to_dot(tree)
+    if kind == "csv":
+        return str(to_frame(tree).to_csv(index=False, lineterminator="\n"))
+    lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def info(
+    model: Annotated[Path | None, opt.argument("A model that fit wrote.", "MODEL")] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say what is in a model; without one, what is installed."""
+    facts = _installed() if model is None else _facts(model)
+    if as_json:
+        say_json(facts)
+        return
+    lines = {name.replace("_", " "): _told(value) for name, value in facts.items()}
+    for name, version in facts.get("libraries", {}).items():
+        lines[name] = version or f"missing: pip install {name}"
+    width = max(map(len, lines)) + 2
+    for name, text in lines.items():
+        if text:
+            typer.echo(f"{name:<{width}}{text}")
+
+
+def _told(value: Any) -> str:
+    from taxarbor.cli._render import number
+
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value[:MAX_NAMED]) + ", ..." * (len(value) > MAX_NAMED)
+    if isinstance(value, dict):
+        return ""
+    is_text = isinstance(value, str | Path)
+    return str(value) if is_text else "not known" if value is None else number(value)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    import numpy as np
+
+    from taxarbor.cli._render import model_facts
+    from taxarbor.hierarchy import Hierarchy
+
+    tree = Hierarchy.load(path)
+    with np.load(path) as arrays:
+        version = json.loads(str(arrays["meta"]))["version"]
+    facts = {"model": path, "format_version": version, **model_facts(tree)}
+    return facts | {"feature_names": tree.feature_names}
+
+
+def _installed() -> dict[str, Any]:
+    import joblib
+
+    from taxarbor import __version__
+
+    facts = {"taxarbor": __version__, "python": platform.python_version()}
+    versions = {name: _version(name) for name in LIBRARIES}
+    return facts | {"processors": int(joblib.cpu_count()), "libraries": versions}
+
+
+def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,117 @@
+"""``taxarbor predict``, ``score`` and ``report``: a model and rows."""
+
+from typing import Annotated, Any
+
+from taxarbor._errors import InputError, counted, printable
+from taxarbor.cli import _options as opt
+from taxarbor.cli._shell import answer
+
+
+def predict(
+    model: opt.Model,
+    data: opt.Data,
+    output: opt.Output = None,
+    id_column: opt.IdColumn = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Say which cluster of a model each row of a file belongs to, as csv.
+
+    Columns are found by name; others do not matter.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.hierarchy._rule import deciding_rule
+
+    output = files.as_file(output)
+    files.check_labels_name(output)
+    files.check_outputs((output,), (model, data), force=force)
+    tree = Hierarchy.load(model)
+    if deciding_rule(tree) is None and tree.n_leaves > 1:
+        raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
+    table = files.read_for(tree, data, id_column=id_column, format=format)
+    X: Any = table.X
+    labels = tree.predict(X).tolist()
+    if output is not None or not as_json:
+        files.write_labels(output, labels, table.row_names, id_column, force=force)
+    told = {"output": output, "rows": table.row_names, "labels": labels}
+    told |= {"n_clusters": tree.n_leaves, "notes": table.notes}
+    line = f"{counted(len(labels), 'row')} -> {output}"
+    answer(told, as_json, line if output else None)
+
+
+def score(
+    model: opt.Model,
+    data: opt.SameData,
+    label_column: Annotated[str, opt.option("Column with the known classes.")],
+    truth: opt.Truth = None,
+    format: opt.Format = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Compare a model with the known classes of its rows, and with their true tree.
+
+    The classes were not used in the fit. With --truth, the whole tree is compared, too.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._render import SCALE, say, score_table
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.metrics import score_hierarchy
+
+    tree = Hierarchy.load(model)
+    classes = files.read_truth(truth)
+    table = files.read_own(tree, data, label_column=label_column, format=format)
+    labels: Any = table.labels
+    n_gaps = int((labels == "").sum())
+    if n_gaps:
+        raise InputError(
+            f"{data} has {counted(n_gaps, 'row')} without a label in {label_column!r}; every "
+            "row needs one"
+        )
+    scores = score_hierarchy(tree, labels, classes)
+    n_classes = len(set(labels.tolist()))
+    told: dict[str, Any] = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
+    told |= {"scores": scores, "notes": table.notes}
+    line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
+    answer(told, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
+    if not as_json:
+        say(score_table(scores))
+
+
+def report(
+    model: opt.Model,
+    data: opt.SameData,
+    output: opt.Page,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    title: opt.Title = None,
+    truth: opt.Truth = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write one self-contained HTML page: the tree, its reasons, its rows.
+
+    It needs no network and no other file.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._render import without_gaps
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.report import report as write_report
+
+    if truth is not None and label_column is None:
+        raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
+    files.check_outputs((output,), (model, data, truth), force=force)
+    tree = Hierarchy.load(model)
+    classes = files.read_truth(truth)
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = files.read_own(tree, data, **asked)
+    if tree.feature_names is None and table.feature_names is not None:
+        tree = tree.rename_features(table.feature_names)
+    options: dict[str, Any] = files.heading(title, data)
+    if table.labels is not None:
+        options["classes"] = without_gaps(table.labels)
+    X: Any = table.X
+    with files.placed(output, force=force) as path:
+        write_report(tree, X, path, row_names=table.row_names, truth=classes, **options)
+    answer({"report": output, "notes": table.notes}, as_json, f"report -> {output}")

@@ -1,0 +1,163 @@
+"""Our method, the one that people get by default."""
+
+from typing import Any, Self
+
+from taxarbor._errors import InputError
+from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
+from taxarbor.estimators._progress import with_callbacks
+from taxarbor.grow import grow
+from taxarbor.refine import Coordinates, Sparsity, compete, find_rules
+from taxarbor.split import GapSplitter
+from taxarbor.tables._checks import check_balance, check_count, check_strength
+
+
+class Taxarbor(HierarchyEstimator):
+    r"""A readable taxonomy of unlabelled rows.
+
+    Grows a tree from the root down, each split by the widest margin it can find; then lets the
+    leaves compete for the rows; then seeks, for each split, a rule that tells its children
+    apart by few features, preferably ones that the splits above it do not use. Fitted and read
+    like :class:`sklearn.cluster.BisectingKMeans`.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=8
+        Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
+    branching : int, default=2
+        Children per split. With more than two, leaves come in steps of ``branching - 1``,
+        and their number never exceeds ``n_clusters``.
+    max_features : int or None, default=None
+        The most features that a split's rule uses. None: as few as tell most rows apart.
+    novelty : float, default=1.0
+        How strongly a rule avoids the features of the splits above it. 0 lets levels share
+        features; larger values make them differ more.
+    balance : float, pair of float or None, default=0.5
+        Least and greatest size of a child when a node is split, as multiples of an equal share.
+        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty.
+    min_leaf_size : int, default=1
+        Least number of rows in a leaf. A node that cannot be divided this way is not split.
+    max_leaf_size : int or None, default=None
+        Leaves of at most this many rows are not split, and do not grow beyond it when leaves
+        compete for rows.
+    max_depth : int or None, default=None
+        Leaves at this depth are not split.
+    n_init : int, default=4
+        Starts per split, on a sample of its rows, of which the best is kept: along the
+        principal direction, from rows far apart, and from Ward's clusters of a few hundred.
+        With more than one, splits near the root get several times as many.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the samples and the starts.
+    n_jobs : int or None, default=None
+        Threads; the tree does not depend on their number. None means 1 unless in a
+        :func:`joblib.parallel_config` context, -1 all processors.
+    verbose : int, default=0
+        With 1, a fit that takes longer than two seconds shows its progress.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_rows,)
+        The cluster of each row, numbered from left to right.
+    hierarchy_ : Hierarchy
+        The tree: its nodes, their rows, rules and features; cuts and files.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen in fit, and their names, where the data had any.
+
+    Notes
+    -----
+    Clusters are found in up to 63 principal coordinates, where a split minimises the squared
+    hinge loss with a light ridge and an intercept. The leaves then compete for the rows by
+    linear scores (``hierarchy_.placement``), which decide where new rows go, too. ``predict``
+    puts the training rows where ``fit`` did, except those that stayed in their leaf for the
+    sake of ``min_leaf_size`` or ``max_leaf_size``. The rule of a split describes it:
+    ``hierarchy_.fidelity`` is the share of its rows that the rule sends to their own child.
+    Scores, objectives and infos of the nodes are those of growth, before rows moved.
+
+    Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
+    warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
+    on Ctrl-C ends the fit, and leaves the estimator as it was.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> model = Taxarbor(n_clusters=6, random_state=0).fit(load_animals().X)
+    >>> model.hierarchy_
+    Hierarchy(n_rows=206, n_leaves=6, height=3)
+    >>> len(set(model.hierarchy_.cut(3)))
+    3
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = 8,
+        *,
+        branching: int = 2,
+        max_features: int | None = None,
+        novelty: float = 1.0,
+        balance: float | tuple[float, float] | None = 0.5,
+        min_leaf_size: int = 1,
+        max_leaf_size: int | None = None,
+        max_depth: int | None = None,
+        n_init: int = 4,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.branching = branching
+        self.balance = balance
+        self.max_features = max_features
+        self.novelty = novelty
+        self.min_leaf_size = min_leaf_size
+        self.max_leaf_size = max_leaf_size
+        self.max_depth = max_depth
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Grow the tree, let its leaves compete, and find its rules.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            Finite numbers. float32 stays float32; CSR is not made dense.
+        y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter is not as described; the message says which.
+
+        Warns
+        -----
+        GrowthWarning
+            If there are fewer leaves than asked for, with the leaves that refused and why.
+        """
+        branching, stop = check_growth(self)
+        most = self.max_features
+        if most is not None:
+            most = check_count("max_features", most, least=1)
+        sparsity = Sparsity(check_strength("novelty", self.novelty), most)
+        least = check_count("min_leaf_size", self.min_leaf_size, least=1)
+        if stop.max_leaf_size is not None and least > stop.max_leaf_size:
+            more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
+            raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
+        balance = check_balance(self.balance, branching)
+        splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
+        with Fitting(self, X, branching, stop) as fit:
+            rows, run = fit.rows, fit.run
+            coordinates = Coordinates.of(rows, run.seed)
+            tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
+            placement = compete(
+                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=stop.max_leaf_size
+            )
+            find_rules(tree, rows, sparsity, run)
+            fit.keep(tree, placement)
+        return self

@@ -1,0 +1,184 @@
+"""All of a hierarchy as strict JSON, and back.
+
+::
+
+    {"format": "taxarbor-hierarchy", "version": 1,
+     "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
+     "placement": {"center": [...], "offsets": [...], "features": [...],
+                   "weights": [[...], [...]], "leaves": [1, 2]},
+     "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
+                "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
+                "mean": [...], "note": "",
+                "rule": {"center": [...], "offsets": [...], "features": [...],
+                         "weights": [[...], [...]]},
+                "info": {"status": "converged", "n_iter": 3, "n_passes": 7.5,
+                         "trace": [...]}}, ...]}
+
+Weights are given for the features that the rule uses, one row per child; in a placement,
+one row per cell. NaN is null, infinities are "inf" and "-inf"; other
+floats are written so that they read back exactly. A leaf's rule is null, and in a tree
+without rules all are. The placement is null where there is none; where there are no rules
+either, so is the dtype; unless there are means, "mean" is null in all nodes.
+
+The standard library writes and reads it: the numbers of a wide tree take most of the time, and
+a faster parser would be one more library to install.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taxarbor._errors import FileFormatError, InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy._file import decode_float, encode_float
+from taxarbor.hierarchy._rule import deciding_rule
+
+_INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
+"""What every node has under the same name here and in the tree, one number each."""
+
+
+def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
+    """Return all of the hierarchy as strict JSON, ASCII only, and write it to a file if given.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        The tree.
+    path : str or path, optional
+        A file, which is written whole or not at all.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_json, from_labels, to_json
+    >>> from_json(to_json(from_labels([0, 1, 1])))
+    Hierarchy(n_rows=3, n_leaves=2, height=1)
+    """
+    rule, placement = deciding_rule(hierarchy), hierarchy.placement
+    typed = hierarchy.means if rule is None else rule.weights
+    document = {
+        "format": _file.FORMAT,
+        "version": _file.VERSION,
+        "dtype": None if typed is None else str(typed.dtype),
+        "feature_names": hierarchy.feature_names,
+        "order": hierarchy.order.tolist(),
+        "placement": placement
+        and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
+        "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
+    }
+    text = json.dumps(document, allow_nan=False)
+    if path is not None:
+        _file.write_whole(path, lambda file: file.write(text.encode("ascii")))
+    return text
+
+
+def from_json(source: str | os.PathLike[str]) -> Hierarchy:
+    """Return the hierarchy that :func:`to_json` wrote.
+
+    Parameters
+    ----------
+    source : str or path
+        The text itself, or a path object, such as ``pathlib.Path``, to a file of it.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is not JSON, of another kind, damaged, or of another version.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_json, from_labels, to_json
+    >>> from_json(to_json(from_labels(["a", "b"]))).labels
+    array([0, 1])
+    """
+    data = source if isinstance(source, str) else Path(source).read_bytes()
+    try:
+        document = _file.parse_strict(data)
+        _file.check_version(document)
+        return Hierarchy(**_fields(document))
+    except FileFormatError:
+        raise
+    except KeyError as error:
+        raise FileFormatError(f"the hierarchy in JSON lacks {error}") from error
+    except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        is_name = isinstance(source, str) and not source.lstrip().startswith("{")
+        hint = "; to read a file, pass pathlib.Path" if is_name else ""
+        raise FileFormatError(f"not a hierarchy in JSON, or damaged: {error}{hint}") from error
+
+
+def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
+    rule = hierarchy.rules[node]
+    return {
+        "id": node,
+        "parent": hierarchy.parent(node),
+        "children": hierarchy.children(node),
+        "start": int(hierarchy.start[node]),
+        "stop": int(hierarchy.stop[node]),
+        "birth": int(hierarchy.birth[node]),
+        "score": encode_float(hierarchy.score[node]),
+        "objective": encode_float(hierarchy.objective[node]),
+        "fidelity": encode_float(hierarchy.fidelity[node]),
+        "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
+        "note": hierarchy.notes[node],
+        "rule": rule and _encode_rule(rule),
+        "info": _file.encode_info(hierarchy.info[node]),
+    }
+
+
+def _fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy; their types and relations are checked there."""
+    nodes = document["nodes"]
+    if [node["id"] for node in nodes] != list(range(len(nodes))):
+        raise InputError("nodes must be listed by id")
+    parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
+    dtype, placement = document["dtype"], document["placement"]
+    cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
+    return {
+        **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
+        **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
+        "order": np.array(document["order"]),
+        "parents": np.array(parents),
+        "rules": tuple(_decode_rule(node["rule"], dtype) for node in nodes),
+        "info": tuple(_file.decode_info(node["info"]) for node in nodes),
+        "notes": tuple(node["note"] for node in nodes),
+        "feature_names": document["feature_names"],
+        "placement": cells and Placement(cells, np.array(placement["leaves"])),
+        "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
+    }
+
+
+def _numbers(values: Any, dtype: str) -> Array:
+    """Return an array of what must be numbers: NumPy would take "1" and true for some."""
+    entries = np.array(values, dtype=object)
+    if not all(type(entry) in (int, float) for entry in entries.ravel().tolist()):
+        raise InputError("weights, centers, offsets and means must be finite numbers")
+    return entries.astype(dtype)
+
+
+def _encode_rule(rule: LinearRule) -> dict[str, Any]:
+    features = rule.features
+    return {
+        "center": rule.center.tolist(),
+        "offsets": rule.offsets.tolist(),
+        "features": features.tolist(),
+        "weights": rule.weights[:, features].tolist(),
+    }
+
+
+def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None:
+    if values is None:
+        return None
+    used, center, offsets = (
+        _numbers(values[name], dtype) for name in ("weights", "center", "offsets")
+    )
+    features: IndexArray = np.array(values["features"], dtype=np.intp)
+    if used.ndim != 2 or used.shape[1:] != features.shape:
+        raise InputError("a rule must have one weight per child and feature, in this shape")
+    if len(np.unique(features)) < len(features) or (features < 0).any():
+        raise InputError("the features of a rule must be different column numbers")
+    weights = np.zeros((len(used), len(center)), dtype=dtype)
+    weights[:, features] = used
+    return LinearRule(weights, center, offsets)

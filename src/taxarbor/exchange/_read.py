@@ -1,0 +1,347 @@
+"""Trees from what others left behind: labels, records of merges, clusterers of scikit-learn.
+
+Labels and merges do not say how to place new rows, so these trees have no rules. Estimators
+are told apart by their attributes, as importing ``sklearn.cluster`` takes long.
+"""
+
+import heapq
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+
+
+def from_labels(labels: ArrayLike) -> Hierarchy:
+    """Return a root with one leaf per distinct label, in sorted order.
+
+    If all labels are equal, there is just the root. The tree has no rules, and its ``labels``
+    count the distinct labels given, 0, 1, ...
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Numbers, strings, bools, or objects that can be hashed and sorted. All are treated
+        alike: the -1 by which HDBSCAN marks noise makes a leaf, the first one.
+
+    Raises
+    ------
+    ValueError
+        If there are no labels, one is missing, or they are not such an array.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_labels
+    >>> tree = from_labels(["cat", "dog", "ant", "dog"])
+    >>> tree, tree.labels
+    (Hierarchy(n_rows=4, n_leaves=3, height=1), array([1, 2, 0, 2]))
+    """
+    return _one_split(_codes(labels))
+
+
+def _one_split(codes: IndexArray, centers: Array | None = None) -> Hierarchy:
+    """Return a root and its leaves, to which the nearest of the centres, if any, send rows."""
+    builder = HierarchyBuilder(len(codes))
+    if codes.any():
+        builder.add_split(0, codes, None if centers is None else LinearRule.nearest(centers))
+    return builder.freeze()
+
+
+def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hierarchy:
+    """Return the tree of the last merges in a linkage matrix of SciPy or fastcluster.
+
+    The last merge is the first split, the one before it the second, and so on, whatever
+    their heights: centroid and median linkage may merge at a lower height than before.
+    The score of a split is the height of the merge. The tree has no rules.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rows - 1, 4)
+        Row ``i`` says which two clusters make up cluster ``n_rows + i``, the first of them
+        on the left, and at which height. The last column is not used.
+    n_clusters : int, optional
+        Number of leaves. By default each row is one.
+
+    Raises
+    ------
+    ValueError
+        If Z is no linkage matrix, or n_clusters is not between 1 and n_rows.
+
+    Examples
+    --------
+    >>> from scipy.cluster.hierarchy import linkage
+    >>> from taxarbor.exchange import from_linkage, to_newick
+    >>> Z = linkage([[0.0], [9.0], [1.0], [5.0]])
+    >>> to_newick(from_linkage(Z))
+    '(c0,(c1,(c2,c3)));'
+    >>> from_linkage(Z, n_clusters=2).labels
+    array([1, 0, 1, 1])
+    """
+    matrix = np.asarray(Z)
+    if matrix.ndim != 2 or matrix.shape[1] != 4 or matrix.dtype.kind not in "iuf":
+        raise InputError(
+            "Z must hold numbers in the shape (n_rows - 1, 4), as returned by "
+            f"scipy.cluster.hierarchy.linkage, got {matrix.dtype} of shape {matrix.shape}"
+        )
+    if not np.isfinite(matrix).all():
+        raise InputError("Z must be finite, got NaN or infinity")
+    with np.errstate(invalid="ignore"):  # what is too large comes out different
+        pairs = matrix[:, :2].astype(np.intp)
+    if (pairs != matrix[:, :2]).any():
+        raise InputError("the first two columns of Z must hold cluster numbers, got others")
+    return _from_merges(pairs, matrix[:, 2].astype(np.float64), n_clusters)
+
+
+def _from_merges(
+    pairs: IndexArray, heights: NDArray[np.float64], n_clusters: SupportsIndex | None
+) -> Hierarchy:
+    """Return the tree of the last merges, each of the two clusters in a row of ``pairs``."""
+    _check_merges(pairs)
+    n_rows = len(pairs) + 1
+    n_leaves = n_rows if n_clusters is None else operator.index(n_clusters)
+    if not 1 <= n_leaves <= n_rows:
+        raise InputError(
+            f"n_clusters must be between 1 and the number of rows, {n_rows}, got {n_leaves}"
+        )
+    start, stop = _slices(pairs)
+    order = np.empty(n_rows, dtype=np.intp)
+    order[start[:n_rows]] = np.arange(n_rows)
+    splits = np.arange(len(pairs))[::-1][: n_leaves - 1]  # merges, from the last on
+    clusters = np.concatenate(([2 * n_rows - 2], pairs[splits].ravel()))  # of each node
+    node_of = np.empty(2 * n_rows - 1, dtype=np.intp)
+    node_of[clusters] = np.arange(len(clusters))
+    split_nodes = node_of[n_rows + splits]
+    score = np.full(len(clusters), np.nan)
+    score[split_nodes] = heights[splits]
+    return Hierarchy(
+        order=order,
+        start=start[clusters],
+        stop=stop[clusters],
+        parents=np.concatenate(([-1], np.repeat(split_nodes, 2))),
+        birth=(np.arange(len(clusters)) + 1) // 2,
+        score=score,
+        objective=np.full(len(clusters), np.nan),
+        rules=(None,) * len(clusters),
+        info=(None,) * len(clusters),
+        notes=("",) * len(clusters),
+    )
+
+
+def _check_merges(pairs: IndexArray) -> None:
+    """Raise ValueError unless each merge is of two clusters that are there to be merged."""
+    n_rows = len(pairs) + 1
+    too_large = pairs.max(axis=1, initial=0) >= n_rows + np.arange(len(pairs))
+    if pairs.min(initial=0) < 0 or too_large.any():
+        wrong = int(np.argmax((pairs.min(axis=1, initial=0) < 0) | too_large))
+        raise InputError(
+            f"merge {wrong} is of clusters {pairs[wrong].tolist()}, but then only clusters "
+            f"0 to {n_rows + wrong - 1} exist: {n_rows} rows, and one more per merge"
+        )
+    n_uses = np.bincount(pairs.ravel(), minlength=1)
+    if n_uses.max() > 1:
+        raise InputError(
+            f"cluster {int(n_uses.argmax())} is merged {int(n_uses.max())} times, "
+            "and each can be merged once only"
+        )
+
+
+def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return where the rows of each cluster start and stop, left to right as merged."""
+    n_rows = len(pairs) + 1
+    merges: list[list[int]] = pairs.tolist()
+    sizes = [1] * n_rows
+    for left, right in merges:
+        sizes.append(sizes[left] + sizes[right])
+    starts = [0] * len(sizes)
+    for merge in range(n_rows - 2, -1, -1):
+        left, right = merges[merge]
+        starts[left] = starts[n_rows + merge]
+        starts[right] = starts[left] + sizes[left]
+    start: IndexArray = np.array(starts, dtype=np.intp)
+    return start, start + np.array(sizes, dtype=np.intp)
+
+
+def _codes(labels: ArrayLike) -> IndexArray:
+    """Return the position of each label among the distinct ones, which are sorted."""
+    # A list is not left to NumPy, which would make the text "nan" of a NaN among texts.
+    array = np.array(labels, dtype=object) if isinstance(labels, list | tuple) else labels
+    array = np.asarray(array)
+    if array.ndim != 1 or not array.size:
+        raise InputError(
+            f"labels must have one dimension and one entry at least, got shape {array.shape}"
+        )
+    if array.dtype.kind in "biufUS":
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise InputError("labels must not be missing, got NaN")
+        return np.unique(array, return_inverse=True)[1]
+    if array.dtype.kind not in "OT":
+        raise InputError(
+            f"labels must be numbers, strings, bools or objects, not {array.dtype}"
+        )
+    return _codes_of_objects(array.tolist())
+
+
+def _codes_of_objects(labels: list[Any]) -> IndexArray:
+    """Do the same for any objects; only the distinct ones are compared, as that is slow."""
+    try:
+        distinct = dict.fromkeys(labels)
+        if any(label is None or label != label for label in distinct):  # noqa: PLR0124
+            raise InputError("labels must not be missing, got None or NaN")
+        code = {label: i for i, label in enumerate(sorted(distinct))}
+    except TypeError as error:  # of pandas.NA, too, which is neither equal nor unequal
+        raise InputError(
+            "labels must be of one kind that can be hashed and sorted, and none missing; "
+            f"map(str, labels) may help ({error})"
+        ) from error
+    return np.fromiter(map(code.__getitem__, labels), dtype=np.intp, count=len(labels))
+
+
+def from_sklearn(fitted: object) -> Hierarchy:
+    """Return the tree that a fitted clusterer found.
+
+    - The estimators of taxarbor have one, ``hierarchy_``.
+    - ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves,
+      numbered from left to right. Scores are the heights, where it computed distances.
+    - ``BisectingKMeans`` gives its bisections, in the order in which they were made.
+      Scores are what it chose by: inertia or size.
+    - What has ``cluster_centers_``, such as ``KMeans``, gives a root with one leaf per
+      cluster, numbered as in ``labels_`` but for those without rows, which are left out.
+    - What has only ``labels_`` gives the same, as :func:`from_labels` does.
+
+    The tree of any k-means has rules, and its ``predict`` agrees with scikit-learn's.
+
+    Parameters
+    ----------
+    fitted : estimator
+        With ``labels_`` of the rows. Of a pipeline, pass the last step.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the estimator is not fitted.
+    ValueError
+        If there are no labels of rows, or the tree was not kept as a whole.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> from taxarbor.exchange import from_sklearn
+    >>> model = KMeans(2, random_state=0).fit([[0.0], [1.0], [7.0], [9.0]])
+    >>> tree = from_sklearn(model)
+    >>> bool((tree.predict([[3.0], [6.0]]) == model.predict([[3.0], [6.0]])).all())
+    True
+    """
+    own = getattr(fitted, "hierarchy_", None)
+    if isinstance(own, Hierarchy):
+        return own
+    labels, names = _labels(fitted), getattr(fitted, "feature_names_in_", None)
+    # They are told apart by what only they have.
+    if getattr(fitted, "children_", None) is not None:
+        tree = _from_agglomeration(fitted, labels)
+    elif getattr(fitted, "bisecting_strategy", None) is not None:
+        tree = _from_bisections(fitted, labels)
+    elif (centers := _centers(fitted, labels)) is not None:
+        used, codes = np.unique(labels, return_inverse=True)
+        tree = _one_split(codes, centers[used])
+    else:
+        tree = from_labels(labels)
+    return tree if names is None else tree.rename_features(names)
+
+
+def _labels(fitted: object) -> NDArray[Any]:
+    """Return ``labels_``, or raise what says best why there are none."""
+    labels = getattr(fitted, "labels_", None)
+    if labels is None:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(fitted)
+        raise InputError(
+            f"{type(fitted).__name__} has no labels_ after fitting. Pass a clusterer, of a "
+            "pipeline its last step, or labels to from_labels"
+        )
+    if getattr(fitted, "pooling_func", None) is not None:
+        raise InputError(
+            f"{type(fitted).__name__} clusters columns, not rows. For a tree of the columns, "
+            "fit AgglomerativeClustering to X.T"
+        )
+    return np.asarray(labels)
+
+
+def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Hierarchy:
+    """Cut the tree of merges where the estimator did."""
+    pairs = np.asarray(fitted.children_)
+    if len(pairs) < len(labels) - 1:
+        raise InputError(
+            f"{type(fitted).__name__} stopped after {len(pairs)} of {len(labels) - 1} merges, "
+            "so how its clusters go together is unknown: fit with compute_full_tree=True"
+        )
+    heights = getattr(fitted, "distances_", None)
+    if heights is None or len(heights) != len(pairs):  # left over from another fit
+        heights = np.full(len(pairs), np.nan)
+    return _from_merges(pairs, np.asarray(heights), fitted.n_clusters_)
+
+
+def _from_bisections(fitted: object, labels: NDArray[Any]) -> Hierarchy:
+    # Public attributes have the clusters only; what is read here is the same since 1.1.
+    root = getattr(fitted, "_bisecting_tree", None)
+    mean = getattr(fitted, "_X_mean", 0)  # of dense data, which was centred
+    try:
+        return _replay(root, mean, labels)
+    except AttributeError as error:
+        raise InputError(
+            f"{type(fitted).__name__} of this version of scikit-learn keeps no tree that can "
+            f"be read ({error}); from_labels takes its labels_"
+        ) from error
+
+
+def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Hierarchy:
+    """Bisect again, best first and of ties the leftmost, as scikit-learn did.
+
+    A bisection of equal rows may leave one side empty; that one is left out.
+    """
+    builder = HierarchyBuilder(len(labels))
+    waiting = [(0.0, 0, 0, root)]  # by score, then by the first label; these differ
+    while waiting:
+        *_, node, part = heapq.heappop(waiting)
+        if part.left is None:
+            continue
+        goes_right = labels[builder.rows(node)] >= _first_label(part.right)
+        sides = [part.left, part.right]
+        nodes: tuple[int, ...] = (node,)
+        if goes_right.any() and not goes_right.all():
+            rule = LinearRule.nearest(np.vstack([side.center for side in sides]) + mean)
+            nodes = builder.add_split(node, goes_right.astype(np.intp), rule)
+        else:
+            sides = [sides[int(goes_right[0])]]
+        for child, side in zip(nodes, sides, strict=True):
+            score = float(side.score)
+            builder.record(child, score=score, objective=np.nan, info=None)
+            heapq.heappush(waiting, (-score, _first_label(side), child, side))
+    return builder.freeze()
+
+
+def _first_label(part: Any) -> int:
+    """Return the label of the leftmost leaf: labels count the leaves from left to right."""
+    while part.left is not None:
+        part = part.left
+    return int(part.label)
+
+
+def _centers(fitted: object, labels: NDArray[Any]) -> Array | None:
+    """Return the point that each label stands for, if rows go to the nearest of them."""
+    centers: Any = getattr(fitted, "cluster_centers_", None)
+    is_sparse = sparse.issparse(centers)
+    points = np.asarray(centers.toarray() if is_sparse else centers)
+    if points.dtype.kind in "iu":
+        points = points.astype(np.float64)
+    are_points = points.ndim == 2 and points.dtype in (np.float32, np.float64)
+    is_nearest = getattr(fitted, "metric", "euclidean") == "euclidean"
+    if not (are_points and is_nearest and labels.dtype.kind in "iu"):
+        return None
+    are_positions = labels.min(initial=0) >= 0 and labels.max(initial=0) < len(points)
+    return points if are_positions else None

@@ -1,0 +1,184 @@
+"""What rows, columns, classes and nodes are called, and whether the rows are the tree's own."""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from taxarbor._errors import InputError, InputTypeError, printable
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._display import in_digits
+from taxarbor.metrics._table import encode_labels, name_of
+from taxarbor.rows import Rows
+
+MOVED = 1e-3
+"""Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
+WEAK = 0.3
+"""A second feature is named only if its share is at least this part of the first one's."""
+WORDS, LONGEST = 2, 40  # features in a short name, and characters of each
+BLOCK = 4096  # rows looked at together
+
+
+# Rows and columns
+
+
+def given_names(
+    kind: str, given: Sequence[str] | None, found: Sequence[str] | None, n_expected: int
+) -> tuple[str, ...] | None:
+    """Return the names that were given, or else those found with the data, or None."""
+    if isinstance(given, str):
+        raise InputTypeError(f"{kind}_names must be a list of names, got the text {given!r}")
+    names = found if given is None else given
+    if names is None:
+        return None
+    if len(names) != n_expected:
+        raise InputError(f"got {len(names)} {kind} names for {n_expected} {kind}s")
+    return tuple(str(name) for name in names)
+
+
+def find_row(row: Any, names: Sequence[str] | None, n_rows: int) -> int:
+    """Return the number of a row, given its number or its name."""
+    if isinstance(row, str):
+        found = [n for n, name in enumerate(names or ()) if name == row]
+        if len(found) != 1:
+            told = "there is no row" if not found else f"there are {len(found)} rows"
+            raise KeyError(f"{told} called {row!r}; give its number, 0 to {n_rows - 1}")
+        return found[0]
+    if isinstance(row, bool | np.bool_):
+        raise InputTypeError(
+            f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
+        )
+    number = operator.index(row)
+    if not 0 <= number < n_rows:
+        raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
+    return number
+
+
+def columns_of(X: Any) -> tuple[str, ...] | None:
+    """Return the names of a frame's columns."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else tuple(str(name) for name in columns)
+
+
+def index_of(X: Any) -> Sequence[str] | None:
+    """Return the index of a pandas frame if it holds names, not just numbers."""
+    index = getattr(X, "index", None)
+    is_named = getattr(getattr(index, "dtype", None), "kind", "i") in "OUT"
+    return [str(name) for name in index] if index is not None and is_named else None
+
+
+def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
+    """Raise ValueError if the mean of a column is not that of the tree's own rows."""
+    if tree.means is None:
+        return
+    known, found = tree.means[tree.root].astype(np.float64), rows.center
+    spread = np.sqrt(np.maximum(_mean_squares(data) - found**2, 0.0))
+    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(found)
+    wrong = np.flatnonzero(np.abs(known - found) > allowed)
+    if len(wrong):
+        column, names = int(wrong[0]), tree.feature_names
+        raise InputError(
+            "X does not hold the rows that the tree was grown on: the mean of "
+            f"{names[column] if names else f'x{column}'} was {in_digits(known[column])}, and "
+            f"is {in_digits(found[column])} now. If the rows were scaled for the fit, pass the "
+            "scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
+            "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
+        )
+
+
+def _mean_squares(data: Any) -> Array:
+    """Return the mean of each column's squares, without a copy of dense data."""
+    total: Any
+    is_sparse = sparse.issparse(data)
+    if is_sparse:
+        squares = np.square(data.data, dtype=np.float64)
+        total = np.bincount(data.indices, squares, minlength=data.shape[1])
+    else:
+        total = np.einsum("ij,ij->j", data, data, dtype=np.float64)
+    mean: Array = total / data.shape[0]
+    return mean
+
+
+# Classes
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Known classes: their names, the largest first, and the number of each row's class."""
+
+    names: tuple[str, ...]
+    codes: IndexArray
+
+    @classmethod
+    def of(cls, labels: ArrayLike, n_rows: int) -> Self:
+        """Return the classes that these labels name, or raise ValueError."""
+        codes, found = encode_labels(labels, n_rows)
+        order = np.argsort(-np.bincount(codes), kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return cls(tuple(printable(name_of(found[n])) for n in order), place[codes])
+
+    def count(self, rows: IndexArray) -> list[tuple[int, int]]:
+        """Return the number of each class among some rows and how many are of it, sorted."""
+        counts = np.bincount(self.codes[rows], minlength=len(self.names))
+        largest = np.argsort(-counts, kind="stable").tolist()
+        return [(code, int(counts[code])) for code in largest if counts[code]]
+
+
+# Nodes
+
+
+def are_yes_no(X: Any) -> NDArray[np.bool_]:
+    """Say which columns of an array or CSR matrix hold both 0 and 1 and nothing else."""
+    found: NDArray[np.bool_]
+    is_sparse = sparse.issparse(X)
+    if is_sparse:
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        n_ones, n_filled = (
+            np.bincount(X.indices[some], minlength=X.shape[1])
+            for some in (X.data == 1, X.data != 0)
+        )
+        found = (n_ones == n_filled) & (n_ones > 0) & (n_ones < X.shape[0])
+        return found
+    found = np.ones(X.shape[1], dtype=bool)
+    # Most columns are ruled out by the first rows, and then not looked at again.
+    for first in range(0, len(X), BLOCK):
+        candidates = np.flatnonzero(found)
+        if not len(candidates):
+            return found
+        some = X[first : first + BLOCK][:, candidates]
+        found[candidates] = ((some == 0) | (some == 1)).all(axis=0)
+    found &= X.min(axis=0) < X.max(axis=0)
+    return found
+
+
+def name_nodes(hierarchy: Hierarchy, is_yes_no: Sequence[bool]) -> tuple[str, ...]:
+    """Return a short name for each node: what leads there from its parent."""
+    names = ["all rows"]
+    for node in range(1, hierarchy.n_nodes):
+        reasons = hierarchy.reasons(node, WORDS)
+        told = [
+            phrase(reason, is_yes_no[reason.feature])
+            for reason in reasons
+            if not reason.share < WEAK * reasons[0].share
+        ]
+        names.append(", ".join(told) or f"node {node}")
+    return tuple(names)
+
+
+def phrase(reason: Reason, is_yes_no: bool) -> str:
+    """Return ``higher age`` or ``lower age``; for a yes-no column, ``fur`` or ``not fur``."""
+    name = printable(reason.name).strip() or "unnamed"
+    if len(name) > LONGEST:
+        name = name[: LONGEST - 1].rstrip() + "…"
+    if is_yes_no:
+        return name if reason.sign > 0 else f"not {name}"
+    return f"{'higher' if reason.sign > 0 else 'lower'} {name}"

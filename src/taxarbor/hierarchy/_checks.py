@@ -1,0 +1,199 @@
+"""What must hold in every hierarchy and in the data that it is given."""
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
+
+
+def node_id(node: SupportsIndex, n_nodes: int) -> int:
+    """Return the id as a number, or raise IndexError if there is no such node."""
+    index = operator.index(node)
+    if not 0 <= index < n_nodes:
+        raise IndexError(f"there is no node {index}: ids run from 0 to {n_nodes - 1}")
+    return index
+
+
+def indices(name: str, values: IndexArray) -> IndexArray:
+    """Copy to intp, which must lose nothing."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"invalid hierarchy: {name} must hold integers, not {array.dtype}")
+    return array.astype(np.intp)
+
+
+def all_finite(values: Array) -> bool:
+    """Look at the sum first: mostly that is enough, and takes no memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return True
+    flat = values.ravel()
+    steps = range(0, len(flat), BLOCK)
+    return all(bool(np.isfinite(flat[first : first + BLOCK]).all()) for first in steps)
+
+
+def check_structure(X: Any) -> None:
+    """Raise ValueError if a SciPy sparse matrix points outside itself.
+
+    Compiled code that follows a wrong index ends the process. SciPy's ``check_format`` is not
+    used, as it passes every matrix whose last pointer is 0, and changes the one it looks at.
+    """
+    is_sound = True
+    if X.format in ("csr", "csc", "bsr"):
+        shape = np.array(X.shape) // (X.blocksize if X.format == "bsr" else 1)
+        n_outer, n_inner = shape[::-1] if X.format == "csc" else shape
+        ends, n_stored = X.indptr, min(len(X.indices), len(X.data))
+        is_sound = len(ends) == n_outer + 1 and ends[0] == 0 and ends[-1] <= n_stored
+        is_sound = is_sound and (ends[1:] >= ends[:-1]).all()
+        is_sound = is_sound and _are_within(X.indices[: ends[-1]], n_inner)
+    elif X.format == "coo":
+        is_sound = len(X.row) == len(X.col) == len(X.data)
+        is_sound = is_sound and _are_within(X.row, X.shape[0])
+        is_sound = is_sound and _are_within(X.col, X.shape[1])
+    if not is_sound:
+        raise InputError(
+            f"X is a damaged sparse matrix: its indices do not fit its shape, {X.shape}, or "
+            "its pointers do not ascend from 0 to the number of entries"
+        )
+
+
+def _are_within(found: NDArray[Any], size: int) -> bool:
+    return not len(found) or bool(found.min() >= 0 and found.max() < size)
+
+
+def check(h: "Hierarchy") -> None:
+    """Raise ValueError, naming what is wrong, unless the fields make a hierarchy."""
+    _check_lengths(h)
+    _check_lineage(h)
+    _check_slices(h)
+    _check_features(h, _check_rules(h))
+
+
+def _require(holds: bool | np.bool_, message: str) -> None:
+    if not holds:
+        raise ValueError(f"invalid hierarchy: {message}")
+
+
+def _check_lengths(h: "Hierarchy") -> None:
+    _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
+    n_rows, n_nodes = len(h.order), len(h.parents)
+    _require(n_nodes > 0, "there must be a root")
+    for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
+        shape = getattr(h, name).shape
+        _require(shape == (n_nodes,), f"{name} has shape {shape}, not ({n_nodes},)")
+    for name in ("rules", "info", "notes"):
+        length = len(getattr(h, name))
+        _require(length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes")
+    in_range = h.order.min() >= 0 and h.order.max() < n_rows
+    _require(
+        in_range and (np.bincount(h.order, minlength=n_rows) == 1).all(),
+        f"order must hold each of 0 to {n_rows - 1} once",
+    )
+
+
+def _check_lineage(h: "Hierarchy") -> None:
+    """Parents and birth together say which split created which nodes."""
+    _require(h.parents[0] == -1 and h.birth[0] == 0, "node 0 must be the root, born at step 0")
+    parents, birth = h.parents[1:], h.birth[1:]
+    if not len(parents):
+        return
+    ids = np.arange(1, len(h.parents))
+    _require(
+        (parents >= 0).all() and (parents < ids).all(),
+        "a parent's id must be smaller than its children's, and only the root has none",
+    )
+    steps = np.diff(birth, prepend=0)
+    _require(
+        birth[0] == 1 and ((steps == 0) | (steps == 1)).all(),
+        "birth must count the splits, 1, 2, ..., in the order of ids",
+    )
+    _require(
+        ((steps[1:] == 1) == (np.diff(parents) != 0)).all()
+        and len(np.unique(parents)) == birth[-1],
+        "siblings must have consecutive ids and the same birth, and a node is split once",
+    )
+    _require((np.bincount(birth)[1:] >= 2).all(), "a split must have two children at least")
+
+
+def _check_slices(h: "Hierarchy") -> None:
+    _require(h.start[0] == 0 and h.stop[0] == len(h.order), "the root must own all rows")
+    _require((h.start < h.stop).all(), "every node must own a row: start < stop")
+    parents = h.parents[1:]
+    first = np.diff(parents, prepend=-2) != 0
+    last = np.diff(parents, append=-2) != 0
+    start, stop = h.start[1:], h.stop[1:]
+    _require(
+        (start[first] == h.start[parents[first]]).all()
+        and (stop[last] == h.stop[parents[last]]).all()
+        and (start[~first] == stop[~last]).all(),
+        "the slices of children must tile the slice of their parent, in order",
+    )
+
+
+def _check_rules(h: "Hierarchy") -> set[tuple[np.dtype[Any], int]]:
+    """Rules, fidelities and the placement; return the one dtype and width of all rules."""
+    n_children = np.bincount(h.parents[1:], minlength=len(h.parents))
+    given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
+    _require(
+        not given.any() or (given == n_children).all(),
+        "an inner node must have a rule with one row of weights per child, a leaf none; "
+        "or no node has a rule",
+    )
+    known = ~np.isnan(h.fidelity)
+    shares = h.fidelity[known]
+    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
+    _require((given[known] > 0).all(), "only a node with a rule may have a fidelity")
+    rules = [rule for rule in h.rules if rule is not None]
+    if h.placement is not None:
+        rules.append(h.placement.rule)
+        named, is_leaf = h.placement.leaves, n_children == 0
+        _require(
+            named.max() < len(is_leaf) and is_leaf[named].all(),
+            "the placement must send rows to leaves, got the id of another node or of none",
+        )
+        n_named = len(np.unique(named))
+        _require(n_named == is_leaf.sum(), "every leaf must have a cell of the placement")
+    kinds = {(rule.dtype, len(rule.center)) for rule in rules}
+    _require(
+        len(kinds) <= 1,
+        "all rules must have the same dtype and number of features, the placement's too",
+    )
+    return kinds
+
+
+def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> None:
+    """Means, notes and names, and whether means and names fit the rules."""
+    if h.means is not None:
+        shape, dtype, n_nodes = h.means.shape, h.means.dtype, len(h.parents)
+        _require(
+            len(shape) == 2 and shape[0] == n_nodes and dtype in (np.float32, np.float64),
+            f"means must be floats with a row for each of {n_nodes} nodes, got {dtype} of "
+            f"shape {shape}",
+        )
+        _require(np.isfinite(h.means).all(), "means must be finite")
+        _require(
+            kinds <= {(dtype, shape[1])},
+            "means must have the dtype and the number of features of the rules",
+        )
+        kinds = {(dtype, shape[1])}
+    _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
+    noted = np.array([bool(note) for note in h.notes])
+    _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
+    names = h.feature_names
+    if names is not None:
+        _require(all(isinstance(name, str) for name in names), "feature names must be strings")
+        widths = {width for _, width in kinds}
+        _require(
+            widths <= {len(names)},
+            f"{len(names)} feature names for rules over {widths or 0} features",
+        )

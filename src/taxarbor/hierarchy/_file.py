@@ -1,0 +1,300 @@
+"""One file per hierarchy: a zip of NumPy arrays, as ``numpy.load`` reads, without pickles.
+
+The array ``meta`` is a JSON text with the format's name and version, the notes, infos
+and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the rules of
+the inner nodes, one below the other, and are empty where there are none. The arrays
+``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
+hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
+
+``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
+states: the members are written and read here, so that the same tree gives the same bytes and
+a damaged file is an error and nothing worse.
+"""
+
+import errno
+import io
+import json
+import math
+import os
+import secrets
+import shutil
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from taxarbor._errors import FileFormatError
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy._rule import LinearRule, Placement
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+FORMAT, VERSION = "taxarbor-hierarchy", 1
+_INDICES = ("order", "start", "stop", "parents", "birth")
+_PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
+_NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
+_FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
+_NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+# What the standard library raises, here or there, on bytes that are no sound archive.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
+    *(TypeError, OverflowError, RuntimeError, OSError),
+)
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
+"""What systems say that know no second name of a file, such as those on memory cards."""
+
+
+def save(hierarchy: "Hierarchy", path: str | os.PathLike[str]) -> None:
+    """Write the hierarchy to a file of exactly this name; see :meth:`Hierarchy.save`."""
+    arrays = pack(hierarchy)
+    write_whole(path, lambda file: _write_archive(file, arrays))
+
+
+def load(path: str | os.PathLike[str], kind: "type[Hierarchy]") -> "Hierarchy":
+    """Return the hierarchy in a file; see :meth:`Hierarchy.load`."""
+    with open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            raise FileFormatError(f"{os.fspath(path)!r} is not a taxarbor hierarchy")
+        file.seek(0)
+        data = file.read()
+    try:
+        return kind(**unpack(_read_archive(data)))
+    except FileFormatError as error:
+        raise FileFormatError(f"cannot load {os.fspath(path)!r}: {error}") from error
+    except _DAMAGE as error:
+        raise FileFormatError(
+            f"cannot load {os.fspath(path)!r}: the file is damaged or incomplete ({error})"
+        ) from error
+
+
+def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
+    """Return the hierarchy as plain arrays, none of them of objects."""
+    rules = [rule for rule in hierarchy.rules if rule is not None]
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "notes": hierarchy.notes,
+        "info": [encode_info(info) for info in hierarchy.info],
+        "feature_names": hierarchy.feature_names,
+    }
+    flat, nothing = np.zeros(0), np.zeros((0, 0))
+    placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
+    if hierarchy.placement is not None:
+        rule, leaves = hierarchy.placement.rule, hierarchy.placement.leaves
+        placement = rule.weights, rule.center, rule.offsets, leaves.astype(np.int64)
+    return {
+        "meta": np.array(json.dumps(meta, allow_nan=False)),
+        **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
+        "score": hierarchy.score,
+        "objective": hierarchy.objective,
+        "weights": np.concatenate([rule.weights for rule in rules]) if rules else nothing,
+        "offsets": np.concatenate([rule.offsets for rule in rules]) if rules else flat,
+        "centers": np.stack([rule.center for rule in rules]) if rules else nothing,
+        "fidelity": hierarchy.fidelity,
+        **dict(zip(_PLACEMENT, placement, strict=True)),
+        "means": nothing if hierarchy.means is None else hierarchy.means,
+    }
+
+
+def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy that :func:`pack` packed, or raise FileFormatError."""
+    if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
+        raise FileFormatError("this is not a taxarbor hierarchy")
+    meta = parse_strict(str(arrays["meta"]))
+    check_version(meta)
+    if arrays.keys() != _NAMES:
+        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+        raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
+    for name in _FLOATS:
+        if arrays[name].dtype.kind != "f":
+            raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
+    means, leaves = arrays["means"], arrays["placement_leaves"]
+    if leaves.dtype.kind not in "iu":
+        raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
+    cells = [arrays[name] for name in _PLACEMENT[:-1]]
+    has_cells = any(len(array) for array in (*cells, leaves))
+    return {
+        **{name: arrays[name] for name in (*_INDICES, *_NODES)},
+        "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
+        "info": tuple(decode_info(values) for values in meta["info"]),
+        "notes": tuple(meta["notes"]),
+        "feature_names": meta["feature_names"],
+        "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
+        "means": None if means.shape == (0, 0) else means,
+    }
+
+
+def _unstack(
+    parents: NDArray[Any], weights: NDArray[Any], offsets: NDArray[Any], centers: NDArray[Any]
+) -> tuple[LinearRule | None, ...]:
+    """Give each inner node its centre and as many rows of weights as it has children."""
+    rules: list[LinearRule | None] = [None] * len(parents)
+    if not (len(weights) or len(offsets) or len(centers)):
+        return tuple(rules)
+    n_children = np.bincount(parents[1:], minlength=len(parents))
+    inner = np.flatnonzero(n_children)
+    if (len(weights), len(offsets), len(centers)) != (*[len(parents) - 1] * 2, len(inner)):
+        raise FileFormatError("weights, offsets and centers do not fit the tree")
+    stops = np.cumsum(n_children)
+    for node, center in zip(inner.tolist(), centers, strict=True):
+        own = slice(stops[node] - n_children[node], stops[node])
+        rules[node] = LinearRule(weights[own], center, offsets[own])
+    return tuple(rules)
+
+
+def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write what ``numpy.savez_compressed`` would, with a fixed date: same tree, same bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as member:
+                npy.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _read_archive(data: bytes) -> dict[str, NDArray[Any]]:
+    """Read all members; the archive's checksums are compared before any is looked into."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        if len(set(names)) < len(names) or not all(n.endswith(".npy") for n in names):
+            raise FileFormatError("this is not a taxarbor hierarchy")
+        if any(entry.compress_type != zipfile.ZIP_DEFLATED for entry in archive.infolist()):
+            raise FileFormatError("an array is compressed in an unknown way")
+        return {name.removesuffix(".npy"): _parse(archive.read(name)) for name in names}
+
+
+def _parse(data: bytes) -> NDArray[Any]:
+    """Return the array in these bytes, never unpickling, never allocating what is not there."""
+    stream = io.BytesIO(data)
+    if npy.read_magic(stream) != (1, 0):
+        raise FileFormatError("an array is of an unknown version")
+    shape, is_fortran, dtype = npy.read_array_header_1_0(stream)
+    if dtype.hasobject:
+        raise FileFormatError("an array holds Python objects, which are never loaded")
+    body = data[stream.tell() :]
+    if math.prod(shape) * dtype.itemsize != len(body):
+        raise FileFormatError("an array is not of the size that it states")
+    return np.frombuffer(body, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def parse_strict(text: str | bytes) -> Any:
+    """Parse JSON, without the NaN and Infinity that Python would let pass."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def check_version(document: Any) -> None:
+    """Raise FileFormatError unless the document is a hierarchy of the version read here."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FileFormatError("this is not a taxarbor hierarchy")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise FileFormatError(f"a taxarbor hierarchy without a valid version: {version!r}")
+    if version > VERSION:
+        raise FileFormatError(
+            f"written by a newer taxarbor: format version {version}, and this one reads "
+            f"version {VERSION}. Upgrade taxarbor to read it."
+        )
+
+
+def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:
+    """Return the values of a SolveInfo for JSON."""
+    if info is None:
+        return None
+    return {
+        "status": str(info.status),
+        "n_iter": int(info.n_iter),
+        "n_passes": encode_float(info.n_passes),
+        "trace": [encode_float(value) for value in info.trace],
+    }
+
+
+def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
+    """Return the SolveInfo that :func:`encode_info` took apart."""
+    if values is None:
+        return None
+    return SolveInfo(
+        status=Status(values["status"]),
+        n_iter=int(values["n_iter"]),
+        n_passes=decode_float(values["n_passes"]),
+        trace=tuple(decode_float(value) for value in values["trace"]),
+    )
+
+
+def encode_float(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def decode_float(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def write_whole(
+    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], *, replace: bool = True
+) -> None:
+    """Let ``write`` fill a file, which takes its place only once it is safely on disk.
+
+    It is written beside the target, under another name. Whatever goes wrong, the target
+    stays as it was, and the other file is removed. Unless ``replace``, FileExistsError is
+    raised for a file that is there, even one that came during the writing.
+    """
+    target = Path(os.path.realpath(path))  # through a link, not over it
+    draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
+    try:
+        _refuse_special(target)
+        with draft.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            if target.exists():
+                shutil.copymode(target, draft)
+            os.replace(draft, target)
+        else:
+            _move_to_free_place(draft, target)
+    except OSError as error:
+        if error.filename not in {str(draft), str(target)}:
+            raise
+        # The user knows the name they gave, and no other.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def _refuse_special(target: Path) -> None:
+    """Refuse folders, pipes and devices: only a file may be replaced by a file."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        told = "is no regular file, and would be replaced by one"
+        raise OSError(errno.EINVAL, told, str(target))
+
+
+def _move_to_free_place(draft: Path, target: Path) -> None:
+    """Give a file the name of the target, unless something has it: one step, no gap."""
+    try:
+        os.link(draft, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        target.open("xb").close()  # an empty file of our own, to be replaced
+        os.replace(draft, target)

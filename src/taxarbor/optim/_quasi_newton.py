@@ -1,0 +1,169 @@
+r"""The paper's proximal quasi-Newton method (its Eq. 6).
+
+Each step minimises, by spectral proximal gradient,
+
+.. math:: g \cdot (V - W) + \tfrac12 (V - W)^\top B (V - W) + \mathrm{penalty}(V)
+
+where B is the L-BFGS matrix of the last few steps in its compact form (Byrd, Nocedal and
+Schnabel, 1994), and goes there, or part of the way. Nothing of the size of a Hessian is
+formed, so any number of features will do.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from taxarbor._types import Array, Status
+from taxarbor.optim._loss import HingeLoss, Point
+from taxarbor.optim._minimise import Solution, search_line
+from taxarbor.optim._penalty import SparseGroupPenalty, inner
+
+MEMORY = 10
+"""Steps that the metric remembers."""
+
+MAX_INNER = 50
+"""Spectral proximal gradient steps on one model."""
+
+
+@final
+@dataclass(slots=True)
+class ProximalQuasiNewton:
+    """Minimise a hinge loss plus a penalty with an L-BFGS metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.optim import HingeLoss, ProximalQuasiNewton, SparseGroupPenalty
+    >>> from taxarbor.rows import as_rows
+    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
+    >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
+    >>> penalty = SparseGroupPenalty(0.0, np.zeros(1), 0.1)
+    >>> found = ProximalQuasiNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=50)
+    >>> found.status.value
+    'converged'
+    """
+
+    def minimise(
+        self,
+        loss: HingeLoss,
+        penalty: SparseGroupPenalty,
+        point: Point,
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> Solution:
+        """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``."""
+        gradient = loss.gradient(point)
+        metric = Metric(_first_scale(loss, point, gradient))
+        for n_iter in range(max_iter):
+            worst = penalty.optimality(point.W, gradient)
+            if worst <= tol:
+                return Solution(point, Status.CONVERGED, n_iter)
+            candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
+            step = search_line(loss, penalty, point, gradient, candidate)
+            if step is None or np.array_equal(step[0].W, point.W):  # rounded away
+                if metric.is_fresh and metric.scale >= loss.curvature:
+                    return Solution(point, Status.STALLED, n_iter)
+                metric = Metric(loss.curvature)  # too bold: begin again with short steps
+                continue
+            last, before, (point, _) = point, gradient, step
+            gradient = loss.gradient(point)
+            metric = metric.after(point.W - last.W, gradient - before)
+        return Solution(point, Status.ITERATION_LIMIT, max_iter)
+
+
+def _first_scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
+    """Return the curvature at which a gradient step would bring the loss, at best, to zero.
+
+    Few rows inside the margin say little of the others, so it is kept near the bound.
+    """
+    steep = inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
+    return float(np.clip(steep, 1e-3 * loss.curvature, loss.curvature))
+
+
+def inner_rows(A: Array, v: Array) -> Array:
+    """Return the inner product of each row of A with v, as ``inner`` does."""
+    product: Array = np.einsum("ij,j->i", A, v)
+    return product
+
+
+class Metric:
+    """The L-BFGS matrix ``B = scale I - N M^{-1} N'`` of the last steps.
+
+    N holds ``scale * S`` and Y, the steps and the changes of the gradient along them.
+    """
+
+    def __init__(self, scale: float) -> None:
+        self.scale = max(scale, np.finfo(np.float64).tiny)
+        self._S: Array | None = None
+        self._Y: Array | None = None
+        self._middle: Array = np.empty((0, 0))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether there is nothing to forget."""
+        return self._S is None
+
+    def after(self, step: Array, change: Array) -> "Metric":
+        """Return what is known after a step and the change of the gradient along it.
+
+        Where the loss is flat there is nothing to learn but that steps may be longer.
+        """
+        s, y = step.reshape(1, -1), change.reshape(1, -1)
+        curvature = inner(s, y)
+        if curvature <= 1e-8 * self.scale * inner(s, s):
+            return Metric(0.1 * self.scale)
+        S = s if self._S is None else np.concatenate([self._S, s])[-MEMORY:]
+        Y = y if self._Y is None else np.concatenate([self._Y, y])[-MEMORY:]
+        self.scale = inner(y, y) / curvature
+        SY = np.array([inner_rows(Y, one) for one in S])
+        SS = np.array([inner_rows(S, one) for one in S])
+        lower = np.tril(SY, -1)
+        whole = np.block([[self.scale * SS, lower], [lower.T, -np.diag(np.diag(SY))]])
+        self._S, self._Y, self._middle = S, Y, np.linalg.pinv(whole)
+        return self
+
+    def times(self, D: Array) -> Array:
+        """Return ``B D``."""
+        product: Array = self.scale * D
+        if self._S is None or self._Y is None:
+            return product
+        d = D.reshape(-1)
+        known = len(self._S)
+        ends = np.concatenate([self.scale * inner_rows(self._S, d), inner_rows(self._Y, d)])
+        inside = inner_rows(self._middle, ends)
+        change: Array = self.scale * np.einsum("i,ij->j", inside[:known], self._S)
+        change += np.einsum("i,ij->j", inside[known:], self._Y)
+        return product - change.reshape(D.shape)
+
+
+def minimise_model(
+    metric: Metric, penalty: SparseGroupPenalty, W: Array, gradient: Array, tol: float
+) -> Array:
+    """Lower the model of one step by spectral proximal gradient, from W."""
+    V = W
+    image = np.zeros_like(W)  # B (V - W)
+    step = 1.0 / metric.scale
+    value = penalty.value(W)
+    for _ in range(MAX_INNER):
+        slope = gradient + image
+        D = penalty.prox(V - step * slope, step) - V
+        # A long step ends where weights vanish, however steep the way: the first always counts.
+        if V is not W and float(np.abs(D).max(initial=0.0)) <= tol * step:
+            break
+        BD = metric.times(D)
+        curvature = inner(D, BD)
+        linear, along = inner(slope, D), 1.0
+        while True:
+            lower = penalty.value(V + along * D)
+            change = along * linear + 0.5 * along * along * curvature + lower - value
+            if change <= 0.0 or along < 1e-6:
+                break
+            along *= 0.5
+        if change > 0.0:
+            break
+        V, image, value = V + along * D, image + along * BD, lower
+        if curvature > 0.0:
+            step = inner(D, D) / curvature
+    return V

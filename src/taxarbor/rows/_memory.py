@@ -1,0 +1,207 @@
+"""Rows in memory, dense or compressed sparse, through the native kernels. Nothing is copied."""
+
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from threadpoolctl import threadpool_limits
+
+from taxarbor import native
+from taxarbor._types import Array, IndexArray
+from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
+
+ROWS_PER_THREAD = 1024
+"""With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
+which of some equally near ones are kept depends on the number of threads."""
+
+
+def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
+    """Return data as rows about their mean, or about a given centre.
+
+    The data are not copied and must not change while the rows are in use. Their structure is
+    checked, once; values that are not finite are the caller's to refuse.
+
+    Parameters
+    ----------
+    X : C-contiguous ndarray or CSR matrix of shape (n_rows, n_features)
+        float32 or float64. A sparse matrix has at most one entry per cell.
+    center : array of shape (n_features,), optional
+        What is subtracted from each row; the mean of the rows by default.
+    n_threads : int
+        Threads for one sweep.
+
+    Raises
+    ------
+    TypeError
+        If X is neither an array nor a sparse matrix.
+    ValueError
+        If its shape, type, order or structure, the centre or the number of threads is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = as_rows(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> rows.center
+    array([2., 5.])
+    >>> rows.scores(np.array([[1.0, 1.0]]))
+    array([[-1.],
+           [ 1.]])
+    """
+    middle = None if center is None else _floats(center)
+    if issparse(X):
+        matrix: Any = X
+        parts = _csr_arrays(matrix)
+        data = native.Data.csr(*parts, matrix.shape[1], middle, n_threads)
+        return MemoryRows(csr_array(parts, shape=matrix.shape), data)
+    if not isinstance(X, np.ndarray):
+        kind = type(X).__name__
+        raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
+    return MemoryRows(X, native.Data.dense(X, middle, n_threads))
+
+
+@final
+class MemoryRows:
+    """Some rows of an array or a CSR matrix, about a centre: made by :func:`as_rows`."""
+
+    __slots__ = ("_X", "_data", "center")
+
+    def __init__(self, X: Any, data: native.Data) -> None:
+        self._X = X
+        self._data = data
+        self.center: Array = data.center
+        self.center.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._data.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self._data.n_features
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Type of the data and of the scores."""
+        dtype: np.dtype[np.floating] = self._X.dtype
+        return dtype
+
+    @property
+    def n_threads(self) -> int:
+        """Threads for one sweep; one in a process that was forked."""
+        return self._data.n_threads
+
+    def scores(self, W: Array) -> Array:
+        """Return ``(X - center) @ W.T``."""
+        return native.scores(self._data, _floats(W))
+
+    def adjoint(self, R: Array) -> Array:
+        """Return ``R.T @ (X - center)``."""
+        return native.adjoint(self._data, R)
+
+    def gram(self, positions: IndexArray, features: IndexArray) -> Array:
+        """Return the Gram matrix of some rows and features, about the centre."""
+        rows, columns = _positions(positions, "positions"), _positions(features, "features")
+        return native.gram(self._data, rows, columns)
+
+    def lloyd(self, centers: Array, n_steps: int) -> tuple[NDArray[np.int32], Array]:
+        """Return the nearest centre of each row and the centres after steps of k-means."""
+        return native.lloyd(self._data, _floats(centers), n_steps)
+
+    def principal(self, start: Array, n_steps: int) -> Array:
+        """Return the direction of greatest variance, approached from another one."""
+        return native.principal(self._data, _floats(start), n_steps)
+
+    def norms(self) -> Array:
+        """Return the squared distance of each row from the centre."""
+        return native.norms(self._data)
+
+    def spread(self) -> Array:
+        """Return the mean absolute deviation of each feature."""
+        return native.moment(self._data, True)
+
+    def ward(self, n_clusters: int) -> NDArray[np.int32]:
+        """Return Ward's clusters of the rows, which are made dense for it."""
+        return native.ward(self._centered(), n_clusters)
+
+    def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
+        """Return distances and positions of each row's nearest other rows, by brute force."""
+        from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
+
+        X = self._own() if issparse(self._X) else self._centered()
+        most = max((self.n_rows - 1) // ROWS_PER_THREAD, 1)
+        with threadpool_limits(min(self.n_threads, most), user_api="openmp"):
+            search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
+            distances, positions = search.kneighbors()
+        return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
+
+    def solve_pair(self, problem: PairProblem) -> PairSolution:
+        """Solve a two-way split."""
+        return PairSolution(*native.pair(self._data, problem))
+
+    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
+        """Return a sparse rule for a division of the rows."""
+        return native.rule(self._data, problem)
+
+    def take(self, positions: IndexArray, center: Array | None = None) -> Self:
+        """Return the rows at these positions, about their own mean or a given centre."""
+        middle = None if center is None else _floats(center)
+        return type(self)(self._X, self._data.take(_positions(positions, "positions"), middle))
+
+    def _own(self) -> Any:
+        """Return the rows as they are, as an array or a matrix."""
+        index = self._data.index
+        return self._X if index is None else self._X[index]
+
+    def _centered(self) -> Array:
+        """Return a dense copy about the centre: an offset of the data costs no digits."""
+        X = self._own()
+        dense: Array = X.toarray() if issparse(self._X) else X
+        return np.ascontiguousarray(dense - self.center.astype(self.dtype))
+
+
+def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> Rows:
+    """Return rows as they were before they were pickled."""
+    rows = as_rows(X, center=center, n_threads=n_threads)
+    return rows if index is None else rows.take(index, center)
+
+
+def _csr_arrays(X: Any) -> tuple[Array, NDArray[np.int32], IndexArray]:
+    """Return values, columns and starts as the kernels take and check them."""
+    if X.format != "csr" or X.ndim != 2:
+        raise ValueError(
+            "a sparse X must be a CSR matrix, whose rows can be read one by one; got "
+            f"{X.format} of shape {X.shape}. X.tocsr() makes one"
+        )
+    n, p = X.shape
+    values, columns, starts = X.data, X.indices, X.indptr
+    sizes_fit = len(starts) == n + 1 and len(columns) == len(values)
+    if not sizes_fit or not 0 <= (stored := int(starts[-1])) <= len(values):
+        raise ValueError(
+            f"X is damaged: {len(values)} values, {len(columns)} columns and {len(starts)} "
+            f"starts, which end with {starts[-1:]}, do not make {n} rows"
+        )
+    values, columns = values[:stored], columns[:stored]  # there may be room to spare
+    if columns.dtype != np.int32:
+        if stored and not 0 <= columns.min() <= columns.max() < min(p, 2**31):
+            raise ValueError(f"X is damaged: a column lies outside of its {p} columns")
+        columns = columns.astype(np.int32)
+    return values, columns, starts.astype(np.int64, copy=False)
+
+
+def _floats(values: Any) -> Array:
+    """Return float64 in C order."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _positions(values: Any, name: str) -> IndexArray:
+    """Return whole numbers in C order; a mask is refused, as it would count as 0 and 1."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers; got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.intp)

@@ -1,0 +1,324 @@
+"""The paper's baselines: division by k-means (HKM, HKM-D) and along a graph (HSC, HSC-D).
+
+Both are told by the means of their children. For the spectral one the rows' nearest neighbours
+make a sparse graph; its leading eigenvectors, scaled to unit length per row, are divided by
+k-means (Ng, Jordan and Weiss, 2001).
+"""
+
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal, NamedTuple, final
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from taxarbor._types import Array, SolveInfo, Status
+from taxarbor.exchange import from_linkage
+from taxarbor.hierarchy import LinearRule
+from taxarbor.optim._loss import Labels
+from taxarbor.rows import Rows, as_rows
+from taxarbor.split._starts import child_means, far_rows
+from taxarbor.split._task import Refusal, Split, SplitTask, refuse_few
+
+Criterion = Literal["scatter", "compact"]
+CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
+"""Which leaf to grow: the one whose rows are farthest from their centre, all together, or
+the one whose children would have the least average distance from theirs."""
+
+MAX_STEPS = 300
+TOLERANCE = 1e-4
+"""Settled when the centres move by less than this share of the variance, as in scikit-learn."""
+
+EIGEN_TOLERANCE = 1e-6
+LEAST_WEIGHT = 1e-12
+"""Keeps the edges of far rows, whose similarity would vanish, in the graph."""
+MAX_DENSE = 200
+"""Nodes of a graph whose eigenvectors are found all at once."""
+
+
+class Division(NamedTuple):
+    """Labels of a node's rows, and how they were found."""
+
+    labels: Labels
+    objective: float
+    info: SolveInfo
+
+
+def nearest_rule(rows: Rows, points: Array) -> LinearRule:
+    """Return the rule that sends a row to the nearest of some points.
+
+    These are seen from the rows' centre, and so they are in the rule: added to it, they would
+    lose digits where the data are far from the origin.
+    """
+    lengths = np.einsum("kp,kp->k", points, points)
+    parts = points, rows.center, -0.5 * lengths
+    return LinearRule(*(part.astype(rows.dtype) for part in parts))
+
+
+def follow(rows: Rows, rule: LinearRule) -> Labels:
+    """Return the child that a rule about the rows' centre sends each row to: one sweep."""
+    scores = rows.scores(rule.weights) + rule.offsets
+    labels: Labels = scores.argmax(axis=1).astype(np.int32)
+    return labels
+
+
+def conclude(rows: Rows, found: Division, rule: LinearRule, criterion: Criterion) -> Split:
+    """Return a split with its score."""
+    if criterion == "scatter":
+        score = float(np.sqrt(rows.norms()).sum())
+    else:
+        score = _compactness(rows, found, child_means(rows, found.labels, rule.n_children))
+    return Split(found.labels, rule, score, found.objective, found.info)
+
+
+def _compactness(rows: Rows, found: Division, means: Array) -> float:
+    """Return minus the average distance of the rows from the mean of their child."""
+    own = np.take_along_axis(rows.scores(means), found.labels[:, None].astype(np.intp), axis=1)
+    lengths = np.einsum("kp,kp->k", means, means)[found.labels]
+    squares = rows.norms() - 2.0 * own[:, 0].astype(np.float64) + lengths
+    return -float(np.sqrt(np.maximum(squares, 0.0)).mean())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KMeansSplitter:
+    """Splits a node by k-means.
+
+    Parameters
+    ----------
+    criterion : {"scatter", "compact"}
+        Which leaf is worth splitting next.
+    n_init : int
+        Number of starts; the one with the least squared distances is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import KMeansSplitter, SplitTask
+    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
+    >>> split = KMeansSplitter().split(SplitTask(rows, (), (), n_children=2, seed=0))
+    >>> sorted(np.bincount(split.labels).tolist())
+    [2, 2]
+    """
+
+    criterion: Criterion = "scatter"
+    n_init: int = 1
+
+    def split(self, task: SplitTask) -> Split | Refusal:
+        """Return the best division found, or why there is none."""
+        few = refuse_few(task)
+        if few is not None:
+            return few
+        found = cluster_rows(task.rows, task.n_children, self.n_init, task.rng())
+        # Labels by the rule, for predict to repeat them: centres that have settled may still
+        # have moved past some rows.
+        rule = nearest_rule(task.rows, found.centers)
+        labels = follow(task.rows, rule)
+        empty = refuse_empty(task, labels)
+        if empty is not None:
+            return empty
+        division = Division(labels, found.objective, found.info)
+        return conclude(task.rows, division, rule, self.criterion)
+
+
+class Clusters(NamedTuple):
+    """What k-means found: labels, and their means seen from the rows' centre."""
+
+    labels: Labels
+    centers: Array
+    objective: float
+    info: SolveInfo
+
+
+def refuse_empty(task: SplitTask, labels: Labels) -> Refusal | None:
+    """Refuse a node of which the nearest of K centres leave a child empty."""
+    if np.bincount(labels, minlength=task.n_children).all():
+        return None
+    return Refusal(f"its {task.rows.n_rows} rows are in fewer than {task.n_children} places")
+
+
+def cluster_rows(
+    rows: Rows, n_clusters: int, n_init: int, rng: np.random.Generator
+) -> Clusters:
+    """Return the best of some runs of k-means, each begun from rows far from each other.
+
+    The objective is the mean squared distance from the centres. A cluster may end up empty
+    where there are fewer different rows than clusters.
+    """
+    total = float(rows.norms().sum())
+    tried = [_descend(rows, far_rows(rows, n_clusters, rng), total) for _ in range(n_init)]
+    return min(tried, key=lambda found: found.objective)
+
+
+def _descend(rows: Rows, centers: Array, total: float) -> Clusters:
+    """Move centres to the means of their rows until they hardly move."""
+    least_shift = TOLERANCE * total / rows.n_rows / rows.n_features
+    labels: Labels | None = None
+    trace: list[float] = []
+    status = Status.ITERATION_LIMIT
+    while status is Status.ITERATION_LIMIT and len(trace) < MAX_STEPS:
+        before, known = centers, labels
+        labels, centers = rows.lloyd(centers, 1)
+        counts = np.bincount(labels, minlength=len(centers))
+        # The rows' squares split into those about the means and those of the means.
+        between = float(counts @ np.einsum("kp,kp->k", centers, centers))
+        trace.append(max(total - between, 0.0) / rows.n_rows)
+        if known is not None and np.array_equal(labels, known):
+            status = Status.CONVERGED
+        elif float(np.square(centers - before).sum()) <= least_shift:
+            status = Status.SETTLED
+    assert labels is not None  # for the type checker; there is one step at least
+    info = SolveInfo(status, len(trace) - 1, float(len(trace)), tuple(trace))
+    return Clusters(labels, centers, trace[-1], info)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpectralSplitter:
+    """Splits a node along its graph of nearest neighbours.
+
+    Parameters
+    ----------
+    criterion : {"scatter", "compact"}
+        Which leaf is worth splitting next.
+    n_neighbors : int
+        Neighbours per row in the graph.
+    n_init : int
+        Runs of k-means on the eigenvectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import SpectralSplitter, SplitTask
+    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
+    >>> task = SplitTask(rows, (), (), n_children=2, seed=0)
+    >>> sorted(np.bincount(SpectralSplitter(n_neighbors=1).split(task).labels).tolist())
+    [2, 2]
+    """
+
+    criterion: Criterion = "scatter"
+    n_neighbors: int = 5
+    n_init: int = 10
+
+    def split(self, task: SplitTask) -> Split | Refusal:
+        """Return the division, or why there is none."""
+        rows, K, rng = task.rows, task.n_children, task.rng()
+        # A graph of equal rows can be cut as well, but nothing tells its parts apart.
+        few = refuse_few(task) or refuse_empty(task, rows.lloyd(far_rows(rows, K, rng), 1)[0])
+        if few is not None:
+            return few
+        graph = neighbor_graph(rows, min(self.n_neighbors, rows.n_rows - 1))
+        n_pieces, piece = connected_components(graph, directed=False)
+        try:
+            if n_pieces > K:
+                found = group_pieces(rows, piece.astype(np.int32), K)
+            else:
+                found = divide_graph(graph, K, self.n_init, rng)
+        except ArpackError as error:
+            return Refusal(f"the eigenvectors of its graph were not found: {error}")
+        if not np.bincount(found.labels, minlength=K).all():
+            return Refusal(f"its graph does not fall into {K} parts")
+        rule = nearest_rule(rows, child_means(rows, found.labels, K))
+        return conclude(rows, found, rule, self.criterion)
+
+
+def neighbor_graph(rows: Rows, n_neighbors: int) -> csr_array:
+    """Return Gaussian similarities of neighbours, as wide as those are apart on average."""
+    distances, positions = rows.neighbors(n_neighbors)
+    width = float(distances.mean())
+    squares = np.square(distances / width) if width > 0.0 else np.zeros_like(distances)
+    weights = np.maximum(np.exp(-0.5 * squares), LEAST_WEIGHT)
+    starts = np.arange(rows.n_rows + 1) * n_neighbors
+    shape = rows.n_rows, rows.n_rows
+    graph = csr_array((weights.ravel(), positions.ravel(), starts), shape=shape)
+    return csr_array(graph.maximum(graph.T))
+
+
+def divide_graph(
+    graph: csr_array, n_parts: int, n_init: int, rng: np.random.Generator
+) -> Division:
+    """Cut a graph of at most ``n_parts`` pieces so that edges between parts are few and weak.
+
+    As many pieces as parts are the parts. If there are too few, the largest one is cut.
+    """
+    n_pieces, piece = connected_components(graph, directed=False)
+    by_size = np.argsort(-np.bincount(piece), kind="stable")
+    rank = np.empty(n_pieces, dtype=np.intp)
+    rank[by_size] = np.arange(n_pieces)
+    if n_pieces == n_parts:
+        return _uncut(rank[piece].astype(np.int32))
+    largest = np.flatnonzero(rank[piece] == 0)
+    n_cut = n_parts - n_pieces + 1
+    found = _cut(csr_array(graph[largest][:, largest]), n_cut, n_init, rng)
+    labels = (rank[piece] + n_cut - 1).astype(np.int32)
+    labels[largest] = found.labels
+    return Division(labels, found.objective, found.info)
+
+
+def group_pieces(rows: Rows, piece: Labels, n_parts: int) -> Division:
+    """Divide the rows of a graph that falls into more pieces than parts, cutting none.
+
+    The graph says nothing of how pieces go together; where they are does. Means of pieces
+    are joined, the nearest on average first.
+    """
+    from scipy.cluster.hierarchy import linkage  # loads long, and is seldom needed
+
+    means = child_means(rows, piece, int(piece.max()) + 1)
+    part = from_linkage(linkage(means, "average"), n_parts).labels
+    return _uncut(_renumber(part[piece].astype(np.int32), n_parts))
+
+
+def _uncut(labels: Labels) -> Division:
+    return Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, float(len(labels)), (0.0,)))
+
+
+def _cut(graph: csr_array, n_parts: int, n_init: int, rng: np.random.Generator) -> Division:
+    """Cut a connected graph; the objective is the normalised cut that relaxation allows."""
+    roots = np.sqrt(graph.sum(axis=1))
+    scale = diags_array(1.0 / roots)
+    values, vectors = _leading(csr_array(scale @ graph @ scale), roots, n_parts, rng)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    points = np.ascontiguousarray(vectors / np.where(lengths > 0.0, lengths, 1.0))
+    found = cluster_rows(as_rows(points), n_parts, n_init, rng)
+    objective = max(float(n_parts - values.sum()), 0.0)
+    # What it costs is the search for neighbours, a sweep per row.
+    info = SolveInfo(found.info.status, 0, float(len(points)), (objective,))
+    return Division(_renumber(found.labels, n_parts), objective, info)
+
+
+def _renumber(labels: Labels, n_parts: int) -> Labels:
+    """Order parts by their first rows: a vector's sign, which is nobody's, decides nothing."""
+    present, first = np.unique(labels, return_index=True)
+    number = np.zeros(n_parts, dtype=np.int32)
+    number[present[np.argsort(first)]] = np.arange(len(present))
+    renumbered: Labels = number[labels]
+    return renumbered
+
+
+def _leading(
+    graph: csr_array, roots: Array, n_vectors: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return the largest eigenvalues and their vectors.
+
+    The first vector, roots of the degrees, has eigenvalue 1. Taken out, it cannot hide a
+    second one of 1 but for rounding, as where a few rows are far from all others.
+    """
+    n = graph.shape[0]
+    if n <= max(MAX_DENSE, 2 * n_vectors):
+        values, vectors = np.linalg.eigh(graph.toarray())
+        return values[-n_vectors:], vectors[:, -n_vectors:]
+    first: Array = roots / np.linalg.norm(roots)
+
+    def multiply(x: Array) -> Array:
+        return graph @ x - (2.0 * (first @ x)) * first  # of eigenvalue -1, the least
+
+    options: dict[str, Any] = {"v0": rng.standard_normal(n), "tol": EIGEN_TOLERANCE}
+    if "rng" in signature(eigsh).parameters:  # since SciPy 1.17, for restarts
+        options["rng"] = rng
+    others = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    values, vectors = eigsh(others, k=n_vectors - 1, which="LA", **options)
+    return np.append(values, 1.0), np.column_stack([vectors, first])

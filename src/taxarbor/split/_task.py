@@ -1,0 +1,122 @@
+"""What a splitter is given and what it gives back."""
+
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from taxarbor._run import node_rng
+from taxarbor._types import Array, SolveInfo
+from taxarbor.hierarchy import LinearRule
+from taxarbor.optim._loss import Labels
+from taxarbor.rows import Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitTask:
+    """All that a split may depend on, so that it depends on nothing else.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows of the node, about their mean.
+    path : tuple of int
+        Which child to take at each ancestor, from the root down.
+    lineage : tuple of LinearRule
+        The rules of those ancestors.
+    n_children : int
+        How many children are wanted.
+    seed : int
+        The tree's seed; together with the path it makes the node's own random numbers.
+    origin : array of shape (n_features,) or None
+        The mean of all the data, for a splitter that sees every node from there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> from taxarbor.split import SplitTask
+    >>> task = SplitTask(as_rows(np.eye(3)), path=(), lineage=(), n_children=2, seed=0)
+    >>> bool(task.rng().random() == task.rng().random())  # the same numbers every time
+    True
+    """
+
+    rows: Rows
+    path: tuple[int, ...]
+    lineage: tuple[LinearRule, ...]
+    n_children: int
+    seed: int
+    origin: Array | None = None
+
+    def rng(self) -> np.random.Generator:
+        """Return this node's own random numbers, whatever happens elsewhere in the tree."""
+        return node_rng(self.seed, self.path)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A division of one node.
+
+    Attributes
+    ----------
+    labels : array of shape (n_rows,)
+        The child of each row; no child is empty.
+    rule : LinearRule or None
+        Sends a new row to a child; None where rules are found when the tree is whole.
+    score : float
+        How much this split is worth doing: the leaf with the highest is split next.
+    objective : float
+        What the splitter minimised.
+    info : SolveInfo
+        How it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.split import SolveInfo, Split, Status
+    >>> info = SolveInfo(Status.CONVERGED, n_iter=1, n_passes=1.0, trace=(0.0,))
+    >>> split = Split(np.array([0, 1]), rule=None, score=1.0, objective=0.0, info=info)
+    >>> split.info.status.value
+    'converged'
+    """
+
+    labels: Labels
+    rule: LinearRule | None
+    score: float
+    objective: float
+    info: SolveInfo
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A node that cannot be split, and why.
+
+    Examples
+    --------
+    >>> from taxarbor.split import Refusal
+    >>> Refusal("all of its rows are equal").reason
+    'all of its rows are equal'
+    """
+
+    reason: str
+
+
+def refuse_few(task: SplitTask, least: int = 2) -> Refusal | None:
+    """Refuse a node with too few rows for its children: two each, or ``least`` if more."""
+    n_rows, K, needed = task.rows.n_rows, task.n_children, task.n_children * max(least, 2)
+    if n_rows >= needed:
+        return None
+    rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
+    each = f" of at least {least} rows" if least > 2 else ""
+    return Refusal(f"{rows} too few for {K} children{each} (it takes {needed})")
+
+
+class Splitter(Protocol):
+    """Divides the rows of one node: a pure function of its task."""
+
+    def split(self, task: SplitTask) -> Split | Refusal:
+        """Return a division of the rows, or the reason why there is none."""
+        ...

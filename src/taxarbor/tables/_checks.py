@@ -1,0 +1,180 @@
+"""The only place where what a user passes to an estimator is checked and cast."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, final
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.hierarchy._checks import check_structure
+from taxarbor.rows import Rows, as_rows
+
+RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
+"""Within which the data may vary: fourth powers, or squares in float32, must fit."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenFeatures:
+    """What scikit-learn's conventions want an estimator to remember of its training data."""
+
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_] | None
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names as plain strings, where there are any."""
+        found = self.feature_names_in_
+        return None if found is None else [str(name) for name in found]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What to set on the estimator."""
+        found = {"n_features_in_": self.n_features_in_}
+        names = self.feature_names_in_
+        return found if names is None else found | {"feature_names_in_": names}
+
+
+def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:
+    """Return a user's training data as rows, or raise InputError; the estimator stays as it is.
+
+    The error is a TypeError, too, where scikit-learn has one.
+    """
+    probe = copy(estimator)
+    rows = as_rows(_checked(probe, X, ensure_min_samples=2), n_threads=n_threads)
+    _check_range(rows)
+    return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))
+
+
+def check_new_rows(estimator: Any, X: Any) -> Any:
+    """Return new data as an array, after comparing it with what the estimator was fitted on."""
+    return _checked(estimator, X, reset=False)
+
+
+def check_count(name: str, value: Any, *, least: int) -> int:
+    """Return an integer parameter that is at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputTypeError(f"must be an integer, got {value!r}", name)
+    if value < least:
+        raise InputError(f"must be at least {least}, got {value}", name)
+    return int(value)
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
+    if n_jobs == 0:
+        raise InputError("must not be 0; give 1 or more, or -1 for all processors", "n_jobs")
+    return int(effective_n_jobs(n_jobs))
+
+
+def check_strength(name: str, value: Any) -> float:
+    """Return a non-negative, finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(f"must be a number, got {value!r}", name)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer, or a fraction, beyond all floats
+        raise InputError(f"must be less than {np.finfo(float).max:.1e}", name) from None
+    if not 0.0 <= number < math.inf:
+        raise InputError(f"must be finite and not negative, got {value}", name)
+    return number
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise InputError unless the value is one of the choices."""
+    if value not in choices:
+        told = ", ".join(map(repr, choices))
+        raise InputError(f"must be one of {told}; got {value!r}", name)
+
+
+def check_balance(value: Any, n_children: int) -> tuple[float, float]:
+    """Return the least and greatest size of a child, as multiples of an equal share."""
+    if value is None:
+        return 0.0, float(n_children)
+    try:
+        low, high = value if isinstance(value, tuple | list) else (value, 2.0 - value)
+        low, high = check_strength("low", low), check_strength("high", high)
+        fits = low <= 1.0 <= high
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise InputError(
+            "must be None, a number between 0 and 1, or a pair (low, high) of numbers with "
+            f"low <= 1 <= high, as multiples of an equal share; got {_short(value)}",
+            "balance",
+        )
+    return low, high
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; Python refuses to write out integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__}"
+
+
+def _checked(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
+    with _input_errors(), np.errstate(over="ignore", invalid="ignore"):
+        if issparse(X):
+            check_structure(X)
+        found: Any = validate_data(
+            estimator, X, accept_sparse="csr", dtype=_float_types(X), order="C", **options
+        )
+    if issparse(X) and not found.has_canonical_format:
+        found = found.copy()  # the user's stays as it is
+        found.sum_duplicates()
+    return found
+
+
+@contextmanager
+def _input_errors() -> Iterator[None]:
+    """Take what scikit-learn raises of the data for what it is."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OverflowError as error:
+        raise InputError("holds an integer that is too large for float64", "X") from error
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _float_types(X: Any) -> list[type[np.floating]]:
+    """Return the types to keep, or to cast to, the first for all others.
+
+    scikit-learn does not see that a polars frame is float32.
+    """
+    is_polars = type(X).__module__.partition(".")[0] == "polars"
+    if is_polars and np.asarray(X[:1]).dtype == np.float32:
+        return [np.float32]
+    return [np.float64, np.float32]
+
+
+def _check_range(rows: Rows) -> None:
+    with np.errstate(all="ignore"):
+        spread = float(rows.spread().max(initial=0.0))
+    low, high = RANGE[rows.dtype.name]
+    if spread == 0.0 or low <= spread <= high:
+        return
+    verb = "multiply" if spread < low else "divide"
+    told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+    raise InputError(
+        f"varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
+        f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
+        "X",
+    )

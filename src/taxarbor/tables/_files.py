@@ -1,0 +1,178 @@
+"""Rows from a file of any format that is supported, or from standard input."""
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, BinaryIO, TypeAlias, cast
+
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
+from taxarbor.tables._frames import read_csv, read_parquet
+from taxarbor.tables._table import Request, Table
+
+Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
+    "csv": read_csv,
+    "tsv": partial(read_csv, separator="\t"),
+    "parquet": read_parquet,
+    "npy": read_npy,
+    "npz": read_npz,
+    "mtx": read_mtx,
+    "h5ad": read_h5ad,
+}
+TEXTS = ("csv", "tsv", "mtx")
+"""The formats that may be compressed as a whole; the others are so within, if at all."""
+MAGIC = {
+    **{b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK": "npz", b"\x89HDF": "h5ad"},
+    b"%%MatrixMarket": "mtx",
+}
+SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
+GZIP = b"\x1f\x8b"
+STDIN = "-"
+
+
+def read_table(
+    source: Source,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    format: str | None = None,
+) -> Table:
+    r"""Return the rows in a file.
+
+    Features are the columns of numbers and truths. Text, dates, empty columns, an index that
+    came along and what looks like an identifier are left out; the table says which, and why.
+
+    Parameters
+    ----------
+    source : path, binary stream or "-"
+        Where to read; ``"-"`` is standard input.
+    columns : sequence of str, optional
+        Use these columns, in this order, and no others.
+    id_column, label_column : str, optional
+        The columns with the names and the labels of the rows. In an h5ad file they are in
+        ``obs``, in an npz file they are arrays.
+    format : {"csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"}, optional
+        By default, what the name ends in, where csv, tsv and mtx may be followed by gz;
+        without a name, what the first bytes say.
+
+    Returns
+    -------
+    Table
+        The numbers, names, labels, and what was left out.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, of an unknown format, lacks a column that was asked for, or
+        has cells that are missing or infinite.
+    OSError
+        If it cannot be opened.
+    ImportError
+        If the format needs a library that is not installed.
+
+    Examples
+    --------
+    >>> import io
+    >>> table = read_table(io.BytesIO(b"name,height,legs\nowl,0.3,2\nfox,0.4,4"))
+    >>> table.feature_names, table.X.shape, table.dropped
+    (('height', 'legs'), (2, 2), (('name', 'text, 2 different values'),))
+    """
+    names = None if columns is None else _names(columns, id_column, label_column)
+    request = Request(_name(source), names, id_column, label_column)
+    if format is not None and format not in READERS:
+        raise InputError(f"must be one of {', '.join(READERS)}; got {format!r}", "format")
+    with _opened(source, request) as stream:
+        with request.reading("gz"):
+            found = format or _format_by_name(source, request) or _format_by_content(stream)
+            plain = _unpacked(stream, found, request)
+        return READERS[found](plain, request)
+
+
+def _names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
+    """Return the columns asked for, none of which may be an id or label column, too."""
+    if isinstance(columns, str):
+        told = f"must be a sequence of names, got the text {columns!r}"
+        raise InputTypeError(told, "columns")
+    names = tuple(columns)
+    taken = {*roles} & {*names}
+    if taken:
+        raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
+    if not names or len({*names}) < len(names):
+        raise InputError(f"must be names, each once; got {list(names)}", "columns")
+    return names
+
+
+def _name(source: Source) -> str:
+    """Return a name of the source that fits in a line."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).name or str(source)  # which a dot has no last part of
+        return "standard input" if source == STDIN else " ".join(path.split())
+    given = getattr(source, "name", None)  # which an open file has
+    return Path(given).name if isinstance(given, str) else "the stream"
+
+
+@contextmanager
+def _opened(source: Source, request: Request) -> Iterator[IO[bytes]]:
+    """Open what is named, or take it as it is; all of it can be sought in."""
+    if source == STDIN:
+        yield _seekable(sys.stdin.buffer)
+    elif isinstance(source, str | os.PathLike):
+        if Path(source).is_dir():
+            raise request.error("is a folder; give a file in it")
+        with Path(source).open("rb") as stream:
+            yield _seekable(stream)
+    else:
+        if not isinstance(source.read(0), bytes):
+            raise InputTypeError("the stream must be open in binary mode")
+        yield _seekable(source)
+
+
+def _seekable(stream: IO[bytes]) -> IO[bytes]:
+    """Return the stream; its rest in memory if it is a pipe, or has been read from."""
+    if stream.seekable() and stream.tell() == 0:
+        return stream
+    return io.BytesIO(stream.read())
+
+
+def _format_by_name(source: Source, request: Request) -> str | None:
+    """Return the format a file's name ends in; pipes need not have such names."""
+    if not isinstance(source, str | os.PathLike) or source == STDIN:
+        return None
+    found = Path(source).name.lower().removesuffix(".gz").rpartition(".")[2]
+    if found in READERS:
+        return found
+    if not Path(source).is_file():
+        return None
+    if found in SPREADSHEETS:
+        raise request.error("is a spreadsheet, which is not read; save the sheet as csv")
+    told = f"has a name that does not tell its format, one of {', '.join(READERS)}"
+    raise request.error(told, ("; say which it is with", "format"))
+
+
+def _format_by_content(stream: IO[bytes]) -> str:
+    """Return the format that the first bytes tell; text is csv, whatever the separator."""
+    head = stream.read(16)
+    stream.seek(0)
+    if head.startswith(GZIP):
+        with gzip.GzipFile(fileobj=stream) as unpacked:
+            head = unpacked.read(16)
+        stream.seek(0)
+    return next((MAGIC[start] for start in MAGIC if head.startswith(start)), "csv")
+
+
+def _unpacked(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
+    is_packed = stream.read(2) == GZIP
+    stream.seek(0)
+    if not is_packed:
+        return stream
+    if format not in TEXTS:
+        raise request.error("is compressed as a whole; unpack it first")
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))

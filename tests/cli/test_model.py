@@ -1,0 +1,224 @@
+"""``taxarbor show``, ``cut``, ``export`` and ``info``."""
+
+import csv
+import io
+import os
+import platform
+import re
+import tomllib
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+
+import taxarbor
+from taxarbor import Hierarchy
+from taxarbor.exchange import (
+    from_json,
+    from_labels,
+    from_linkage,
+    to_dot,
+    to_linkage,
+    to_newick,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("json", "newick", "dot", "linkage", "csv")
+CODES = re.compile(r"\x1b\[[\d;]*m")
+
+
+@pytest.fixture
+def tree(folder):
+    return Hierarchy.load(folder / "model.taxarbor")
+
+
+def test_plain_text_in_a_pipe(run, tree):
+    told = run("show", "model.taxarbor")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout == tree.to_text() + "\n"
+    told = run("show", "model.taxarbor", "--depth", 1, "--top", 1)
+    assert told.stdout == tree.to_text(1, 1) + "\n"
+
+
+def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
+    terminal()
+    told = run("show", "model.taxarbor")
+    lines = CODES.sub("", told.stdout).splitlines()
+    assert lines[0] == "all  120 rows"
+    assert len(lines) == tree.n_nodes
+    assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
+    assert "\x1b[34m+" in told.stdout  # blue
+    assert "\x1b[31m-" in told.stdout  # red
+    assert all(f"c{label}" in told.stdout for label in range(6))
+    lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
+    assert len(lines) == 3
+    assert any(line.endswith(" clusters") for line in lines)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in run("show", "model.taxarbor").stdout
+
+
+def test_json_is_flat(run_json, tree):
+    for depth in (None, 0, 1):
+        options = [] if depth is None else ["--depth", depth]
+        found = run_json("show", "model.taxarbor", *options)["nodes"]
+        nodes, root = {node["node"]: node for node in found}, found[0]
+        most = tree.height if depth is None else depth
+        assert list(nodes) == [n for n in range(tree.n_nodes) if tree.depth[n] <= most]
+        assert (root["n_rows"], root["n_clusters"], root["cluster"]) == (120, 6, None)
+        for number, node in nodes.items():
+            assert node["parent"] == tree.parent(number)
+            assert node["children"] == list(tree.children(number))
+            assert node["n_rows"] == len(tree.rows(number))
+            reasons = [reason.name for reason in tree.reasons(number)]
+            assert [reason["feature"] for reason in node["reasons"]] == reasons
+
+
+def test_a_deep_tree(run, run_json, folder):
+    n_rows = 3000
+    merges = [[n_rows + i - 1 if i else 0, i + 1, i + 1.0, i + 2] for i in range(n_rows - 1)]
+    from_linkage(merges).save(folder / "deep")
+    told = run("show", "deep")
+    assert told.exit_code == 0
+    assert told.stdout.count("\n") == 2 * n_rows - 1
+    assert len(run_json("show", "deep")["nodes"]) == 2 * n_rows - 1
+
+
+def test_bad_models_are_refused_in_one_line(refused, folder):
+    data = (folder / "model.taxarbor").read_bytes()
+    (folder / "half").write_bytes(data[: len(data) // 2])
+    for command in (["show"], ["info"], ["cut", "-k", 2], ["export", "--to", "json"]):
+        refused("nowhere: No such file", command[0], "nowhere", *command[1:])
+        refused("not a taxarbor hierarchy", command[0], "customers.csv", *command[1:])
+        refused("damaged", command[0], "half", *command[1:])
+
+
+def test_cut_writes_labels(run, folder, tree):
+    told = run("cut", "model.taxarbor", "-k", 3)
+    assert (told.exit_code, told.stderr) == (0, "")
+    rows = [f"{row},{label}" for row, label in enumerate(tree.cut(3).tolist())]
+    assert told.stdout.splitlines() == ["row,cluster", *rows]
+    names = ("--data", "customers.csv", "--id-column", "id")
+    told = run("cut", "model.taxarbor", "--depth", 1, *names, "-o", "labels.csv")
+    assert (told.exit_code, told.stdout) == (0, "2 clusters -> labels.csv\n")
+    lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["id,cluster", f"C000,{tree.cut(depth=1)[0]}"]
+
+
+def test_cut_writes_a_smaller_model(run, folder, tree):
+    told = run("cut", "model.taxarbor", "-k", 3, "-o", "coarse.taxarbor")
+    assert (told.exit_code, told.stdout) == (0, "3 clusters -> coarse.taxarbor\n")
+    coarse = Hierarchy.load(folder / "coarse.taxarbor")
+    assert (coarse.labels == tree.cut(3)).all()
+    assert coarse.feature_names == tree.feature_names
+
+
+def test_cut_in_json(run_json, folder, tree):
+    told = run_json("cut", "model.taxarbor", "-k", 2, "--data", "customers.csv")
+    assert told["labels"] == tree.cut(2).tolist()
+    assert (told["n_clusters"], told["rows"], told["output"]) == (2, None, None)
+    told = run_json("cut", "model.taxarbor", "-k", 2, "-o", "coarse.taxarbor")
+    assert told["output"] == "coarse.taxarbor"
+    assert (folder / "coarse.taxarbor").exists()
+
+
+def test_cut_refuses_in_one_line(refused):
+    told = "--n-clusters must be at most 6, as many as the model has; got 7"
+    refused(f"taxarbor: {told}", "cut", "model.taxarbor", "-k", 7)
+    refused("Invalid value for '--depth'", "cut", "model.taxarbor", "--depth", -1)
+    refused("Invalid value for '--n-clusters'", "cut", "model.taxarbor", "-k", 0)
+    refused("either -k or --depth", "cut", "model.taxarbor")
+    refused("either -k or --depth", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
+    refused("give both", "cut", "model.taxarbor", "-k", 2, "--id-column", "id")
+    refused("labels are written as", "cut", "model.taxarbor", "-k", 2, "-o", "x.npy")
+    refused("read and written", "cut", "model.taxarbor", "-k", 2, "-o", "model.taxarbor")
+
+
+def test_export_of_each_kind_on_standard_output(run, tree):
+    text = {kind: run("export", "model.taxarbor", "--to", kind).stdout for kind in KINDS}
+    assert (from_json(text["json"]).labels == tree.labels).all()
+    assert text["newick"] == to_newick(tree) + "\n"
+    assert text["dot"] == to_dot(tree)
+    lines = list(csv.reader(io.StringIO(text["linkage"])))
+    assert lines[0] == ["a", "b", "height", "size"]
+    assert np.array_equal(np.array(lines[1:], dtype=float), to_linkage(tree))
+    nodes = list(csv.DictReader(io.StringIO(text["csv"])))
+    assert [int(node["n_rows"]) for node in nodes] == tree.sizes.tolist()
+
+
+def test_the_name_tells_the_kind(run, run_json, folder):
+    for name, kind in (
+        *(("t.json", "json"), ("t.nwk", "newick"), ("t.NEWICK", "newick")),
+        *(("t.dot", "dot"), ("t.gv", "dot"), ("t.csv", "csv")),
+    ):
+        told = run("export", "model.taxarbor", "-o", name)
+        assert (told.exit_code, told.stdout) == (0, f"{kind} -> {name}\n")
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text == run("export", "model.taxarbor", "--to", kind).stdout
+        assert run_json("export", "model.taxarbor", "--to", kind)["text"] == text
+
+
+def test_to_wins_over_the_name_and_a_dash_is_standard_output(run, run_json, folder):
+    told = run_json("export", "model.taxarbor", "--to", "linkage", "-o", "t.csv")
+    assert told == {"format": "linkage", "output": "t.csv"}
+    assert (folder / "t.csv").read_text(encoding="utf-8").startswith("a,b,height,size\n")
+    for command in (
+        ("export", "model.taxarbor", "--to", "dot"),
+        ("cut", "model.taxarbor", "-k", 3),
+        ("predict", "model.taxarbor", "customers.csv"),
+    ):
+        told = run(*command, "-o", "-")
+        assert told.stdout == run(*command).stdout != ""
+    assert not (folder / "-").exists()
+
+
+def test_export_refuses_in_one_line(refused, folder):
+    (folder / "t.nwk").write_text("mine", encoding="utf-8")
+    refused("--to", "export", "model.taxarbor")
+    refused("t.xyz does not tell", "export", "model.taxarbor", "-o", "t.xyz")
+    refused("there already", "export", "model.taxarbor", "-o", "t.nwk")
+    from_labels([0, 0]).save(folder / "one")
+    refused("a linkage needs two leaves at least", "export", "one", "--to", "linkage")
+    refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
+
+
+def test_info_on_a_model(run, run_json, tree, folder):
+    told = run_json("info", "model.taxarbor")
+    assert told["model"] == "model.taxarbor"
+    assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
+    assert told["height"] == tree.height
+    assert told["feature_names"] == list(tree.feature_names)
+    assert told["format_version"] >= 1
+    assert told["places_new_rows"] is True
+    assert told["mean_fidelity"] == np.nanmean(tree.fidelity)
+    assert told["median_features_per_split"] >= 1.0
+    lines = run("info", "model.taxarbor").stdout.splitlines()
+    assert "n rows                     120" in lines
+    assert "places new rows            yes" in lines
+    assert "feature names              age, spend, visits, items" in lines
+    from_labels([0, 1, 0, 1]).save(folder / "m")
+    told = run_json("info", "m")
+    assert told["places_new_rows"] is False
+    assert told["n_features"] is told["mean_fidelity"] is None
+    assert told["median_features_per_split"] is None
+    assert "n features                 not known" in run("info", "m").stdout
+
+
+def test_info_on_what_is_installed(run, run_json, monkeypatch):
+    told = run_json("info")
+    assert told["taxarbor"] == taxarbor.__version__
+    assert told["python"] == platform.python_version()
+    assert told["libraries"]["numpy"] == np.__version__
+    assert told["libraries"]["scikit-learn"] == sklearn.__version__
+    assert 1 <= told["processors"] == joblib.cpu_count() <= os.cpu_count()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = settings["optional-dependencies"]
+    needed = [need for extra in ("io", "plot", "cli") for need in extras[extra]]
+    names = {re.match(r"[\w-]+", need)[0] for need in settings["dependencies"] + needed}
+    assert names - {"threadpoolctl"} == told["libraries"].keys()
+    lines = run("info").stdout.splitlines()
+    assert f"taxarbor      {taxarbor.__version__}" in lines
+    assert not any("missing" in line for line in lines)
+    monkeypatch.setattr("taxarbor.cli._model._version", lambda name: None)
+    assert "matplotlib    missing: pip install matplotlib" in run("info").stdout

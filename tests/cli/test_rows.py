@@ -1,0 +1,204 @@
+"""``taxarbor predict``, ``score`` and ``report``."""
+
+import numpy as np
+import pytest
+
+from taxarbor import Hierarchy
+from taxarbor.exchange import from_labels
+from taxarbor.metrics import score_hierarchy
+from taxarbor.tables import read_table
+
+PREDICT = ("predict", "model.taxarbor", "customers.csv")
+CLASSES = ("score", "model.taxarbor", "customers.csv", "--label-column", "class")
+TRUTH = "((student,family),(senior,business));"
+PAGE = ("report", "model.taxarbor", "customers.csv")
+
+
+@pytest.fixture
+def labels(folder):
+    return Hierarchy.load(folder / "model.taxarbor").labels.tolist()
+
+
+def test_labels_on_standard_output_or_in_a_file(run, folder, labels):
+    told = run(*PREDICT)
+    assert (told.exit_code, told.stderr) == (0, "")
+    header, *rows = told.stdout.splitlines()
+    assert header == "row,cluster"
+    assert rows == [f"{row},{label}" for row, label in enumerate(labels)]
+    told = run(*PREDICT, "--id-column", "id", "-o", "l.csv")
+    assert (told.exit_code, told.stdout) == (0, "120 rows -> l.csv\n")
+    lines = (folder / "l.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["id,cluster", f"C000,{labels[0]}"]
+    assert len(lines) == 121
+    assert run(*PREDICT, "-o", "l.tsv").exit_code == 0
+    lines = (folder / "l.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == f"0\t{labels[0]}"
+
+
+def test_odd_ids_are_noted_and_written_as_they_are(run, run_json, edited):
+    empty, repeated = (("C003", ""), ("C004", "")), (("C005", "C001"), ("C006", "C001"))
+    edited("odd.csv", *empty, *repeated, ("C008", "C007"))
+    told = run("predict", "model.taxarbor", "odd.csv", "--id-column", "id")
+    notes = ["2 ids are empty", "ids repeat: 'C001' and 1 more"]
+    assert told.stderr == "".join(f"taxarbor: note: {note}\n" for note in notes)
+    assert told.stdout.splitlines()[4].startswith(",")
+    found = run_json("predict", "model.taxarbor", "odd.csv", "--id-column", "id")
+    assert found["notes"] == notes
+
+
+def test_no_option_is_advised_that_is_not_there(run, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
+    cells = text[1].split(",")
+    text[1] = ",".join([cells[0], "", *cells[2:]])
+    (folder / "holes.csv").write_text("\n".join(text), encoding="utf-8")
+    for command in (["predict"], ["explain"], ["score", "--label-column", "class"]):
+        told = run(command[0], "model.taxarbor", "holes.csv", *command[1:])
+        assert told.exit_code == 2
+        assert told.stderr.endswith("line 2; fill them, or drop these rows\n")
+
+
+def test_json_and_standard_input(run_json, folder, labels):
+    told = run_json(*PREDICT, "--id-column", "id")
+    assert told["labels"] == labels
+    assert told["rows"][:2] == ["C000", "C001"]
+    assert (told["output"], told["n_clusters"]) == (None, 6)
+    assert run_json(*PREDICT)["rows"] is None
+    data = (folder / "customers.csv").read_bytes()
+    assert run_json("predict", "model.taxarbor", "-", stdin=data)["labels"] == labels
+
+
+def test_columns_are_found_by_name(run_json, folder, labels):
+    lines = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
+    swapped = [",".join(["0", *reversed(line.split(","))]) for line in lines]
+    swapped[0] = "new" + swapped[0][1:]
+    (folder / "new.csv").write_text("\n".join(swapped), encoding="utf-8")
+    assert run_json("predict", "model.taxarbor", "new.csv")["labels"] == labels
+
+
+def test_columns_without_names_are_taken_in_order(run_json, refused, folder, labels):
+    X = read_table(folder / "customers.csv").X
+    for name, save in (("new.npy", np.save), ("new.npz", np.savez)):
+        save(folder / name, X)
+        assert run_json("predict", "model.taxarbor", name)["labels"] == labels
+        data = (folder / name).read_bytes()
+        assert run_json("predict", "model.taxarbor", "-", stdin=data)["labels"] == labels
+        save(folder / name, X[:, :3])
+        refused("3 columns without names, and the model 4", "predict", "model.taxarbor", name)
+        save(folder / name, X * np.nan)
+        refused("480 cells that are missing", "predict", "model.taxarbor", name)
+
+
+def test_a_model_without_names_takes_any(run_json, refused, folder, labels):
+    X = read_table(folder / "customers.csv").X
+    np.save(folder / "x.npy", X)
+    run_json("fit", "x.npy", "-k", 6, "-o", "m")
+    columns = "age,spend,visits,items\n"
+    text = columns + "\n".join(",".join(map(str, row)) for row in X.tolist())
+    (folder / "new.csv").write_text(text, encoding="utf-8")
+    assert run_json("predict", "m", "new.csv")["labels"] == labels
+    data = (folder / "new.csv").read_bytes()
+    assert run_json("predict", "m", "-", stdin=data)["labels"] == labels
+    np.save(folder / "x.npy", X[:, :2])
+    refused("2 features", "predict", "m", "x.npy")
+    np.save(folder / "x.npy", X.astype(np.float32))
+    run_json("fit", "x.npy", "-k", 2, "-o", "m", "--force")
+    np.save(folder / "x.npy", X * 1e300)
+    refused("too large for float32", "predict", "m", "x.npy")
+
+
+def test_predict_refuses_in_one_line(refused, folder):
+    (folder / "new.csv").write_text("age,spend\n1,2\n", encoding="utf-8")
+    (folder / "there.csv").write_text("mine", encoding="utf-8")
+    refused("no column called 'visits', 'items'", "predict", "model.taxarbor", "new.csv")
+    refused("standard input has no", "predict", "model.taxarbor", "-", stdin=b"age,x\n1,2\n")
+    refused("nowhere: No such file", "predict", "nowhere", "customers.csv")
+    refused("not a taxarbor hierarchy", "predict", "customers.csv", "customers.csv")
+    refused("there already", *PREDICT, "-o", "there.csv")
+    refused("read and written", *PREDICT, "-o", "customers.csv", "--force")
+    refused("labels are written as", *PREDICT, "-o", "labels.npy")
+    refused("did you mean 'id'", *PREDICT, "--id-column", "idd")
+    refused("--id-column must not be 'age', which is a feature", *PREDICT, "--id-column", "age")
+    from_labels([0, 1, 0, 1]).save(folder / "m")
+    told = "made from labels alone: it has no rules for new rows"
+    refused(told, "predict", "m", "customers.csv")
+
+
+@pytest.fixture
+def known(folder):
+    return read_table(folder / "customers.csv", label_column="class").labels
+
+
+def test_score_without_a_tree(run, run_json, folder, known):
+    expected = score_hierarchy(Hierarchy.load(folder / "model.taxarbor"), known)
+    told = run_json(*CLASSES)
+    assert told == {"n_clusters": 6, "n_classes": 4, "scores": expected, "notes": []}
+    lines = run(*CLASSES).stdout.splitlines()
+    assert lines[0] == "6 clusters, 4 classes in class; 1 is perfect, 0 is chance"
+    (line,) = [line for line in lines if line.startswith("adjusted rand ")]
+    assert f" {expected['adjusted_rand']:.3f} " in line
+
+
+def test_score_with_a_tree(run, run_json, folder, known):
+    nested = '{"children": [{"children": [{"name": "student"}, {"name": "family"}]},'
+    nested += '{"children": [{"name": "senior"}, {"name": "business"}]}]}'
+    expected = score_hierarchy(Hierarchy.load(folder / "model.taxarbor"), known, TRUTH)
+    for name, text in (("tree.nwk", TRUTH), ("tree.json", nested)):
+        (folder / name).write_text(text, encoding="utf-8")
+        assert run_json(*CLASSES, "--truth", name)["scores"] == expected
+        assert "adjusted shortest path" in run(*CLASSES, "--truth", name).stdout
+
+
+def test_score_refuses_in_one_line(refused, edited, folder):
+    (folder / "bad.nwk").write_text("((student,\nfamily);", encoding="utf-8")
+    (folder / "utf16.nwk").write_text(TRUTH, encoding="utf-16")
+    (folder / "few.nwk").write_text("(student,family);", encoding="utf-8")
+    refused("bad.nwk", *CLASSES, "--truth", "bad.nwk")
+    refused("not leaves of the true tree", *CLASSES, "--truth", "few.nwk")
+    refused("nowhere.nwk: No such file", *CLASSES, "--truth", "nowhere.nwk")
+    refused("utf16.nwk is not text in UTF-8", *CLASSES, "--truth", "utf16.nwk")
+    refused("did you mean 'class'", *CLASSES[:-1], "clas")
+    edited("gaps.csv", ("Bern,senior", "Bern,"))
+    refused("10 rows without a label in 'class'", *CLASSES[:2], "gaps.csv", *CLASSES[3:])
+
+
+def test_a_page_is_written(run, folder):
+    options = ("--id-column", "id", "--label-column", "class", "--title", "Who <buys> what")
+    told = run(*PAGE, "-o", "r.html", *options)
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout == "report -> r.html\n"
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "Who &lt;buys&gt; what" in page
+    assert "C007" in page
+    assert "business" in page
+    assert run(*PAGE, "-o", "r.html", "--force").exit_code == 0
+    assert "customers</" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_json_and_truth(run_json, folder):
+    (folder / "t.nwk").write_text(TRUTH, encoding="utf-8")
+    options = ("--label-column", "class", "--truth", "t.nwk")
+    assert run_json(*PAGE, "-o", "r.html", *options) == {"report": "r.html", "notes": []}
+    assert run_json(*PAGE, "-o", "r.html", "--force") == {"report": "r.html", "notes": []}
+
+
+def test_report_refuses_in_one_line(refused, folder):
+    (folder / "t.nwk").write_text(TRUTH, encoding="utf-8")
+    (folder / "there.html").write_text("mine", encoding="utf-8")
+    refused("there already", *PAGE, "-o", "there.html")
+    refused("give --label-column, too", *PAGE, "-o", "r.html", "--truth", "t.nwk")
+    refused("name a file in place of -", *PAGE, "-o", "-")
+    labels = ("--label-column", "city", "--truth", "t.nwk")
+    refused("3 of the 3 classes", *PAGE, "-o", "r.html", *labels)
+    refused("read and written", *PAGE, "-o", "t.nwk", *labels, "--force")
+    refused("no folder", *PAGE, "-o", "nowhere/r.html")
+    refused("No such file", "report", "model.taxarbor", "nowhere.csv", "-o", "r.html")
+
+
+def test_other_rows_are_refused(refused, folder):
+    """The means of a model tell that it was fitted on other rows."""
+    X = read_table(folder / "customers.csv").X
+    np.save(folder / "other.npy", X + 1.0)
+    for command in (["explain"], ["report", "-o", "r.html"]):
+        told = "does not hold the rows that the tree was grown on"
+        refused(told, command[0], "model.taxarbor", "other.npy", *command[1:])

@@ -1,0 +1,206 @@
+"""The paper's baselines: what they find, how they rank leaves, where they send new rows."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_info
+
+from taxarbor import HierarchicalKMeans, HierarchicalSpectral, make_planted_tree
+from taxarbor.exchange import to_json
+
+BOTH = [HierarchicalKMeans, HierarchicalSpectral]
+CRITERIA = ("scatter", "compact")
+HERE = Path(__file__).resolve()
+FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[3] / "shared" / "data"))
+
+
+@pytest.fixture(params=BOTH)
+def kind(request):
+    return request.param
+
+
+def fit(kind, X, n_clusters=8, **parameters):
+    return kind(n_clusters, **{"random_state": 0, **parameters}).fit(X)
+
+
+# ---- growth ----
+
+
+def test_scores_and_which_leaf_is_split_next(data, inner, kind):
+    """By hand; and of all that wait, the highest."""
+    for name in ("planted", "animals", "cloud"):
+        X = data[name]
+        for criterion in CRITERIA:
+            tree = fit(kind, X, 12, criterion=criterion).hierarchy_
+            for node in inner(tree):
+                parts = [X[tree.rows(child)] for child in tree.children(node)]
+                if criterion == "scatter":
+                    parts = [X[tree.rows(node)]]
+                lengths = [np.linalg.norm(part - part.mean(axis=0), axis=1) for part in parts]
+                every = np.concatenate(lengths)
+                expected = every.sum() if criterion == "scatter" else -every.mean()
+                np.testing.assert_allclose(tree.score[node], expected, rtol=1e-9)
+            pairs = zip(tree.birth[1:].tolist(), tree.parents[1:].tolist(), strict=True)
+            split_at, done = dict(pairs), set()
+            for step in range(1, tree.n_splits + 1):
+                born = np.flatnonzero(tree.birth < step).tolist()
+                waiting = [node for node in born if node not in done]
+                assert tree.score[split_at[step]] == np.nanmax(tree.score[waiting])
+                done.add(split_at[step])
+
+
+def test_a_smaller_tree_is_the_larger_one_pruned(data, inner, kind):
+    for name in ("planted", "cloud"):
+        for criterion in CRITERIA:
+            for branching in (2, 3):
+                parameters = {"criterion": criterion, "branching": branching}
+                trees = (fit(kind, data[name], n, **parameters).hierarchy_ for n in (9, 17))
+                small, large = trees
+                pruned = large.prune(9)
+                for field in ("start", "stop", "parents", "birth"):
+                    np.testing.assert_array_equal(getattr(pruned, field), getattr(small, field))
+                np.testing.assert_array_equal(pruned.labels, small.labels)
+                np.testing.assert_array_equal(large.cut(9), small.labels)
+                for node in inner(small):
+                    assert pruned.score[node] == small.score[node]
+                    ours, theirs = pruned.rules[node].weights, small.rules[node].weights
+                    assert ours.tobytes() == theirs.tobytes()
+
+
+def test_many_nodes_side_by_side(kind):
+    """Sums are made in one thread, whatever other nodes are at; limits go back."""
+    X = make_planted_tree(1500, random_state=1).X
+    one = to_json(fit(kind, X, 12, n_jobs=1).hierarchy_)
+    before = threadpool_info()
+    for n_jobs in (2, 4):
+        assert to_json(fit(kind, X, 12, n_jobs=n_jobs).hierarchy_) == one
+        assert threadpool_info() == before
+    grid = np.argwhere(np.ones((38, 38))).astype(float)  # of ties
+    one, two = (to_json(fit(kind, grid, 6, n_jobs=n).hierarchy_) for n in (1, 2))
+    assert one == two
+
+
+def test_unsettled_splits_are_told_of(monkeypatch, data, kind):
+    """Without naming parameters that these estimators do not have."""
+    monkeypatch.setattr("taxarbor.split._baselines.MAX_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match=r"\d of 7 splits did not settle") as record:
+        fit(kind, data["cloud"])
+    assert "solver" not in str(record[0].message)
+
+
+def test_bad_parameters(X, kind):
+    for value in ("ward", None):
+        told = f"criterion must be one of 'scatter', 'compact'; got {value!r}"
+        with pytest.raises(ValueError, match=told):
+            kind(criterion=value).fit(X)
+    for value, error, told in (
+        (0, ValueError, "n_neighbors must be at least 1, got 0"),
+        (2.0, TypeError, "n_neighbors must be an integer, got 2.0"),
+        (None, TypeError, "n_neighbors must be an integer, got None"),
+    ):
+        with pytest.raises(error, match=told):
+            HierarchicalSpectral(n_neighbors=value).fit(X)
+
+
+# ---- k-means ----
+
+
+def test_clusters_far_apart_are_found(as_kind):
+    """And flat, they are scikit-learn's."""
+    rng = np.random.default_rng(3)
+    truth = rng.permutation(np.repeat(np.arange(12), np.arange(20, 80, 5)))
+    X = 60.0 * rng.normal(size=(12, 5))[truth] + rng.normal(size=(len(truth), 5))
+    for layout in ("float64 dense", "float32 csr"):
+        labels = fit(HierarchicalKMeans, as_kind(X, layout), 12, n_init=5).labels_
+        assert adjusted_rand_score(truth, labels) == 1.0
+    # The smallest average distance favours clusters that are whole already.
+    compact = fit(HierarchicalKMeans, X, 12, criterion="compact")
+    assert adjusted_rand_score(truth, compact.labels_) < 0.9
+    assert compact.hierarchy_.height > fit(HierarchicalKMeans, X, 12).hierarchy_.height
+    flat = fit(HierarchicalKMeans, X, 12, branching=12, n_init=20)
+    assert flat.hierarchy_.height == 1
+    assert adjusted_rand_score(truth, flat.labels_) == 1.0
+    oracle = KMeans(12, n_init=20, random_state=0).fit(X).inertia_ / len(X)
+    np.testing.assert_allclose(flat.hierarchy_.objective[0], oracle, rtol=1e-6)
+
+
+def test_more_starts_are_never_worse(data):
+    fits = [fit(HierarchicalKMeans, data["cloud"], 5, branching=5, n_init=n) for n in (1, 3, 9)]
+    objectives = [model.hierarchy_.objective[0] for model in fits]
+    assert objectives == sorted(objectives, reverse=True)
+
+
+def test_predict_repeats_the_labels_of_splits_that_settled():
+    """Many rows, hardly in clusters: centres that move a little move past some rows."""
+    X = np.random.default_rng(0).standard_normal((20_000, 12)).astype(np.float32)
+    model = fit(HierarchicalKMeans, X, 6)
+    assert "settled" in {info.status for info in model.hierarchy_.info if info}
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.long
+def test_hkm_d_on_animals_with_attributes():
+    """Within 0.3 points of what the definitions of the measures were checked by."""
+    from taxarbor.metrics import score_hierarchy
+
+    path = FOLDER / "awa_attr.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent; the variable TAXARBOR_DATA can name its folder")
+    with np.load(path, allow_pickle=False) as file:
+        X, y = file["X"].astype(np.float32), file["class_names"][file["y"]]
+    truth = json.loads(path.with_name("awa_attr.hierarchy.json").read_text(encoding="utf-8"))
+    found = []
+    for seed in range(3):
+        model = HierarchicalKMeans(50, n_init=10, random_state=seed, n_jobs=2).fit(X)
+        scores = score_hierarchy(model.hierarchy_, y, truth)
+        found.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
+    expected = [90.59, 90.72, 96.05]
+    np.testing.assert_allclose(100.0 * np.mean(found, axis=0), expected, rtol=0.0, atol=0.3)
+
+
+# ---- the graph ----
+
+
+def test_flat_is_spectral_clustering():
+    """As scikit-learn's, with the same neighbours, on clouds that just touch."""
+    planted = make_planted_tree(300, depth=1, branching=3, separation=4.0, random_state=0)
+    model = fit(HierarchicalSpectral, planted.X, 3, branching=3, n_neighbors=10)
+    oracle = SpectralClustering(
+        3, affinity="nearest_neighbors", n_neighbors=11, n_init=10, random_state=0
+    ).fit(planted.X)
+    assert model.hierarchy_.height == 1
+    assert adjusted_rand_score(oracle.labels_, model.labels_) > 0.9
+
+
+def test_a_tree_of_pieces_is_not_a_chain(planted):
+    model = fit(HierarchicalSpectral, planted.X)
+    assert adjusted_rand_score(planted.labels, model.labels_) == 1.0
+    assert model.hierarchy_.height == 3
+    np.testing.assert_array_equal(model.predict(planted.X), model.labels_)
+
+
+def test_more_neighbors_make_another_graph(data):
+    X = data["cloud"]
+    few, many = (fit(HierarchicalSpectral, X, 4, n_neighbors=n).labels_ for n in (3, 40))
+    assert adjusted_rand_score(few, many) < 1.0
+    assert fit(HierarchicalSpectral, X[:30], 3, n_neighbors=500).hierarchy_.n_leaves == 3
+
+
+def test_predict_is_the_nearest_mean_at_each_node(data, as_kind):
+    X = data["cloud"]
+    for layout in ("float64 dense", "float64 csr", "float32 dense", "float32 csr"):
+        model = fit(HierarchicalSpectral, as_kind(X, layout), 6)
+        tree, new = model.hierarchy_, X[::3] + 0.1
+        for row, leaf in zip(new, model.predict(as_kind(new, layout)), strict=True):
+            node = 0
+            while children := tree.children(node):
+                means = [X[tree.rows(child)].mean(axis=0) for child in children]
+                distances = [float(np.square(row - mean).sum()) for mean in means]
+                node = children[int(np.argmin(distances))]
+            assert node == tree.leaves[leaf]

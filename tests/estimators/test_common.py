@@ -1,0 +1,438 @@
+"""What every estimator promises: limits, warnings, attributes, and one tree for one input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from taxarbor import (
+    HMMC,
+    MMC,
+    GrowthWarning,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    Hierarchy,
+    Taxarbor,
+)
+from taxarbor._types import Status
+from taxarbor.exchange import to_json
+
+KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
+NODE = {"balance": 0.3, "center": "node"}
+MODELS = {
+    "taxarbor": Taxarbor(6),
+    "taxarbor, three-way": Taxarbor(7, branching=3, max_features=3),
+    "hmmc": HMMC(6),
+    "hmmc, raw": HMMC(6, units="raw", alpha=1e-2, beta=1e-2),
+    "hmmc, three-way": HMMC(7, branching=3, **NODE),
+    "hmmc, ridge": HMMC(6, penalty="l2", n_init=2, **NODE),
+    "hmmc, quasi-newton": HMMC(4, solver="pqn", **NODE),
+    "flat": MMC(4),
+    "k-means": HierarchicalKMeans(6, criterion="compact"),
+    "spectral": HierarchicalSpectral(6, criterion="compact"),
+}
+MARGINS = [name for name, model in MODELS.items() if "k-means" not in name != "spectral"]
+NAMES = ("planted", "animals", "cloud")
+GROWING = [Taxarbor, HMMC, HierarchicalKMeans, HierarchicalSpectral]
+DECIDED_BY_ROUNDING = {("hmmc", "animals"), ("hmmc, raw", "animals"), ("spectral", "animals")}
+"""Where sizes bind among yes-or-no rows with equal scores, or these are equally near."""
+CROWDED = ["hmmc", "hmmc, raw", "flat"]
+
+
+@pytest.fixture(params=MODELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def model(name):
+    return clone(MODELS[name]).set_params(random_state=0)
+
+
+@pytest.fixture(params=GROWING, ids=lambda kind: kind.__name__)
+def grown(request):
+    """Return a function that fits one of the estimators that grow a tree."""
+
+    def fit(X, n_clusters=8, **parameters):
+        return request.param(n_clusters, **{"random_state": 0, **parameters}).fit(X)
+
+    fit.kind = request.param
+    return fit
+
+
+def refit(model, X, **parameters):
+    return clone(model).set_params(**parameters).fit(X)
+
+
+# ---- when growth ends, and what is said of it ----
+
+
+def test_limits(data, inner, grown):
+    X = data["cloud" if grown.kind is HierarchicalSpectral else "planted"]
+    for n_clusters, max_leaf_size, max_depth in (
+        (5, None, None),
+        (None, 100, None),
+        (None, None, 3),
+        (6, 100, None),
+        (30, 100, None),
+        (6, None, 2),
+        (30, None, 3),
+        (30, 60, 4),
+        (None, 90, 3),
+    ):
+        limits = {"max_leaf_size": max_leaf_size, "max_depth": max_depth}
+        tree = grown(X, n_clusters, **limits).hierarchy_
+        size, depth, most = max_leaf_size or 0, max_depth or 99, n_clusters or 999
+        spared = (tree.sizes <= size) | (tree.depth >= depth)
+        assert 1 < tree.n_leaves <= most
+        assert not spared[inner(tree)].any()
+        assert tree.n_leaves == most or spared[tree.leaves].all()
+
+
+def test_one_cluster_is_one_leaf(X, model):
+    model.set_params(n_clusters=1).fit(X)
+    assert model.hierarchy_.n_nodes == 1
+    assert not model.labels_.any()
+    assert not model.predict(X).any()
+    assert model.decision_path(X).toarray().tolist() == [[1]] * len(X)
+
+
+def test_leaves_come_in_steps(X, grown):
+    for branching in (2, 3, 5):
+        for n_clusters in (2, 4, 5, 9):
+            step = branching - 1
+            reachable = 1 + (n_clusters - 1) // step * step
+            with warnings.catch_warnings(record=True) as record:
+                warnings.simplefilter("always")
+                tree = grown(X, n_clusters, branching=branching).hierarchy_
+            assert tree.n_leaves == reachable
+            assert {len(tree.children(node)) for node in range(tree.n_nodes)} <= {0, branching}
+            told = [str(warning.message) for warning in record]
+            leaves = "leaf" if reachable == 1 else "leaves"
+            expected = (
+                f"the tree has {reachable} {leaves} where {n_clusters} were asked for: "
+                f"a split into {branching} adds {step} leaves at once"
+            )
+            assert told == ([] if reachable == n_clusters else [expected])
+
+
+def test_rows_that_nothing_tells_apart(as_kind, grown):
+    rows = np.random.default_rng(3).standard_normal((5, 6))
+    free = NODE if grown.kind is HMMC else {}  # its balance would tear them apart
+    for kind in KINDS:
+        with pytest.warns(GrowthWarning, match="5 leaves where 20 .* its 11 rows are"):
+            model = grown(as_kind(np.repeat(rows, 11, axis=0), kind), 20, **free)
+        assert model.hierarchy_.n_leaves == 5
+        assert (model.labels_.reshape(5, 11) == model.labels_[::11, None]).all()
+        for value in (0.0, 0.1, 1e6 / 3):
+            told = r"1 leaf where 4 were asked for: leaf node 0 \(37 rows\) was refused: "
+            with pytest.warns(GrowthWarning, match=told):
+                assert not grown(as_kind(np.full((37, 3), value), kind), 4).labels_.any()
+
+
+def test_refusals_are_counted_and_reported_at_the_caller(X, grown):
+    told = r"leaf node \d+ .*too few for 2 .*; leaf node .*; and \d+ more"
+    with pytest.warns(GrowthWarning, match=told) as record:
+        grown.kind(40, random_state=0).fit(X[:40])
+    assert str(record[0].message).count("leaf node") == 3
+    assert record[0].filename == __file__
+
+
+def test_silence(X, grown, capfd):
+    """Fewer leaves for another limit is no surprise; short fits show no progress."""
+    assert grown(X, 20, max_depth=2, verbose=1).hierarchy_.n_leaves == 4
+    assert capfd.readouterr() == ("", "")
+
+
+# ---- what a fit leaves behind ----
+
+
+def test_fitted_attributes(X, model):
+    assert model.fit(X) is model
+    n_clusters = model.n_clusters
+    assert isinstance(model.hierarchy_, Hierarchy)
+    assert model.n_features_in_ == X.shape[1]
+    assert "feature_names_in_" not in vars(model)
+    assert model.hierarchy_.feature_names is None
+    np.testing.assert_array_equal(model.labels_, model.hierarchy_.labels)
+    assert set(model.labels_) == set(range(n_clusters))
+    np.testing.assert_array_equal(model.labels_, clone(model).fit_predict(X))
+    means = [X[model.hierarchy_.rows(node)].mean(axis=0) for node in range(n_clusters + 1)]
+    np.testing.assert_allclose(model.hierarchy_.means[: n_clusters + 1], means, atol=1e-12)
+
+
+def test_planted_leaves_are_found(planted, grown):
+    labels = grown(planted.X, 8).labels_
+    assert len(set(zip(labels, planted.labels, strict=True))) == 8
+
+
+def test_no_round_raises_the_objective_of_any_node(data, as_kind, name, model):
+    for given in NAMES:
+        for kind in ("float64 csr", "float32 dense"):
+            tree = refit(model, as_kind(data[given], kind)).hierarchy_
+            splits = [tree.info[node] for node in range(tree.n_nodes) if tree.rules[node]]
+            assert None not in splits
+            for node, info in enumerate(tree.info):
+                if info is not None:
+                    assert np.all(np.diff(info.trace) <= 0.0)
+                    assert info.status in set(Status)
+                    assert info.n_iter == len(info.trace) - 1
+                    assert info.n_passes > 0
+                    assert tree.objective[node] == info.trace[-1] >= 0.0
+            dtypes = {(rule.weights.dtype, rule.center.dtype) for rule in tree.rules if rule}
+            assert dtypes == {(np.dtype(kind.split()[0]),) * 2}
+            assert tree.means.dtype == kind.split()[0]
+
+
+@pytest.mark.parametrize("name", MARGINS, indirect=True)
+def test_constant_columns_get_no_weight(data, as_kind, model):
+    X = np.insert(data["cloud"], [0, 4], [0.1, 1e4 / 3], axis=1)
+    for kind in KINDS:
+        for rule in refit(model, as_kind(X, kind)).hierarchy_.rules:
+            assert rule is None or not rule.weights[:, [0, 5]].any()
+
+
+def test_decision_path_leads_to_the_predicted_leaf(X, as_kind, model):
+    for kind in KINDS:
+        tree, new = refit(model, as_kind(X, kind)).hierarchy_, as_kind(X[::7] + 0.3, kind)
+        visited = tree.decision_path(new)
+        assert sparse.issparse(visited)
+        assert visited.format == "csr"
+        assert visited.shape == (new.shape[0], tree.n_nodes)
+        for row, leaf in enumerate(tree.predict(new)):
+            nodes = visited.indices[visited.indptr[row] : visited.indptr[row + 1]]
+            assert tuple(nodes) == tree.path(tree.leaves[leaf])
+        assert (visited.data == 1).all()
+
+
+def test_predict_repeats_the_labels_where_sizes_are_free(data, as_kind, name, model):
+    if name in ("spectral", "hmmc, three-way"):
+        pytest.skip("labels come from a graph, or no child may be empty: see test_hmmc.py")
+    if "balance" in model.get_params():
+        model.set_params(balance=None)
+    # On a line, planes through one point leave no rows to some children.
+    left_out = {"grid", "line"} if name in CROWDED else {"grid"}
+    for X in (*(data[given] for given in data.keys() - left_out), data["cloud"] + 1000.0):
+        for kind in ("float64 dense", "float32 csr"):
+            Z = as_kind(X, kind)
+            fitted = refit(model, Z)
+            np.testing.assert_array_equal(fitted.predict(Z), fitted.labels_)
+
+
+def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
+    few = X[:200, :7]
+    fitted = clone(model).fit(X).set_params(n_clusters=3)
+    if fitted.get_params().get("branching") == 3:
+        fitted.set_params(n_clusters=5)
+    again = fitted.fit(few)
+    assert len(again.labels_) == 200
+    assert again.n_features_in_ == 7
+    assert to_json(again.hierarchy_) == to_json(clone(fitted).fit(few).hierarchy_)
+    before, tree = again.predict(few), again.hierarchy_
+    plain = np.arange(27.0).reshape(9, 3)
+    for change, bad in (
+        ({}, np.full((9, 20), np.nan)),
+        ({}, np.ones((9, 7)) * np.arange(9)[:, None] * 1e300),
+        ({"n_clusters": 10}, plain),
+        ({"random_state": "x"}, plain),
+        ({"n_init": 0}, plain),
+    ):
+        with pytest.raises(ValueError, match=r"X|n_clusters|seed|n_init"):
+            again.set_params(**change).fit(bad)
+        again.set_params(n_clusters=3, random_state=0, n_init=1)
+    assert again.hierarchy_ is tree
+    assert again.n_features_in_ == 7
+    np.testing.assert_array_equal(again.predict(few), before)
+
+
+def test_what_cannot_be_predicted(X, model):
+    kind = type(model).__name__
+    for method in ("predict", "decision_path"):
+        with pytest.raises(NotFittedError, match=f"This {kind} instance is not fitted yet"):
+            getattr(clone(model), method)(X)
+    told = f"X has 19 features, but {kind} is expecting 20 features"
+    model.fit(X)
+    for method in ("predict", "decision_path"):
+        with pytest.raises(ValueError, match=told):
+            getattr(model, method)(X[:, :19])
+
+
+BAD = [
+    ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
+    ({"n_clusters": -1}, ValueError, "n_clusters must be at least 1, got -1"),
+    ({"n_clusters": 2.5}, TypeError, "n_clusters must be an integer, got 2.5"),
+    ({"n_clusters": "a"}, TypeError, "n_clusters must be an integer, got 'a'"),
+    ({"n_clusters": True}, TypeError, "n_clusters must be an integer, got True"),
+    ({"n_clusters": 601}, ValueError, "n_clusters is 601, but n_samples=600 rows .*; lower"),
+    ({"n_clusters": None}, ValueError, "give n_clusters, .*: nothing ends the growth"),
+    ({"branching": 1}, ValueError, "branching must be at least 2, got 1"),
+    ({"branching": None}, TypeError, "branching must be an integer, got None"),
+    ({"max_leaf_size": 0}, ValueError, "max_leaf_size must be at least 1, got 0"),
+    ({"max_depth": 1.0}, TypeError, "max_depth must be an integer, got 1.0"),
+    ({"n_init": 0}, ValueError, "n_init must be at least 1, got 0"),
+    ({"n_init": "auto"}, TypeError, "n_init must be an integer, got 'auto'"),
+    ({"random_state": "x"}, ValueError, "'x' cannot be used to seed"),
+    ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+    ({"n_jobs": "x"}, TypeError, "n_jobs must be an integer.* got 'x'"),
+    ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer.* got 1.5"),
+]
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_bad_parameters(X, kind):
+    for parameters, error, told in BAD:
+        model = kind(**parameters)
+        with pytest.raises(error, match=told):
+            model.fit(X)
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+
+
+# ---- one tree, however the same numbers are handed over ----
+
+
+def test_same_seed_same_tree(data, model):
+    for given, dtype in (("planted", "float32"), ("animals", "float64"), ("cloud", "float32")):
+        X = data[given].astype(dtype)
+        first = to_json(refit(model, X).hierarchy_)
+        assert to_json(refit(model, X, n_jobs=2).hierarchy_) == first
+        same = (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], pd.DataFrame(X))
+        for other in same:
+            assert to_json(refit(model, other).hierarchy_) == first
+
+
+def test_dense_and_csr(data, structure, name, model):
+    for given in NAMES:
+        for dtype, close in (("float64", 1e-9), ("float32", 1e-3)):
+            if (name, given) in DECIDED_BY_ROUNDING and (dtype, name) != ("float64", "hmmc"):
+                continue
+            X = data[given].astype(dtype)
+            dense, csr = refit(model, X), refit(model, sparse.csr_array(X))
+            np.testing.assert_array_equal(dense.labels_, csr.labels_)
+            np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
+            two_jobs = refit(model, sparse.csr_array(X), n_jobs=2)
+            assert to_json(two_jobs.hierarchy_) == to_json(csr.hierarchy_)
+            if name == "hmmc, quasi-newton":
+                continue  # its inexact steps carry the last bit into the weights
+            one, other = dense.hierarchy_, csr.hierarchy_
+            assert structure(one) == structure(other)
+            for ours, theirs in zip(one.rules, other.rules, strict=True):
+                if ours is not None:
+                    largest = close * np.abs(ours.weights).max()
+                    np.testing.assert_allclose(ours.weights, theirs.weights, atol=largest)
+            scale = 1e-6 * np.abs(X).max()
+            np.testing.assert_allclose(one.means, other.means, atol=scale, rtol=0)
+
+
+@pytest.mark.parametrize("name", MARGINS, indirect=True)
+def test_order_of_the_columns_and_shift(data, name, model):
+    for given in NAMES:
+        X = data[given]
+        labels = refit(model, X).labels_
+        if (name, given) not in DECIDED_BY_ROUNDING:
+            for seed in range(2):
+                order = np.random.default_rng(seed).permutation(X.shape[1])
+                np.testing.assert_array_equal(refit(model, X[:, order]).labels_, labels)
+        shift = np.linspace(-30.0, 70.0, X.shape[1])
+        if name != "hmmc, quasi-newton":
+            np.testing.assert_array_equal(refit(model, X + shift).labels_, labels)
+
+
+@pytest.mark.parametrize("name", MARGINS, indirect=True)
+def test_the_scale_is_not_seen(data, name, model):
+    if name == "hmmc, raw":
+        pytest.skip("its strengths are on the scale of the data")
+    for given in ("animals", "cloud"):
+        X = data[given]
+        one = refit(model, X)
+        for factor in (1000.0, 2.0**-20):
+            other = refit(model, X * factor)
+            np.testing.assert_array_equal(other.labels_, one.labels_)
+            used = one.hierarchy_.n_features_used, other.hierarchy_.n_features_used
+            assert name == "hmmc, quasi-newton" or np.array_equal(*used)
+
+
+def test_random_state(data, grown):
+    X = data["cloud"]
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state(legacy=False)  # noqa: NPY002
+    by_int = to_json(grown(X, random_state=3).hierarchy_)
+    by_state = to_json(grown(X, random_state=np.random.RandomState(3)).hierarchy_)
+    np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
+    assert by_int == by_state
+    trees = []
+    for _ in range(2):  # without one, the global one is followed
+        np.random.seed(5)  # noqa: NPY002
+        trees.append(to_json(grown(X, random_state=None).hierarchy_))
+    assert trees[0] == trees[1]
+
+
+def _with_duplicates(X):
+    """Each entry in two halves, in reversed order."""
+    whole = sparse.coo_array(X)
+    row, column = (np.tile(part[::-1], 2) for part in whole.coords)
+    values = np.tile(whole.data[::-1] / 2, 2)
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
+    return sparse.csr_array((values[order], column[order], starts), shape=X.shape)
+
+
+def _unsorted(X):
+    csr = sparse.csr_array(X)
+    for start, stop in zip(csr.indptr, csr.indptr[1:], strict=False):
+        csr.data[start:stop] = csr.data[start:stop][::-1].copy()
+        csr.indices[start:stop] = csr.indices[start:stop][::-1].copy()
+    return sparse.csr_array((csr.data, csr.indices, csr.indptr), shape=X.shape)
+
+
+def _with_zeros(X):
+    starts = np.arange(len(X) + 1) * X.shape[1]
+    columns = np.tile(np.arange(X.shape[1]), len(X))
+    return sparse.csr_array((X.ravel().copy(), columns, starts), shape=X.shape)
+
+
+def _with_long_indices(X):
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    return csr
+
+
+def _read_only(X):
+    csr = sparse.csr_array(X)
+    for part in (csr.data, csr.indices, csr.indptr):
+        part.flags.writeable = False
+    return csr
+
+
+UNUSUAL = {
+    "duplicates": _with_duplicates,
+    "unsorted": _unsorted,
+    "explicit zeros": _with_zeros,
+    "int64": _with_long_indices,
+    "read-only": _read_only,
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "matrix": sparse.csr_matrix,
+    "integers": lambda X: sparse.csr_array(X.astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", ["taxarbor", "hmmc"], indirect=True)
+def test_unusual_sparse_matrices(data, structure, model):
+    X = data["animals"]
+    usual = refit(model, sparse.csr_array(X))
+    for kind, convert in UNUSUAL.items():
+        unusual = convert(X)
+        parts = ("data", "row", "col") if kind == "coo" else ("data", "indices", "indptr")
+        before = {part: getattr(unusual, part).copy() for part in parts}
+        fitted = refit(model, unusual)
+        np.testing.assert_array_equal(fitted.labels_, usual.labels_)
+        assert structure(fitted.hierarchy_) == structure(usual.hierarchy_)
+        np.testing.assert_array_equal(fitted.predict(unusual), usual.predict(X))
+        for part, values in before.items():
+            assert getattr(unusual, part).dtype == values.dtype
+            np.testing.assert_array_equal(getattr(unusual, part), values)

@@ -1,0 +1,196 @@
+"""Our method: sizes that hold to the end, rules that describe, a budget that is kept."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+
+from taxarbor import GrowthWarning, Taxarbor
+
+KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
+NAMES = ["planted", "animals", "cloud", "wide"]
+
+
+def fit(X, n_clusters=7, **parameters):
+    return Taxarbor(n_clusters, **{"random_state": 0, **parameters}).fit(X)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    """569 rows with far ones among them, which used to end up in leaves of two."""
+    return StandardScaler().fit_transform(load_breast_cancer().data)
+
+
+# ---- the tree as a whole ----
+
+
+def test_the_tree_is_whole(data, as_kind, inner):
+    for name in NAMES:
+        for kind in KINDS:
+            for branching in (2, 3):
+                X = as_kind(data[name], kind)
+                model = fit(X, branching=branching, n_init=2)
+                tree = model.hierarchy_
+                assert tree.n_leaves == 7
+                np.testing.assert_array_equal(model.predict(X), model.labels_)
+                dtypes = {rule.dtype for rule in tree.rules if rule}
+                assert dtypes == {tree.placement.rule.dtype} == {np.dtype(kind.split()[0])}
+                has_rule = [node for node in range(tree.n_nodes) if tree.rules[node]]
+                assert has_rule == inner(tree)
+                assert (tree.n_features_used[inner(tree)] >= 1).all()
+                assert tree.placement.leaves.tolist() == tree.leaves.tolist()
+
+
+def test_the_rules_describe_and_decide_nothing(data, inner):
+    """Labels do not depend on them; their fidelity is the share of rows that follow."""
+    for name in ("animals", "cloud"):
+        X = data[name]
+        tree = fit(X).hierarchy_
+        for settings in ({"max_features": 1}, {"novelty": 0.0}, {"novelty": 9.0}):
+            np.testing.assert_array_equal(fit(X, **settings).labels_, tree.labels)
+        for node in inner(tree):
+            rule, right = tree.rules[node], 0
+            for position, child in enumerate(tree.children(node)):
+                scores = (X[tree.rows(child)] - rule.center) @ rule.weights.T + rule.offsets
+                right += int(np.sum(scores.argmax(axis=1) == position))
+            expected = right / tree.sizes[node]
+            assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_budget_is_kept(data, inner):
+    for name in NAMES:
+        for branching in (2, 3):
+            shares = []
+            for most in (1, 2, 5, 20):
+                setting = {"branching": branching, "max_features": most, "n_init": 1}
+                tree = fit(data[name], **setting).hierarchy_
+                nodes = inner(tree)
+                assert (
+                    1 <= tree.n_features_used[nodes].min() <= tree.n_features_used.max() <= most
+                )
+                shares.append(np.average(tree.fidelity[nodes], weights=tree.sizes[nodes]))
+            assert min(np.diff(shares)) >= -0.02
+            assert shares[-1] >= shares[0]
+
+
+def test_labels_are_predicted_whatever_the_balance(data, as_kind):
+    for name in ("planted", "animals", "cloud"):
+        for balance in (None, 0.3, (0.9, 1.1), (1.0, 1.0)):
+            for kind in ("float64 dense", "float32 csr"):
+                X = as_kind(data[name], kind)
+                model = fit(X, branching=3, balance=balance, n_init=2)
+                np.testing.assert_array_equal(model.predict(X), model.labels_)
+                assert model.hierarchy_.sizes.min() >= 1
+
+
+def test_leaves_of_equal_rows(data):
+    """Nothing tells them apart, and what is left of scatter is rounding."""
+    rows = np.random.default_rng(23).standard_normal((5, 6))
+    with pytest.warns(GrowthWarning, match="leaves where 20 were asked for"):
+        model = fit(np.repeat(rows, 11, axis=0), 20)
+    assert (model.labels_.reshape(5, 11) == model.labels_[::11, None]).all()
+    X = 1e-3 * np.random.default_rng(0).standard_normal((8000, 80))
+    X[0] = 1e6
+    for dtype in ("float32", "float64"):
+        tree = fit(X.astype(dtype), 3, n_init=1).hierarchy_
+        assert tree.n_leaves == 3
+        assert np.isfinite(tree.placement.rule.weights).all()
+
+
+# ---- sizes, at the end of the fit ----
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_least_sizes_hold(cancer, planted):
+    """Where they must, by rows that stay; where they need not, nothing changes."""
+    smaller = 0
+    for n_clusters in (8, 20, 40):
+        for seed in range(3):
+            free = fit(cancer, n_clusters, random_state=seed)
+            for least in (3, 7, 12):
+                model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
+                tree = model.hierarchy_
+                assert tree.n_leaves == n_clusters or (n_clusters, least) == (40, 12)
+                assert tree.sizes[tree.leaves].min() >= least
+                smaller += int(np.bincount(free.labels_).min() < least)
+    assert smaller > 5
+    one, other = (fit(planted.X, 8, min_leaf_size=n).labels_ for n in (1, 20))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_greatest_sizes_hold(cancer, planted):
+    for X in (cancer, planted.X):
+        for most in (40, 100):
+            for seed in range(3):
+                setting = {"max_leaf_size": most, "random_state": seed}
+                tree = fit(X, None, **setting).hierarchy_
+                assert tree.sizes[tree.leaves].max() <= most
+
+
+def test_both_sizes_hold(cancer, planted, as_kind):
+    for X in (cancer, planted.X):
+        for branching, least, most in ((2, 10, 60), (2, 30, 70), (2, 5, 11), (3, 9, 40)):
+            for kind in ("float64 dense", "float32 csr"):
+                setting = {"min_leaf_size": least, "max_leaf_size": most}
+                tree = fit(as_kind(X, kind), None, branching=branching, **setting).hierarchy_
+                sizes = tree.sizes[tree.leaves]
+                assert least <= sizes.min() <= sizes.max() <= most
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_least_sizes_hold_among_equal_rows():
+    """Rather than in one leaf too small, rows that are equal are in two."""
+    rng = np.random.default_rng(0)
+    for counts in ((50, 3, 3, 44), (90, 1, 9), (30, 30, 2, 2, 36)):
+        X = np.repeat(rng.standard_normal((len(counts), 3)), counts, axis=0)
+        for least in (5, 10):
+            for Z in (X, sparse.csr_array(X)):
+                sizes = np.bincount(fit(Z, 4, min_leaf_size=least).labels_)
+                assert len(sizes) > 1
+                assert sizes.min() >= least
+
+
+def test_a_least_size_that_leaves_no_room(planted):
+    """The refusal says how many rows it would take."""
+    X = planted.X  # 600 rows
+    assert fit(X, 2, min_leaf_size=300).labels_.tolist().count(0) == 300
+    for least in (301, 600, 5000):
+        told = (
+            f"1 leaf where 2 were .*: 600 rows are too few for 2 children of at least {least}"
+        )
+        with pytest.warns(GrowthWarning, match=told + rf" rows \(it takes {2 * least}\)"):
+            assert not fit(X, 2, min_leaf_size=least).labels_.any()
+    with pytest.warns(GrowthWarning, match=r"\d leaves where 8 were .*of at least 90 rows"):
+        tree = fit(X, 8, min_leaf_size=90).hierarchy_
+    assert tree.sizes[tree.leaves].min() >= 90
+    with pytest.warns(GrowthWarning, match=r"more than max_leaf_size=60 rows: .*too few"):
+        tree = fit(X, None, min_leaf_size=50, max_leaf_size=60).hierarchy_
+    assert tree.sizes[tree.leaves].min() >= 50
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "told"),
+    [
+        ({"novelty": -1}, ValueError, "novelty must be finite and not negative, got -1"),
+        ({"novelty": "x"}, TypeError, "novelty must be a number, got 'x'"),
+        ({"max_features": 0}, ValueError, "max_features must be at least 1, got 0"),
+        ({"max_features": 2.0}, TypeError, "max_features must be an integer, got 2.0"),
+        ({"min_leaf_size": 0}, ValueError, "min_leaf_size must be at least 1, got 0"),
+        ({"min_leaf_size": None}, TypeError, "min_leaf_size must be an integer, got None"),
+        (
+            {"min_leaf_size": 9, "max_leaf_size": 8},
+            ValueError,
+            "min_leaf_size is 9, more than max_leaf_size=8; lower one or raise the other",
+        ),
+        ({"balance": (1.2, 1.5)}, ValueError, r"low <= 1 <= high.* got \(1.2, 1.5\)"),
+        ({"balance": "x"}, ValueError, "balance must be None, a number .* got 'x'"),
+    ],
+)
+def test_bad_parameters(X, parameters, error, told):
+    model = Taxarbor(**parameters)
+    with pytest.raises(error, match=told):
+        model.fit(X)
+    with pytest.raises(NotFittedError, match="This Taxarbor instance is not fitted yet"):
+        model.predict(X)

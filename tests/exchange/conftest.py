@@ -1,0 +1,14 @@
+"""The trees to test with are those of the hierarchy's own tests."""
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+PATH = Path(__file__).parents[1] / "hierarchy" / "conftest.py"
+SPEC = spec_from_file_location("hierarchy_trees", PATH)
+trees_of = module_from_spec(SPEC)
+SPEC.loader.exec_module(trees_of)
+
+bare, builder, chain, known, placed, refused, same, trees = (
+    getattr(trees_of, name)
+    for name in ("bare", "builder", "chain", "known", "placed", "refused", "same", "trees")
+)

@@ -1,0 +1,341 @@
+"""Every kernel with sound arguments, and with one of them spoilt.
+
+A sound call gives finite arrays; a spoilt one gives some result or ValueError, TypeError or
+MemoryError. Whether memory is touched that should not be shows only in a build with sanitizers:
+``make sanitize``. ``python tests/native/fuzz.py SECONDS [SEED]`` runs it alone.
+"""
+
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import sparse
+
+from taxarbor import native
+from taxarbor.rows import as_rows
+
+REFUSALS = (ValueError, TypeError, MemoryError)
+DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u8", "?", "c16", ">f8", "O"]
+NUMBERS = [np.nan, np.inf, -np.inf, 1e308, 1e39, 5e-324, -1.0, 0.0]
+WHOLE = [-1, 0, 1, 2, 7, 127, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63)]
+ENDLESS = {"n_steps", "max_sweeps", "max_alternations", "n_features"}
+"""Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
+
+
+def draw_matrix(rng):
+    """Return a small matrix, float32 or float64, with zeros in it."""
+    shape = rng.integers(1, [40, 24])
+    X = rng.normal(0.3, 1.0, shape) * (rng.random(shape) < 0.6)
+    return X.astype(rng.choice(["f4", "f8"]))
+
+
+def draw_data(rng, X=None):
+    """Return rows of either kind, or a part of them, with the matrix that they are."""
+    X = draw_matrix(rng) if X is None else X
+    n_threads = int(rng.integers(1, 4))
+    center = rng.normal(size=X.shape[1]) if rng.random() < 0.5 else None
+    if rng.random() < 0.5:
+        data = native.Data.dense(X, center, n_threads)
+    else:
+        data = native.Data.csr(*csr_parts(X), X.shape[1], center, n_threads)
+    if rng.random() < 0.5:
+        positions = rng.integers(0, len(X), int(rng.integers(1, 50)))
+        data, X = data.take(positions, center), X[positions]
+    return data, X
+
+
+def csr_parts(X):
+    S = sparse.csr_array(X)
+    return S.data, S.indices.astype(np.int32), S.indptr.astype(np.int64)
+
+
+def make_dense(rng):
+    X = draw_matrix(rng)
+    return native.Data.dense, {"X": X, "center": rng.normal(size=X.shape[1]), "n_threads": 2}
+
+
+def make_csr(rng):
+    X = draw_matrix(rng)
+    names = ["values", "columns", "starts", "n_features", "center", "n_threads"]
+    return native.Data.csr, dict(zip(names, (*csr_parts(X), X.shape[1], None, 1), strict=True))
+
+
+def take(rng):
+    data, X = draw_data(rng)
+    positions = rng.integers(0, len(X), int(rng.integers(1, 9)))
+    center = None if rng.random() < 0.5 else rng.normal(size=X.shape[1]).astype("f4")
+    return data.take, {"positions": positions, "center": center}
+
+
+def scores(rng):
+    data, X = draw_data(rng)
+    W = rng.normal(size=(rng.integers(1, 10), X.shape[1]))
+    return native.scores, {"data": data, "W": W}
+
+
+def adjoint(rng):
+    data, X = draw_data(rng)
+    R = rng.normal(size=(len(X), rng.integers(1, 4))).astype(X.dtype)
+    return native.adjoint, {"data": data, "R": R}
+
+
+def gram(rng):
+    data, X = draw_data(rng)
+    positions = rng.integers(0, len(X), int(rng.integers(0, 60)))
+    features = np.flatnonzero(rng.random(X.shape[1]) < 0.6)
+    return native.gram, {"data": data, "positions": positions, "features": features}
+
+
+def moment(rng):
+    return native.moment, {"data": draw_data(rng)[0], "absolute": bool(rng.integers(2))}
+
+
+def norms(rng):
+    return native.norms, {"data": draw_data(rng)[0]}
+
+
+def lloyd(rng):
+    data, X = draw_data(rng)
+    centers = rng.normal(size=(rng.integers(1, 6), X.shape[1]))
+    return native.lloyd, {"data": data, "centers": centers, "n_steps": 3}
+
+
+def principal(rng):
+    data, X = draw_data(rng)
+    return native.principal, {"data": data, "start": rng.normal(size=X.shape[1]), "n_steps": 2}
+
+
+def pair(rng):
+    """A two-way split, its fields beside the data: see `call`."""
+    data, X = draw_data(rng)
+    n, p = len(X), X.shape[1]
+    labels = rng.integers(0, 2, n).astype("i1") if rng.random() < 0.7 else None
+    fields = {
+        "start": rng.normal(size=p) * (rng.random() < 0.5),
+        "labels": labels,
+        "hold": int(rng.integers(0, 3)),
+        "bounds": (n // 4, n - n // 4),
+        "l1": np.full(p, float(rng.choice([0.0, 1e-3, 0.1]))),
+        "ridge": float(rng.choice([0.0, 1e-2])),
+        "tol": 1e-6,
+        "violation": 1e-6,
+        "max_alternations": 20,
+        "max_working": int(rng.choice([1, 5, 2048])),
+    }
+    return native.pair, {"data": data, **fields}
+
+
+def rule(rng):
+    data, X = draw_data(rng)
+    (n, p), K = X.shape, int(rng.integers(2, 5))
+    fields = {
+        "labels": rng.integers(0, K, n).astype("i4"),
+        "n_children": K,
+        "l1": np.full(p, 0.3),
+        "second_ridge": 1e-3,
+        "barred": 1e6,
+        "strengths": [0.5, 0.25, 0.1],
+        "max_features": int(rng.integers(0, 4)),
+        "reproduced": 0.95,
+        "nearly": 0.01,
+        "tol": 1e-2,
+        "violation": 1e-4,
+        "max_working": int(rng.choice([1, 5, 2048])),
+        "steepest": rng.normal(size=(K if K > 2 else 1, p)) * (np.arange(p) == 0),
+    }
+    return native.rule, {"data": data, **fields}
+
+
+def hinge_multi(rng):
+    S = draw_matrix(rng)
+    return native.hinge_multi, {
+        "S": S,
+        "labels": rng.integers(0, S.shape[1], len(S)).astype("i4"),
+    }
+
+
+def hinge_costs(rng):
+    return native.hinge_costs, {"S": draw_matrix(rng)}
+
+
+def mask_changes(rng):
+    before, after = rng.integers(0, 2, (2, rng.integers(1, 60))).astype("u1")
+    return native.mask_changes, {"before": before, "after": after}
+
+
+def descend_blocks(rng):
+    M, F = (int(n) for n in rng.integers(1, [5, 12]))
+    A = rng.normal(size=(2 * M * F, M * F))
+    H = (A.T @ A).reshape(M, F, M, F).transpose(0, 2, 1, 3).reshape(M * M, F, F)
+    return native.descend_blocks, {
+        "H": np.ascontiguousarray(H),
+        "gradient": rng.normal(size=(M, F)),
+        "W": rng.normal(size=(M, F)),
+        "group": float(rng.choice([0.0, 0.5])),
+        "l1": np.full(F, float(rng.choice([0.0, 0.5]))),
+        "ridge": float(rng.choice([0.0, 0.5])),
+        "tol": 1e-6,
+        "max_sweeps": 30,
+    }
+
+
+def assign_flow(rng):
+    C = draw_matrix(rng)
+    n, K = C.shape
+    warm = rng.integers(0, K, n).astype("i4") if rng.random() < 0.5 else None
+    return native.assign_flow, {"C": C, "lower": n // K, "upper": -(-n // K), "warm": warm}
+
+
+def assign_pair(rng):
+    f = rng.normal(size=rng.integers(1, 60)).astype(rng.choice(["f4", "f8"]))
+    return native.assign_pair, {"f": f, "lower": len(f) // 3, "upper": len(f) // 2}
+
+
+def ward(rng):
+    X = draw_matrix(rng)
+    return native.ward, {"X": X, "n_clusters": int(rng.integers(1, len(X) + 1))}
+
+
+CASES = [make_dense, make_csr, take, scores, adjoint, gram, moment, norms, lloyd, principal]
+CASES += [pair, rule, hinge_multi, hinge_costs, mask_changes, descend_blocks]
+CASES += [assign_flow, assign_pair, ward]
+
+
+def call(kernel, arguments):
+    """Call a kernel; rows that it makes are swept, so that nothing wrong with them hides."""
+    if kernel in (native.pair, native.rule):
+        given = dict(arguments)
+        return kernel(given.pop("data"), SimpleNamespace(**given))
+    found = kernel(**arguments)
+    if not isinstance(found, native.Data):
+        return found
+    sweeps = (
+        found.center,
+        native.norms(found),
+        native.scores(found, np.ones((2, found.n_features))),
+    )
+    if found.n_rows == 0:
+        return sweeps
+    everything = np.arange(found.n_features)
+    return (
+        *sweeps,
+        native.gram(found, np.arange(found.n_rows), everything),
+        native.moment(found, True),
+        native.norms(found.take(np.arange(found.n_rows)[::-1].copy())),
+    )
+
+
+def unaligned(array):
+    raw = np.frombuffer(b"\0" + array.tobytes(), dtype="u1")[1:]
+    return raw.view(array.dtype).reshape(array.shape)
+
+
+SHAPES = [
+    lambda array: array[..., :-1].copy(),
+    lambda array: array[:0],
+    lambda array: array[None],
+    lambda array: array.ravel(),
+    lambda array: array.T,
+    lambda array: array[::-1],
+    lambda array: np.broadcast_to(array[:1], array.shape),
+    lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
+    lambda array: np.concatenate([array, array]),
+    lambda array: np.concatenate([array, array], axis=-1),
+    unaligned,
+]
+
+
+def spoil_array(rng, array):
+    """Return an array of another type, shape or layout, or with strange values."""
+    if array.dtype.kind not in "fiu" or not array.size or not array.ndim:
+        return array  # spoilt already
+    kind = rng.integers(4)
+    if kind == 0:
+        return array.astype(rng.choice(DTYPES))
+    if kind == 1:
+        return SHAPES[rng.integers(len(SHAPES))](array)
+    spoilt = array.copy()
+    pool = NUMBERS if array.dtype.kind == "f" else [*WHOLE, len(array), array.size]
+    info = None if array.dtype.kind == "f" else np.iinfo(array.dtype)
+    for _ in range(int(rng.integers(1, 4))):
+        value = pool[rng.integers(len(pool))]
+        value = value if info is None else min(max(value, info.min), info.max)
+        spoilt.flat[rng.integers(spoilt.size)] = value
+    return spoilt
+
+
+def spoil(rng, name, value):
+    """Return something else in the place of a sound argument."""
+    if rng.random() < 0.03:
+        return [None, "text", [], object(), 1.5][rng.integers(5)]
+    if isinstance(value, np.ndarray):
+        return spoil_array(rng, value)
+    pools = {
+        bool: [None, 0, 2],
+        type(None): [True, np.zeros(3, dtype="i4"), 0],
+        int: [-1, 0, 1, 2] if name in ENDLESS else [*WHOLE, 2**64],
+        float: NUMBERS,
+        tuple: [tuple(WHOLE[k] for k in rng.integers(len(WHOLE), size=2))],
+        list: [[NUMBERS[k] for k in rng.integers(len(NUMBERS), size=2)]],
+    }
+    pool = pools.get(type(value), [value])
+    return pool[rng.integers(len(pool))]
+
+
+def spoil_matrix(rng):
+    """Hand `as_rows` a sparse matrix whose insides someone has touched."""
+    X = sparse.csr_array(draw_matrix(rng))
+    parts = ["data", "indices", "indptr"]
+    for name in rng.choice(parts, int(rng.integers(1, 3)), replace=False):
+        setattr(X, name, spoil_array(rng, getattr(X, name)))
+    if rng.random() < 0.2:
+        X = sparse.coo_array(draw_matrix(rng)).asformat(
+            str(rng.choice(["csc", "coo", "lil", "bsr"]))
+        )
+    rows = as_rows(X)
+    return rows.norms(), rows.ward(1), rows.scores(np.ones((1, rows.n_features)))
+
+
+def sound_calls(seed):
+    """Return what each kernel says to the sound arguments of one seed."""
+    rng = np.random.default_rng(seed)
+    return {case.__name__: call(*case(rng)) for case in CASES}
+
+
+def fuzz(seed, n_calls):
+    """Make that many spoilt calls; return how many were refused."""
+    rng = np.random.default_rng(seed)
+    refused = 0
+    for _ in range(n_calls):
+        try:
+            if rng.random() < 0.05:
+                spoil_matrix(rng)
+                continue
+            kernel, arguments = CASES[rng.integers(len(CASES))](rng)
+            for name in rng.choice(list(arguments), int(rng.integers(1, 3))):
+                arguments[name] = spoil(rng, name, arguments[name])
+            call(kernel, arguments)
+        except REFUSALS:
+            refused += 1
+    return refused
+
+
+def main(seconds, seed=0):
+    end = time.monotonic() + seconds
+    first, refused = seed, 0
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    while time.monotonic() < end:
+        sys.stdout.write(f"seed {seed}\n")
+        sys.stdout.flush()
+        sound_calls(seed)
+        refused += fuzz(seed, 200)
+        seed += 1
+    calls = 200 * (seed - first)
+    sys.stdout.write(f"seeds {first} to {seed - 1}: {calls} spoilt calls, {refused} refused\n")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), *(int(seed) for seed in sys.argv[2:]))

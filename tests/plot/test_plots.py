@@ -1,0 +1,175 @@
+"""What holds of every picture: whose tree, on which axes, in which words, how quietly."""
+
+import dataclasses
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.artist import Artist
+from matplotlib.text import Text
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+
+from taxarbor import Taxarbor, load_animals, plot
+from taxarbor._types import SolveInfo, Status
+from taxarbor.exchange import from_labels
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.plot._dendrogram import lay_out_dendrogram
+from taxarbor.plot._layout import lay_out
+from taxarbor.plot._levels import measure_levels
+from taxarbor.plot._trace import find_traces
+
+DRAW = [getattr(plot, name) for name in plot.__all__]
+MEASURE = [lay_out, lay_out_dendrogram, find_traces, measure_levels]
+every_plot = pytest.mark.parametrize("draw", DRAW, ids=lambda draw: draw.__name__)
+
+
+def artists(drawn):
+    """All that was drawn, out of tuples, without what it was drawn on."""
+    for field in dataclasses.fields(drawn)[1:]:
+        held = [getattr(drawn, field.name)]
+        while held:
+            part = held.pop()
+            held += part if isinstance(part, tuple) else ()
+            if isinstance(part, Artist):
+                yield part
+
+
+@every_plot
+def test_what_is_drawn_shows_itself_quietly(animals, draw):
+    """As a notebook's last line, a plot prints one short line."""
+    drawn = draw(animals[0])
+    assert plt.get_fignums() == [drawn.axes.figure.number]
+    names = [field.name for field in dataclasses.fields(drawn)]
+    assert repr(drawn) == f"{type(drawn).__name__}({', '.join(names)})"
+    assert names[0] == "axes"
+    assert len(repr(drawn)) < 80
+    for shown in ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_ipython_display_"):
+        assert not hasattr(drawn, shown)
+    values = [getattr(drawn, name, None) for name in ("layout", "levels", "traces")]
+    assert all(len(repr(value)) < 80 for value in values)
+
+
+def test_importing_does_not_import_matplotlib():
+    code = "import sys, taxarbor.plot; print('matplotlib' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+@every_plot
+def test_without_matplotlib(animals, monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib.textpath", None)
+    told = rf"^{draw.__name__} needs matplotlib: pip install matplotlib$"
+    with pytest.raises(ImportError, match=told):
+        draw(animals[0])
+
+
+def test_a_fitted_model_has_a_tree():
+    model = Taxarbor(4, random_state=0).fit(load_animals().X)
+    for make in MEASURE:
+        ours, expected = make(model), make(model.hierarchy_)
+        for name in type(ours).__slots__:
+            for one, other in zip(getattr(ours, name), getattr(expected, name), strict=True):
+                np.testing.assert_array_equal(one, other)
+    for draw in DRAW:
+        assert draw(model).axes.figure is not None
+
+
+def test_wrong_arguments_leave_no_figure(known, single):
+    expected = "expected a fitted model of taxarbor or a Hierarchy, got"
+    for make in (*DRAW, *MEASURE):
+        for wrong in (3, None, "tree", KMeans(3)):
+            with pytest.raises(TypeError, match=f"{expected} {type(wrong).__name__}"):
+                make(wrong)
+        with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet"):
+            make(Taxarbor(3))
+    for draw in (plot.plot_tree, plot.plot_icicle, plot.plot_dendrogram):
+        with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):
+            draw(known, orientation="up")
+        with pytest.raises(TypeError, match="put it in a list"):
+            draw(known, describe=lambda node: "text")
+    for draw in (plot.plot_tree, plot.plot_icicle):
+        with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
+            draw(known, max_depth=-1)
+        with pytest.raises(TypeError):
+            draw(known, max_depth=1.5)
+        told = r"one class for each of the 12 rows .* got shape \(3,\)"
+        with pytest.raises(ValueError, match=told):
+            draw(known, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):
+        plot.plot_feature_levels(known, n_top=0)
+    idle = HierarchyBuilder(2)
+    idle.add_split(0, [0, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    for draw, tree, told in [
+        (plot.plot_dendrogram, single, "at least two leaves, but the root was not split"),
+        (plot.plot_feature_levels, single, "the tree has no rules"),
+        (plot.plot_feature_levels, from_labels([0, 1]), "the tree has no rules"),
+        (plot.plot_feature_levels, idle.freeze(), "the rules of the tree use no features"),
+        (plot.plot_trace, single, "there are no traces to show"),
+        (plot.plot_trace, from_labels([0, 1]), "there are no traces to show"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            draw(tree)
+    assert plt.get_fignums() == []
+
+
+@every_plot
+def test_given_axes(animals, draw):
+    for size in [(1, 1), (3, 2), (6.4, 4.8), (20, 9)]:
+        figure, (ax, other) = plt.subplots(1, 2, figsize=size)
+        before = ax.get_position().bounds
+        drawn = draw(animals[0], ax=ax)
+        assert drawn.axes is ax
+        assert ax.get_position().bounds == before
+        assert plt.get_fignums() == [figure.number]
+        shown = list(artists(drawn))
+        assert shown
+        for artist in shown:
+            assert artist.axes is ax
+            assert artist in ax.get_children()
+        assert not [*other.texts, *other.patches, *other.collections, *other.images]
+        figure.canvas.draw()
+        plt.close(figure)
+
+
+def test_hostile_names_are_literal(hostile):
+    tree, classes = hostile
+    for draw in DRAW[:3] + DRAW[4:]:
+        has_classes = draw in (plot.plot_tree, plot.plot_icicle)
+        drawn = draw(tree, **({"classes": classes} if has_classes else {}))
+        drawn.axes.figure.canvas.draw()
+        texts = [text for text in drawn.axes.figure.findobj(Text) if text.get_text()]
+        words = [text.get_text() for text in texts]
+        assert any("$x$" in word for word in words)
+        assert not any(text.get_parse_math() for text in texts if "$" in text.get_text())
+        parts = itertools.chain(*(word.split(" · ") for word in words))
+        longest = max(map(len, set(parts) - {drawn.axes.get_xlabel()}))
+        assert longest <= 28
+        if has_classes:
+            shown = {text.get_text() for text in drawn.legend.texts}
+            assert {"$x$", "two lines", "(empty)", "_under", "a & <b>"} < shown
+
+
+def test_no_tree_is_too_deep(chain):
+    """A chain of 3,000 splits, which recursion would not reach the end of."""
+    assert chain.height == 3000
+    n_rows = len(chain.order)
+    classes, images = np.arange(n_rows) % 12, np.zeros((n_rows, 2, 2))
+    drawn = plot.plot_tree(chain, max_depth=300, classes=classes, images=images)
+    assert len(drawn.boxes) == 601
+    drawn = plot.plot_icicle(chain, classes=classes)
+    assert len(drawn.cells.get_paths()) == chain.n_nodes
+    assert max(drawn.cells.get_linewidths()) < 0.2
+    drawn = plot.plot_dendrogram(chain)
+    drawn.axes.figure.canvas.draw()
+    assert len(drawn.lines.get_segments()) == chain.n_splits
+    assert drawn.texts == ()
+    trace = SolveInfo(Status.SETTLED, 1, 1.0, (1.0, 0.5))
+    drawn = plot.plot_trace(dataclasses.replace(chain, info=[trace] * chain.n_nodes))
+    assert len(drawn.lines.get_segments()) == chain.n_splits
+    assert len(drawn.legend.get_texts()) == 6
+    assert drawn.legend.get_texts()[0].get_text() == "root"

@@ -1,0 +1,468 @@
+"""K-means and the graph, against scikit-learn, brute force, and shapes one can see."""
+
+from inspect import signature
+
+import numpy as np
+import pytest
+from scipy.sparse import block_diag, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.cluster import KMeans
+
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
+from taxarbor.split._baselines import (
+    CRITERIA,
+    LEAST_WEIGHT,
+    MAX_DENSE,
+    Division,
+    cluster_rows,
+    conclude,
+    divide_graph,
+    follow,
+    group_pieces,
+    nearest_rule,
+    neighbor_graph,
+)
+from taxarbor.split._starts import child_means, far_rows
+
+KINDS = ("dense", "sparse")
+PRECISION = {"float32": 1e-5, "float64": 1e-12}
+ALL_KINDS = [(kind, dtype) for kind in KINDS for dtype in PRECISION]
+MODULE = "taxarbor.split._baselines"
+
+
+def rng_of(seed=0):
+    return np.random.default_rng(seed)
+
+
+def random_labels(n_rows, K):
+    labels = rng_of(4).integers(0, K, n_rows).astype(np.int32)
+    labels[:K] = np.arange(K)
+    return labels
+
+
+# ---- the rule of the nearest, and the two scores ----
+
+
+def test_the_rule_is_the_nearest_mean(draw, rows_of):
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 3, 7):
+            for offset in (0.0, 1e4):
+                X = (draw(K) + offset).astype(dtype)
+                rows = rows_of(X, kind)
+                means = child_means(rows, random_labels(len(X), K), K)
+                rule = nearest_rule(rows, means)
+                assert rule.dtype == dtype
+                distances = np.square((X - rows.center)[:, None] - means).sum(axis=2)
+                chosen = follow(rows, rule)
+                assert chosen.dtype == np.int32
+                own = distances[np.arange(len(X)), chosen]
+                # Half-way rows, within the precision of the scores, may go either way.
+                slack = PRECISION[dtype] * distances.max()
+                assert (own - distances.min(axis=1)).max() <= slack
+
+
+def test_a_tree_follows_the_rule_to_the_last_bit(draw, rows_of):
+    for kind, dtype in ALL_KINDS:
+        X = np.round(draw(3, n_rows=400)).astype(dtype)  # many ties
+        rows = rows_of(X, kind)
+        rule = nearest_rule(rows, child_means(rows, random_labels(400, 3), 3))
+        labels = follow(rows, rule)
+        builder = HierarchyBuilder(400)
+        builder.add_split(0, labels, rule)
+        np.testing.assert_array_equal(builder.freeze().predict(X), labels)
+    rows = rows_of(np.array([[-1.0], [0.0], [1.0], [0.0]]))  # of equally near the first
+    assert follow(rows, nearest_rule(rows, np.array([[1.0], [-1.0]]))).tolist() == [1, 0, 0, 0]
+
+
+def brute_score(X, labels, criterion):
+    """Total distance from the centre, or minus the average distance from the child's mean."""
+    Z = X.astype(np.float64)
+    if criterion == "scatter":
+        return np.linalg.norm(Z - Z.mean(axis=0), axis=1).sum()
+    means = np.array([Z[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
+    return -np.linalg.norm(Z - means[labels], axis=1).mean()
+
+
+def test_scores(draw, rows_of):
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 5):
+            for offset in (0.0, 300.0):
+                X = (draw(K) + offset).astype(dtype)
+                rows, labels = rows_of(X, kind), random_labels(len(X), K)
+                found = Division(labels, 0.5, SolveInfo(Status.CONVERGED, 0, 1.0, (0.5,)))
+                rule = nearest_rule(rows, child_means(rows, labels, K))
+                for criterion in CRITERIA:
+                    split = conclude(rows, found, rule, criterion)
+                    # Sparse rows are centred implicitly: that costs the offset's square.
+                    precision = PRECISION[dtype] * (1e3 if offset else 1.0)
+                    expected = brute_score(X, labels, criterion)
+                    np.testing.assert_allclose(split.score, expected, rtol=precision)
+                    assert split.labels is labels
+                    assert split.rule is rule
+                    assert (split.objective, split.info) == (found.objective, found.info)
+
+
+def test_children_without_extent(rows_of):
+    for kind, dtype in ALL_KINDS:
+        X = np.repeat([[0.1, 3.0], [7.0, 0.0]], 30, axis=0).astype(dtype)
+        rows, labels = rows_of(X, kind), np.repeat([0, 1], 30).astype(np.int32)
+        found = Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, 1.0, (0.0,)))
+        rule = nearest_rule(rows, child_means(rows, labels, 2))
+        noise = 10 * np.sqrt(np.finfo(dtype).eps)
+        assert -noise <= conclude(rows, found, rule, "compact").score <= 0.0
+
+
+# ---- k-means ----
+
+
+def inertia(X, labels):
+    """Mean squared distance from the means of the labels."""
+    Z = X.astype(np.float64)
+    clusters = [Z[labels == k] for k in np.unique(labels)]
+    return sum(np.square(C - C.mean(axis=0)).sum() for C in clusters) / len(Z)
+
+
+def is_fixed_point(X, labels, K):
+    """Say whether each row is nearest to the mean of its own cluster."""
+    Z = X.astype(np.float64)
+    means = np.array([Z[labels == k].mean(axis=0) for k in range(K)])
+    distances = np.square(Z[:, None] - means).sum(axis=2)
+    own = distances[np.arange(len(Z)), labels]
+    return bool((own - distances.min(axis=1)).max() <= 1e-5 * distances.max())
+
+
+def test_scikit_learn_from_the_same_centers(draw, rows_of):
+    for K in (2, 3, 6):
+        for distance in (0.0, 1.0, 5.0):
+            for seed in range(3):
+                for kind, dtype in ALL_KINDS:
+                    X = draw(K, distance=distance, dtype=dtype, seed=seed)
+                    rows = rows_of(X, kind)
+                    start = far_rows(rows, K, rng_of(seed)) + rows.center
+                    found = cluster_rows(rows, K, 1, rng_of(seed))
+                    oracle = KMeans(K, init=start, n_init=1, tol=0.0).fit(X.astype(float))
+                    assert found.info.status is Status.CONVERGED
+                    expected = oracle.inertia_ / len(X)
+                    np.testing.assert_allclose(found.objective, expected, rtol=1e-5)
+                    np.testing.assert_array_equal(found.labels, oracle.labels_)
+
+
+def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 5):
+            for offset in (0.0, 1e4):
+                X = (draw(K, n_rows=400, distance=0.7, seed=K) + offset).astype(dtype)
+                found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+                assert found.info.status is Status.CONVERGED
+                assert is_fixed_point(X, found.labels, K)
+                precision = 1e-12 if (dtype, offset) == ("float64", 0.0) else 1e-5
+                expected = inertia(X, found.labels)
+                np.testing.assert_allclose(found.objective, expected, rtol=precision)
+        for seed in range(5):
+            X = draw(3, n_rows=700, distance=0.5, dtype=dtype, seed=seed)
+            trace = cluster_rows(rows_of(X, kind), 4, 1, rng_of(seed)).info.trace
+            assert len(trace) > 3
+            assert (np.diff(trace) <= 0.0).all()
+            assert trace[0] > trace[-1] > 0.0
+
+
+def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
+    for kind in KINDS:
+        rows = rows_of(draw(6, distance=2.0), kind)
+        rng = rng_of(3)
+        objectives = [cluster_rows(rows, 6, 1, rng).objective for _ in range(8)]
+        assert np.argmin(objectives) > 0
+        assert cluster_rows(rows, 6, 8, rng_of(3)).objective == min(objectives)
+    found = {
+        KMeansSplitter().split(task_of(rows, 6, seed=seed, deep=deep)).objective
+        for seed in range(3)
+        for deep in (False, True)
+    }
+    assert len(found) > 3
+    for seed in range(3):
+        X = draw(4, n_rows=60, distance=2.0, seed=seed)
+        many = KMeansSplitter(n_init=30).split(task_of(rows_of(X), 4, seed=seed))
+        oracle = KMeans(4, n_init=30, random_state=seed).fit(X)
+        np.testing.assert_allclose(many.objective, oracle.inertia_ / len(X), rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("constant", "limit", "status"),
+    [("TOLERANCE", 0.02, Status.SETTLED), ("MAX_STEPS", 4, Status.ITERATION_LIMIT)],
+)
+def test_stopped_early(monkeypatch, draw, rows_of, task_of, constant, limit, status):
+    """Labels follow the rule all the same, and the objective is not far from theirs."""
+    monkeypatch.setattr(f"{MODULE}.{constant}", limit)
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 3):
+            X = draw(K, n_rows=3000, distance=0.0, dtype=dtype)
+            found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+            assert found.info.status is status
+            rule = found.rule
+            choice = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
+            assert (choice != found.labels).mean() < 1e-3  # but for rounding, half-way
+            assert inertia(X, found.labels) <= found.objective * (1.0 + 1e-6)
+            np.testing.assert_allclose(inertia(X, found.labels), found.objective, rtol=0.02)
+            assert status is Status.SETTLED or len(found.info.trace) == 4
+
+
+def test_k_means_of_unusual_rows(draw, rows_of, task_of):
+    for kind, dtype in ALL_KINDS:
+        X = draw(1, dtype=dtype)
+        X[17] += 1e5  # an outlier is a child
+        labels = KMeansSplitter().split(task_of(rows_of(X, kind), 2)).labels
+        assert np.flatnonzero(labels == labels[17]).tolist() == [17]
+        line = np.arange(12, dtype=dtype)[:, None]
+        labels = KMeansSplitter().split(task_of(rows_of(line, kind), 2)).labels
+        assert np.count_nonzero(np.diff(labels)) == 1
+        twice = np.repeat(np.array([[0.0, 1.0], [3.0, 1.0]], dtype), 20, axis=0)
+        for n_init in (1, 5):
+            refused = KMeansSplitter(n_init=n_init).split(task_of(rows_of(twice, kind), 3))
+            assert refused == Refusal("its 40 rows are in fewer than 3 places")
+    for K in (2, 3):
+        X = draw(K)
+        one = KMeansSplitter().split(task_of(rows_of(X), K))
+        for scale in (1e-12, 1e12):
+            other = KMeansSplitter().split(task_of(rows_of(X * scale), K))
+            np.testing.assert_array_equal(one.labels, other.labels)
+            np.testing.assert_allclose(other.score, one.score * scale, rtol=1e-9)
+            np.testing.assert_allclose(other.objective, one.objective * scale**2, rtol=1e-9)
+
+
+# ---- the graph ----
+
+
+def test_weights_of_the_graph(draw, rows_of):
+    for kind, dtype in ALL_KINDS:
+        X = draw(3, n_rows=80, dtype=dtype)
+        D = np.linalg.norm(X[:, None].astype(np.float64) - X, axis=2)
+        np.fill_diagonal(D, np.inf)
+        for n_neighbors in (1, 5, 30):
+            graph = neighbor_graph(rows_of(X, kind), n_neighbors)
+            nearest = np.argsort(D, axis=1)[:, :n_neighbors]
+            is_edge = np.zeros(D.shape, dtype=bool)
+            np.put_along_axis(is_edge, nearest, True, axis=1)
+            width = np.take_along_axis(D, nearest, axis=1).mean()
+            is_edge |= is_edge.T
+            expected = np.where(is_edge, np.exp(-0.5 * np.square(D / width)), 0.0)
+            close = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(graph.toarray(), expected, atol=close)
+            np.testing.assert_array_equal(graph.toarray() != 0.0, is_edge)
+            assert graph.dtype == np.float64
+            assert (graph != graph.T).nnz == 0
+        scaled = neighbor_graph(rows_of(X * 1024, kind), 30)
+        np.testing.assert_allclose(scaled.toarray(), graph.toarray(), rtol=1e-6)
+    equal = neighbor_graph(rows_of(np.full((30, 3), 2.0)), 5)
+    np.testing.assert_array_equal(equal.data, 1.0)
+
+
+def rings(n_inner, n_outer, radius=3.0):
+    """Return two concentric rings, and which row is on which."""
+    rng = rng_of()
+    truth = np.repeat([0, 1], [n_inner, n_outer])
+    angles = np.concatenate([np.linspace(0, 2 * np.pi, n, False) for n in (n_inner, n_outer)])
+    lengths = np.where(truth, radius, 1.0) + rng.normal(0.0, 0.02, len(truth))
+    X = np.column_stack([np.cos(angles), np.sin(angles)]) * lengths[:, None]
+    order = rng.permutation(len(X))
+    return np.ascontiguousarray(X[order]), truth[order]
+
+
+def test_rings_are_told_apart(rows_of, task_of, same_partition):
+    for n_inner, n_outer in ((60, 90), (150, 300), (600, 900)):
+        X, truth = rings(n_inner, n_outer)
+        for kind, dtype in ALL_KINDS:
+            task = task_of(rows_of(X.astype(dtype), kind), 2)
+            assert same_partition(SpectralSplitter().split(task).labels, truth)
+        assert not same_partition(KMeansSplitter(n_init=10).split(task).labels, truth)
+    # In one piece: the inner ring has fewer rows than neighbours are asked for.
+    for n_inner, n_neighbors in ((25, 30), (70, 75)):
+        X, truth = rings(n_inner, 10 * n_inner, radius=10.0)
+        rows = rows_of(X)
+        assert connected_components(neighbor_graph(rows, n_neighbors))[0] == 1
+        found = SpectralSplitter(n_neighbors=n_neighbors).split(task_of(rows, 2))
+        assert same_partition(found.labels, truth)
+        assert 0.0 < found.objective < 0.1
+
+
+def test_a_line_is_cut_into_intervals(rows_of, task_of):
+    X = np.sort(rng_of().random(150))[:, None] + np.arange(150)[:, None]
+    found = SpectralSplitter().split(task_of(rows_of(X), 3))
+    assert np.count_nonzero(np.diff(found.labels)) == 2
+    assert np.bincount(found.labels).min() > 20
+
+
+def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
+    """Their similarities vanish: the least weight keeps them in the graph.
+
+    It then has two eigenvalues of 1, but for rounding; both vectors must be found.
+    """
+    for n_rows in (90, 1000):
+        for seed in range(3):
+            X = draw(1, n_rows=n_rows, seed=seed)
+            X[:5] += 1e3
+            rows = rows_of(X)
+            graph = neighbor_graph(rows, 5)
+            assert graph.data.min() == LEAST_WEIGHT
+            assert connected_components(graph)[0] == 1
+            found = SpectralSplitter().split(task_of(rows, 2, seed=seed))
+            assert same_partition(found.labels, (np.arange(n_rows) < 5).astype(int))
+        for far in (1e3, 1e5):
+            X = draw(1, n_rows=n_rows)
+            X[41] += far
+            for K in (2, 3):
+                found = SpectralSplitter().split(task_of(rows_of(X), K))
+                assert set(found.labels.tolist()) == set(range(K))
+                assert np.isfinite([found.score, found.objective]).all()
+
+
+# ---- pieces of a graph, and its cut ----
+
+
+def random_graph(*sizes, seed=0):
+    """Return a graph of connected pieces of these sizes, its nodes shuffled, and the pieces."""
+    rng = rng_of(seed)
+    pieces = []
+    for size in sizes:
+        W = rng.random((size, size)) * (rng.random((size, size)) < 8.0 / size)
+        W[np.arange(size), (np.arange(size) + 1) % size] = 0.5
+        np.fill_diagonal(W, 0.0)
+        pieces.append(np.maximum(W, W.T))
+    order = rng.permutation(sum(sizes))
+    graph = csr_array(block_diag(pieces).toarray()[order][:, order])
+    return graph, np.repeat(np.arange(len(sizes)), sizes)[order]
+
+
+def are_ordered(labels, n_parts):
+    firsts = [int(np.flatnonzero(labels == part)[0]) for part in range(n_parts)]
+    return firsts == sorted(firsts)
+
+
+def test_pieces_are_parts():
+    """The largest comes first; of equal ones the first."""
+    graph, piece = random_graph(20, 50, 10, 35)
+    found = divide_graph(graph, 4, 1, rng_of())
+    np.testing.assert_array_equal(found.labels, np.array([2, 0, 3, 1])[piece])
+    assert (found.objective, found.info.status) == (0.0, Status.CONVERGED)
+    graph, _ = random_graph(12, 12, 12)
+    assert are_ordered(divide_graph(graph, 3, 1, rng_of()).labels, 3)
+
+
+def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, same_partition):
+    piece = rng_of().permutation(np.repeat(np.arange(5, dtype=np.int32), 9))
+    X = np.c_[np.array([0.0, 10.0, 100.0, 120.0, 400.0])[piece], np.ones(45)]
+    for kind in KINDS:
+        for together in ([0, 0, 0, 0, 1], [0, 0, 1, 1, 2], [0, 0, 1, 2, 3]):
+            found = group_pieces(rows_of(X, kind), piece, max(together) + 1)
+            assert same_partition(found.labels, np.array(together)[piece])
+            assert found.objective == 0.0
+
+
+def test_too_few_pieces(same_partition):
+    """The largest is cut until there are enough parts; the others stay whole."""
+    for sizes in ((40,), (12, 40), (40, 12, 9)):
+        graph, piece = random_graph(*sizes)
+        largest = piece == int(np.argmax(sizes))
+        for n_more in (1, 2, 4):
+            n_parts = len(sizes) + n_more
+            found = divide_graph(graph, n_parts, 5, rng_of())
+            assert set(found.labels.tolist()) == set(range(n_parts))
+            inside, outside = found.labels[largest], found.labels[~largest]
+            assert len(set(inside.tolist())) == n_more + 1
+            assert same_partition(outside, piece[~largest])
+            assert not set(inside.tolist()) & set(outside.tolist())
+            assert found.objective > 0.0
+
+
+def test_rows_without_edges_between_them(draw, rows_of, task_of, same_partition):
+    truth = np.arange(90) % 3
+    rows = rows_of(draw(1, n_rows=90) + 1e3 * truth[:, None])
+    assert same_partition(SpectralSplitter().split(task_of(rows, 3)).labels, truth)
+    for K in (2, 5):
+        labels = SpectralSplitter().split(task_of(rows, K)).labels
+        assert len(set(zip(labels.tolist(), truth.tolist(), strict=True))) == max(K, 3)
+    X = rng_of().normal(size=(18, 3)) + 1e3 * (np.arange(18) % 3)[:, None]
+    refused = SpectralSplitter().split(task_of(rows_of(X), 9))  # seven from six rows
+    assert refused == Refusal("its graph does not fall into 9 parts")
+
+
+def exact_objective(graph, n_parts):
+    """Number of parts, less the leading eigenvalues of the normalised graph."""
+    W = graph.toarray()
+    scale = 1.0 / np.sqrt(W.sum(axis=1))
+    return n_parts - np.linalg.eigvalsh(scale[:, None] * W * scale)[-n_parts:].sum()
+
+
+def test_the_objective_is_what_relaxation_allows():
+    for size in (60, MAX_DENSE, MAX_DENSE + 1, 400):
+        graph, _ = random_graph(size)
+        for n_parts in (2, 3, 5):
+            found = divide_graph(graph, n_parts, 1, rng_of())
+            expected = exact_objective(graph, n_parts)
+            np.testing.assert_allclose(found.objective, expected, rtol=1e-3)
+            assert found.info.trace == (found.objective,)
+            assert are_ordered(found.labels, n_parts)
+    graph, _ = random_graph(MAX_DENSE + 20)  # more parts than a Lanczos basis holds
+    assert len(divide_graph(graph, 150, 1, rng_of()).labels) == MAX_DENSE + 20
+
+
+def test_a_valley_is_where_a_graph_is_cut(same_partition):
+    for n_left, n_right in ((30, 50), (MAX_DENSE // 2, 150), (400, 200)):
+        for seed in range(3):
+            graph, side = random_graph(n_left, n_right, seed=seed)
+            W = graph.toarray()
+            left, right = np.flatnonzero(side == 0)[:3], np.flatnonzero(side == 1)[:3]
+            W[left, right] = W[right, left] = 1e-2
+            cut = divide_graph(csr_array(W), 2, 5, rng_of(seed))
+            assert connected_components(W)[0] == 1
+            assert same_partition(cut.labels, side)
+
+
+def test_few_or_all_eigenvectors(monkeypatch, draw, rows_of, same_partition):
+    """A graph just too large to be solved densely is cut as if it were not."""
+    for K in (2, 3):
+        for seed in range(3):
+            X = draw(K, n_rows=MAX_DENSE + 10, distance=1.5, seed=seed)
+            graph = neighbor_graph(rows_of(X), 25)
+            assert connected_components(graph)[0] == 1
+            few = divide_graph(graph, K, 20, rng_of())
+            with monkeypatch.context() as patch:
+                patch.setattr(f"{MODULE}.MAX_DENSE", len(X))
+                every = divide_graph(graph, K, 20, rng_of())
+            assert same_partition(few.labels, every.labels)
+            np.testing.assert_allclose(few.objective, every.objective, rtol=1e-3)
+
+
+@pytest.mark.skipif(
+    "rng" not in signature(eigsh).parameters, reason="SciPy draws on its own before 1.17"
+)
+def test_restarts_are_drawn_from_the_task():
+    """A star has three eigenvalues, so that the Lanczos basis is soon complete."""
+    hub = np.zeros((300, 300))
+    hub[0, 1:] = hub[1:, 0] = 1.0
+    star = csr_array(hub)
+    assert len({divide_graph(star, 2, 3, rng_of()).labels.tobytes() for _ in range(5)}) == 1
+
+
+def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
+    def give_up(graph, k, **options):
+        raise ArpackNoConvergence("No convergence (9 iterations)", np.empty(0), np.empty(0))
+
+    monkeypatch.setattr(f"{MODULE}.eigsh", give_up)
+    task = task_of(rows_of(draw(1, n_rows=300, distance=0.0)), 2)
+    refused = SpectralSplitter(n_neighbors=9).split(task)
+    assert isinstance(refused, Refusal)
+    assert "eigenvectors of its graph were not found" in refused.reason
+
+
+def test_parameters_of_the_spectral_splitter(draw, rows_of, task_of):
+    task = task_of(rows_of(draw(4, distance=6.0)), 4)
+    one, many = (SpectralSplitter(n_init=n).split(task) for n in (1, 20))
+    assert one.objective == many.objective  # that of the eigenvalues
+    assert set(many.labels.tolist()) == {0, 1, 2, 3}
+    for n_rows in (4, 5, 6):  # more neighbours than rows
+        task = task_of(rows_of(draw(2, n_rows=n_rows)), 2)
+        labels = SpectralSplitter(n_neighbors=50).split(task).labels
+        assert set(labels.tolist()) == {0, 1}

@@ -1,0 +1,283 @@
+"""The paper's splitter: its penalty, its objective, its score, its sizes, its refusals."""
+
+import numpy as np
+import pytest
+
+from taxarbor._types import Status
+from taxarbor.assign import size_bounds
+from taxarbor.hierarchy import LinearRule
+from taxarbor.optim import HingeLoss
+from taxarbor.rows import as_rows
+from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
+from taxarbor.split._margins import KINDS
+
+BALANCE = (0.5, 1.5)
+STRENGTHS = {"raw": (0.5, 0.3), "relative": (0.03, 0.02)}
+CENTERS = ("node", "data")
+ALL_KINDS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float32", "float64")]
+ANCESTOR = LinearRule(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]), np.zeros(3))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def splitter_of(kind="group+exclusive", units="relative", **options):
+    alpha, beta = options.pop("strengths", STRENGTHS[units])
+    regularizer = Regularizer(kind, alpha, beta, units == "relative")
+    return MaxMarginSplitter(regularizer, options.pop("balance", BALANCE), **options)
+
+
+def ancestors_of(path, rules):
+    return [rule.weights[k].astype(float) for k, rule in zip(path, rules, strict=True)]
+
+
+# ---- the penalty ----
+
+
+def test_the_penalty_is_the_papers(lineage, penalty_term, kind):
+    for K in (2, 3):
+        W = np.random.default_rng(0).normal(size=(K, 8))
+        for path, rules in (((), ()), lineage(8, K)):
+            for units in STRENGTHS:
+                regularizer = Regularizer(kind, 0.7, 0.4, units == "relative")
+                usage = regularizer.usage(path, rules, 8)
+                actual = regularizer.at(usage, 2.5, K).value(W)
+                terms = ancestors_of(path, rules), 2.5
+                expected = penalty_term[units](kind, 0.7, 0.4, W, *terms)
+                np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def test_complexity_is_the_sum_of_the_papers_terms(lineage, penalty_term, kind):
+    """The denominator of the splitting score: G + E, the variant's own."""
+    W = np.random.default_rng(0).normal(size=(3, 8))
+    spread = np.sqrt(1e3 / 24)  # the ridge at the root of "exclusive" without its factor
+    for path, rules in (((), ()), lineage(8, 3)):
+        regularizer = Regularizer(kind, 0.7, 0.4, relative=False)
+        expected = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors_of(path, rules), spread)
+        actual = regularizer.complexity(W, regularizer.usage(path, rules, 8))
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def test_an_alpha_of_one_is_critical(draw, rows_of):
+    for K in (2, 3, 5):
+        X = draw(K)
+        rows = rows_of(X)
+        spread = rows.spread()
+        widest = spread.argmax()
+        loss = HingeLoss(rows, K)
+        adversarial = (X[:, widest] < rows.center[widest]).astype(np.int32)
+        others = np.random.default_rng(1).integers(0, K, (10, len(X))).astype(np.int32)
+        gradients = [loss.gradient(loss.zero(labels)) for labels in (adversarial, *others)]
+        for kind in ("group", "l1", "group+exclusive"):
+            for alpha, is_left in ((1.0 + 1e-9, False), (0.999, True)):
+                regularizer = Regularizer(kind, alpha, 0.5, relative=True)
+                penalty = regularizer.at(np.zeros(rows.n_features), float(spread.max()), K)
+                worst = [penalty.optimality(np.zeros_like(g), g) for g in gradients]
+                assert (worst[0] > 0.0) == is_left
+                assert not any(worst[1:])
+
+
+def test_relative_strengths_have_no_unit(lineage, kind):
+    """Ten times the data and a tenth of the weights cost the same."""
+    W = np.random.default_rng(0).normal(size=(2, 8))
+    path, rules = lineage(8)
+    scaled = tuple(LinearRule(rule.weights / 10, rule.center) for rule in rules)
+    regularizer = Regularizer(kind, 0.3, 0.2, relative=True)
+    one = regularizer.at(regularizer.usage(path, rules, 8), 1.5, 2)
+    ten = regularizer.at(regularizer.usage(path, scaled, 8), 15.0, 2)
+    np.testing.assert_allclose(one.value(W), ten.value(W / 10), rtol=1e-12)
+
+
+def test_an_ancestor_without_weights_does_not_count():
+    silent = LinearRule(np.zeros((2, 3)), np.zeros(3))
+    loud = LinearRule(np.array([[2.0, 0.0, 1.0], [9.0, 9.0, 9.0]]), np.zeros(3))
+    for relative, largest in ((True, 2.0), (False, 1.0)):
+        regularizer = Regularizer("group+exclusive", 0.1, 0.1, relative)
+        usage = regularizer.usage((0, 0), (silent, loud), 3)
+        np.testing.assert_allclose(usage, np.array([1.0, 0.0, 0.5]) / largest)
+        np.testing.assert_array_equal(regularizer.usage((), (), 3), np.zeros(3))
+
+
+# ---- the split ----
+
+
+def test_objective_and_score_are_the_papers(draw, rows_of, task_of, hinge, penalty_term, kind):
+    """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin."""
+    for storage, dtype in (("dense", "float64"), ("sparse", "float64"), ("dense", "float32")):
+        precision, slack = (1e-9, 1e-12) if dtype == "float64" else (1e-5, 1e-6)
+        for K in (2, 3):
+            X = draw(K, dtype=dtype)
+            for deep in (False, True):
+                task = task_of(rows_of(X, storage), K, deep=deep)
+                ancestors = ancestors_of(task.path, task.lineage)
+                for center in CENTERS:
+                    for units, strengths in STRENGTHS.items():
+                        splitter = splitter_of(kind, units, tol=1e-3, center=center)
+                        found = splitter.split(task)
+                        assert isinstance(found, Split)
+                        W = found.rule.weights.astype(float)
+                        Z = X - found.rule.center.astype(float)
+                        origin = task.origin if center == "data" else task.rows.center
+                        spread = float(np.abs(X - origin).mean(axis=0).max())
+                        terms = kind, *strengths, W, ancestors, spread
+                        expected = hinge(Z, W, found.labels) + penalty_term[units](*terms)
+                        np.testing.assert_allclose(found.objective, expected, rtol=precision)
+                        trace = np.array(found.info.trace)
+                        assert (np.diff(trace) <= slack * trace[:-1]).all()
+                        if units == "raw":
+                            own = (Z @ W.T)[np.arange(len(X)), found.labels].sum()
+                            at_root = np.sqrt(1e3 / W.size)
+                            bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
+                            np.testing.assert_allclose(
+                                found.score, own / bottom, rtol=100 * precision
+                            )
+
+
+def test_sizes(draw, rows_of, task_of):
+    for K in (2, 3, 5):
+        for balance in ((0.9, 1.1), (0.3, 1.7), (0.0, 5.0), (1.0, 1.0)):
+            for n_rows in (2 * K, 2 * K + 1, 97):
+                task = task_of(rows_of(draw(K, n_rows=n_rows, distance=1.0)), K, deep=True)
+                lower, upper = size_bounds(n_rows, K, *balance)
+                for center in CENTERS:
+                    found = splitter_of(balance=balance, center=center).split(task)
+                    sizes = np.bincount(found.labels, minlength=K)
+                    assert len(sizes) == K
+                    assert 1 <= lower <= sizes.min() <= sizes.max() <= upper
+
+
+def test_more_rows_than_the_sample(draw, rows_of, task_of, hinge, penalty_term):
+    """Starts see a sample, the result all rows."""
+    X = draw(2, n_rows=2500)
+    for K in (2, 3):
+        for center in CENTERS:
+            task = task_of(rows_of(X), K, deep=center == "data")
+            found = splitter_of("group", center=center).split(task)
+            assert found.labels.shape == (2500,)
+            W, Z = found.rule.weights, X - found.rule.center
+            spread = float(np.abs(Z).mean(axis=0).max())
+            terms = "group", *STRENGTHS["relative"], W, [], spread
+            expected = hinge(Z, W, found.labels) + penalty_term["relative"](*terms)
+            np.testing.assert_allclose(found.objective, expected, rtol=1e-9)
+
+
+def test_the_default_tolerance_comes_close_to_the_optimum(draw, rows_of, task_of):
+    """Also where rows are far apart and a weak penalty decides which features count."""
+    for K in (2, 3):
+        for seed in (0, 1, 3):
+            rows = rows_of(draw(K, distance=6.0, n_features=20, seed=seed))
+            for alpha in (0.003, 0.03):
+                loose, tight = (
+                    splitter_of(strengths=(alpha, 0.0), **options).split(task_of(rows, K))
+                    for options in ({}, {"tol": 1e-8})
+                )
+                assert loose.objective <= 1.1 * tight.objective
+                assert loose.rule.n_features_used <= tight.rule.n_features_used + 3
+
+
+def test_more_starts_are_never_worse(draw, rows_of, task_of):
+    rows = rows_of(draw(3, distance=0.7))
+    for K in (2, 3):
+        one, many = (
+            splitter_of(n_init=n, tol=1e-4).split(task_of(rows, K)).objective for n in (1, 6)
+        )
+        assert many <= one
+
+
+def test_which_units_see_the_scale(draw, rows_of, task_of):
+    for K in (2, 3):
+        X = draw(K)
+        one, two = (splitter_of().split(task_of(rows_of(X * f), K)) for f in (1.0, 1024.0))
+        np.testing.assert_array_equal(one.labels, two.labels)
+        np.testing.assert_allclose(one.objective, two.objective, rtol=1e-9)
+        np.testing.assert_allclose(one.rule.weights, 1024.0 * two.rule.weights, rtol=1e-6)
+        tasks = [task_of(rows_of(X * factor), K) for factor in (1.0, 10.0)]
+        small, large = (splitter_of(units="raw").split(task).objective for task in tasks)
+        assert large < 0.9 * small
+
+
+def test_every_solver_depends_on_the_task_alone(draw, rows_of, task_of):
+    for K in (2, 3):
+        for solver in ("newton", "pqn"):
+            for center in CENTERS:
+                splitter = splitter_of(solver=solver, n_init=3, center=center)
+                one, two = (
+                    splitter.split(task_of(rows_of(draw(K), n_threads=n), K, deep=True))
+                    for n in (1, 2)
+                )
+                np.testing.assert_array_equal(one.labels, two.labels)
+                assert one.rule.weights.tobytes() == two.rule.weights.tobytes()
+                assert (one.score, one.objective) == (two.score, two.objective)
+
+
+def test_labels_follow_the_rule_where_sizes_are_free(draw, rows_of, task_of):
+    for K in (2, 3):
+        X = draw(K, distance=6.0, seed=3)
+        found = splitter_of(balance=(0.0, float(K))).split(task_of(rows_of(X), K))
+        S = (X - found.rule.center) @ found.rule.weights.T
+        np.testing.assert_array_equal(S.argmax(axis=1), found.labels)
+        assert found.info.status is Status.SETTLED
+
+
+def test_a_split_avoids_the_features_of_its_ancestors():
+    """Two features tell the rows apart equally well; the ancestor uses the first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) + 6.0 * np.repeat([[0, 0, 0], [1, 1, 0]], 100, axis=0)
+    task = SplitTask(as_rows(X), (0,), (ANCESTOR,), 2, 0)
+    found = splitter_of(strengths=(0.1, 0.5), tol=1e-6).split(task)
+    assert found.rule.features.tolist() == [1]
+
+
+def test_no_feature_shared_with_an_ancestor():
+    """HMMC-E, where the denominator of the score, the overlap, is then nothing at all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) + 6.0 * np.repeat([[0, 0, 0], [0, 1, 1]], 100, axis=0)
+    task = SplitTask(as_rows(X), (0,), (ANCESTOR,), 2, 0)
+    found = splitter_of("exclusive", strengths=(0.0, 10.0)).split(task)
+    assert 0 not in found.rule.features
+    assert found.score > 0.0  # infinite is fine, NaN is not
+
+
+# ---- what has no plane, or may not be used ----
+
+
+def test_too_strong_a_penalty(draw, rows_of, task_of):
+    for kind, units, alpha in (
+        ("group", "relative", 1.0),
+        ("group+exclusive", "relative", 1.0),
+        ("l1", "relative", 1.0),
+        ("group", "raw", 1e6),
+        ("group+exclusive", "relative", 1e9),
+    ):
+        for K in (2, 3):
+            for solver in ("newton", "pqn"):
+                splitter = splitter_of(kind, units, strengths=(alpha, 0.0), solver=solver)
+                refused = splitter.split(task_of(rows_of(draw(K)), K))
+                told = "the penalty leaves no feature in use; lower alpha or beta"
+                assert refused == Refusal(told)
+
+
+def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
+    """Nor one that varies elsewhere in the tree, but not at this node."""
+    for storage, dtype in ALL_KINDS:
+        for K in (2, 3):
+            X = draw(K, dtype=dtype, n_rows=3000)
+            X[:, 1] = 7.1
+            X[::2, 2] = 7.1
+            X[::2, 3] = 0.0
+            rows = rows_of(X, storage)
+            whole = splitter_of(kind).split(task_of(rows, K))
+            assert 1 not in whole.rule.features
+            part = splitter_of(kind).split(task_of(rows.take(np.arange(0, 3000, 2)), K))
+            assert not {1, 2, 3} & set(part.rule.features.tolist())
+
+
+def test_few_distinct_rows(rows_of, task_of):
+    """Fewer distinct rows than children: balanced all the same."""
+    X = np.repeat([[0.0, 1.0], [3.0, 1.0]], 20, axis=0)
+    for K in (2, 3):
+        sizes = np.bincount(splitter_of().split(task_of(rows_of(X), K)).labels, minlength=K)
+        lower, upper = size_bounds(40, K, *BALANCE)
+        assert lower <= sizes.min() <= sizes.max() <= upper
