@@ -32,7 +32,6 @@ RULE = RuleProblem(
     LABELS,
     3,
     np.full(P, 0.1),
-    0.0,
     1e-3,
     1e9,
     [0.5],

@@ -111,13 +111,16 @@ def test_a_hessian_of_some_features_at_a_time(problem, penalty_of, kind, monkeyp
     for K in CHILDREN:
         given = problem(K)
         least = minimise(ProximalNewton, given, penalty)
-        with monkeypatch.context() as patch:
-            patch.setattr("taxarbor.optim._newton.MAX_WORKING", 3 * K)
-            found = minimise(ProximalNewton, given, penalty, tol=1e-6, max_iter=1000)
-        assert found.status is Status.CONVERGED
-        np.testing.assert_allclose(
-            objective(found.point, penalty), objective(least.point, penalty), rtol=1e-6
-        )
+        for is_wide in (False, True):
+            with monkeypatch.context() as patch:
+                patch.setattr("taxarbor.optim._newton.MAX_WORKING", 3 * K)
+                if is_wide:
+                    patch.setattr("taxarbor.optim._newton.MAX_DENSE", 1)
+                found = minimise(ProximalNewton, given, penalty, tol=1e-6, max_iter=1000)
+            assert found.status is Status.CONVERGED
+            np.testing.assert_allclose(
+                objective(found.point, penalty), objective(least.point, penalty), rtol=1e-6
+            )
 
 
 def test_a_working_set_that_begins_small(problem, penalty_of, monkeypatch):

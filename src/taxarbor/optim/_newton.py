@@ -101,9 +101,12 @@ class ProximalNewton:
         most = max(1, MAX_WORKING // n_models)
         if np.count_nonzero(wanted) <= most:
             return np.flatnonzero(wanted)
-        if n_models * len(wanted) > MAX_DENSE:
-            most = min(most, max(FEW, 2 * int(np.count_nonzero(W.any(axis=0)))))
-            violations = np.where(W.any(axis=0), np.inf, violations)
+        in_use = W.any(axis=0)
+        n_used = int(np.count_nonzero(in_use))
+        # With those in use come as many others; where both do not fit, all take turns.
+        if n_models * len(wanted) > MAX_DENSE and 2 * n_used <= most:
+            most = min(most, max(FEW, 2 * n_used))
+            violations = np.where(in_use, np.inf, violations)
         return np.sort(np.argsort(-violations, kind="stable")[:most])
 
     def _model_minimum(

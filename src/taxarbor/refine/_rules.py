@@ -166,7 +166,6 @@ def _problem(
         labels=labels,
         n_children=n_children,
         l1=np.where(is_constant, barred, l1),
-        ridge=0.0,
         second_ridge=RIDGE * float(rows.norms().mean()) / 2.0,
         barred=barred,
         strengths=STRENGTHS,

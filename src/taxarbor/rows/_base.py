@@ -62,8 +62,7 @@ class RuleProblem:
     labels: NDArray[np.int32]  #: the child of each row
     n_children: int
     l1: Array  #: (n_features,), weight of ``|d_p|`` at strength one
-    ridge: float  #: weight of ``d_p ** 2``
-    second_ridge: float  #: in the place of both when the features in use are fitted anew
+    second_ridge: float  #: in the place of ``l1`` when the features in use are fitted anew
     barred: float  #: a weight of ``|d_p|`` that keeps a feature out
     strengths: list[float]  #: along which the l1 is lowered
     max_features: int  #: the most that may be in use; 0 for any number
