@@ -1,12 +1,12 @@
 """Our method, the one that people get by default."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from taxarbor._errors import InputError
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
-from taxarbor.refine import Coordinates, Sparsity, compete, find_rules
+from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe, link_leaves
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import check_balance, check_count, check_strength
 
@@ -26,8 +26,13 @@ class Taxarbor(HierarchyEstimator):
     branching : int, default=2
         Children per split. With more than two, leaves come in steps of ``branching - 1``,
         and their number never exceeds ``n_clusters``.
+    rules : {"decide", "describe"}, default="decide"
+        What the rules are for. "decide": every row goes where the rules send it, in ``fit`` and
+        ``predict`` alike, so that each word is exactly why a row is where it is. "describe":
+        rows go to the cluster that they fit best by all features, and the rules say, as well
+        as few features can, where that is.
     max_features : int or None, default=None
-        The most features that a split's rule uses. None: as few as tell most rows apart.
+        The most features that a split's rule uses. None: as many as are worth it.
     novelty : float, default=1.0
         How strongly a rule avoids the features of the splits above it. 0 lets levels share
         features; larger values make them differ more.
@@ -91,6 +96,7 @@ class Taxarbor(HierarchyEstimator):
         n_clusters: int | None = 8,
         *,
         branching: int = 2,
+        rules: Literal["decide", "describe"] = "decide",
         max_features: int | None = None,
         novelty: float = 1.0,
         balance: float | tuple[float, float] | None = 0.5,
@@ -104,6 +110,7 @@ class Taxarbor(HierarchyEstimator):
     ) -> None:
         self.n_clusters = n_clusters
         self.branching = branching
+        self.rules = rules
         self.balance = balance
         self.max_features = max_features
         self.novelty = novelty
@@ -149,15 +156,23 @@ class Taxarbor(HierarchyEstimator):
         if stop.max_leaf_size is not None and least > stop.max_leaf_size:
             more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
             raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
+        sizes = {"min_leaf_size": least, "max_leaf_size": stop.max_leaf_size}
+        if self.rules not in ("decide", "describe"):
+            raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, branching)
         splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
         with Fitting(self, X, branching, stop) as fit:
             rows, run = fit.rows, fit.run
             coordinates = Coordinates.of(rows, run.seed)
             tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-            placement = compete(
-                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=stop.max_leaf_size
-            )
-            find_rules(tree, rows, sparsity, run)
-            fit.keep(tree, placement)
+            placement = compete(tree, coordinates, rows, **sizes)
+            if placement is None:
+                fit.keep(tree)
+            elif self.rules == "describe":
+                describe(tree, rows, placement, sparsity, run)
+                fit.keep(tree, placement)
+            else:
+                if branching == 2 and stop.max_depth is None:
+                    tree, placement = link_leaves(tree, placement, coordinates)
+                fit.keep(decide(tree, rows, placement, sparsity, run, **sizes))
         return self

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,6 +119,10 @@ class HierarchyBuilder:
         """Return the ids of the children from left to right, () for a leaf."""
         return tuple(self._splits.get(node, ()))
 
+    def note(self, node: int) -> str:
+        """Return why this leaf could not be split, or ""."""
+        return self._node(node).note
+
     def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
         """Return which child to take at each ancestor, from the root down, and their rules."""
         path: list[int] = []
@@ -177,6 +181,11 @@ class HierarchyBuilder:
         """Keep what is known of the node's split, applied or only a candidate."""
         owner = self._node(node)
         owner.score, owner.objective, owner.info = float(score), float(objective), info
+
+    def recorded(self, node: int) -> dict[str, Any]:
+        """Return what is known of the node's split: what ``record`` takes."""
+        owner = self._node(node)
+        return {"score": owner.score, "objective": owner.objective, "info": owner.info}
 
     def refuse(self, node: int, reason: str) -> None:
         """Keep the reason why this leaf cannot be split."""

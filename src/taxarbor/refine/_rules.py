@@ -1,51 +1,51 @@
-r"""The reasons of a split: the sparsest linear rule that reproduces it.
+r"""The rules of a tree: for each split, the few features that tell its children apart.
 
-The rows of a node and their children are given; what is sought is a rule on few features that
-sends most rows to their own child. First the steepest feature is tried alone. Then penalties
-as in the paper's Eqs. 2 and 3, on the squared hinge loss for fixed labels, are lowered step by
-step from the strength at which all weights vanish, and features come into use; the threshold is
-set where most rows agree. The first rule that agrees with the split on 19 of 20 rows is kept;
-where none does, the sparsest of about the best; and none that breaks the budget of features, if
-there is one. Its weights are then fitted anew without the penalty, which shrinks them.
+The leaves of a whole tree compete for the rows (:mod:`taxarbor.refine._leaves`), so a row knows
+how well it fits each leaf. At a split it wants the child of its best leaf there, and how much it
+cares is how much worse the best leaf of another child is: a row that fits both sides costs
+nothing. Rules minimise the squared hinge loss, weighted so. Features are added one at a time,
+the one that promises most first, and all weights fitted anew, until the next feature is not
+worth its price. The price is in rows: a split of many rows, where much is at stake, may use more
+features than a small one. Features that splits above it use cost more.
+
+Rules either describe the tree, which stays as it is, or decide: rows then go where the rules
+send them, from the root down, and each rule is found for the rows that arrive at it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-from taxarbor.optim._newton import MAX_WORKING
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.rows import Rows
 from taxarbor.rows._base import RuleProblem, best_scores
-from taxarbor.split import Regularizer
-from taxarbor.split._starts import child_means, true_spread
+from taxarbor.split._starts import true_spread
 
-SAMPLE = 500
+SAMPLE = 2500
 """Rows per node on which a rule is sought."""
 
-LEAST = 25
+LEAST = 50
 """Rows of each child that the sample has, if there are as many."""
 
-REPRODUCED = 0.95
-"""Share of the rows that a rule must send to their own child for the search to end."""
-
-NEARLY = 0.01
-"""What is no loss: of rules that differ by less, the sparsest is kept, and the search ends
-where two steps bring less."""
-
-STRENGTHS = [0.7, *(0.5**step for step in range(1, 10))]
-"""Steps of the path, as shares of the critical strength."""
+PRICE = 0.004
+"""What a feature costs, in rows: this share of the geometric mean of the node's rows and those
+of an average leaf. Twice as much saves a third of the features, for half a point of most
+measures on the shared sets."""
 
 RIDGE = 1e-3
-"""Weight of the squared weights in the second fit, as a share of the features' variance."""
+"""Weight of the squared weights, for features of unit variance."""
 
-TOL = 1e-2
-BARRED = 1e12
-"""Penalty, in units of the critical one, that keeps a feature out."""
+CANDIDATES = 1024
+"""Features of a node, the most promising, that are looked at closely."""
+
+NEAREST = 8
+"""Thresholds that are tried where the best one breaks the sizes of leaves."""
+
+ALIKE = "its rows are too much alike for a rule to tell them apart"
 
 
 @final
@@ -56,8 +56,7 @@ class Sparsity:
     Attributes
     ----------
     novelty : float
-        How strongly a split avoids the features of its ancestors, in units of how strongly it
-        avoids features at all.
+        By how many times its price a feature costs more that a split above uses already.
     max_features : int or None
         The most features that a rule may use.
     """
@@ -65,14 +64,11 @@ class Sparsity:
     novelty: float = 1.0
     max_features: int | None = None
 
-    @property
-    def regularizer(self) -> Regularizer:
-        """The penalty at the strength where the path begins."""
-        return Regularizer("group+exclusive", 1.0, self.novelty, relative=True)
 
-
-def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run) -> None:
-    """Give each split of a tree its rule and fidelity, parents before children.
+def describe(
+    tree: HierarchyBuilder, rows: Rows, placement: Placement, sparsity: Sparsity, run: Run
+) -> None:
+    """Give each split of a tree a rule and its fidelity; no row moves.
 
     Parameters
     ----------
@@ -80,100 +76,249 @@ def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run)
         The tree, its rows where they stay.
     rows : Rows
         All rows, with all features.
+    placement : Placement
+        How well rows fit the leaves.
     sparsity : Sparsity
         How few features the rules use.
     run : Run
         The seed, and where to run.
     """
+    search = _Search.of(tree, rows, placement, sparsity, run)
 
     def find(node: int) -> tuple[LinearRule, float]:
-        path, lineage = tree.lineage(node)
-        usage = sparsity.regularizer.usage(path, lineage, rows.n_features)
+        own = tree.rows(node)
+        rule = search.rule(node, own, tree.lineage(node)[1])
         sizes = [tree.size(child) for child in tree.children(node)]
-        labels = np.repeat(np.arange(len(sizes)), sizes)
-        own = rows.take(tree.rows(node), center=rows.center)
-        rule = find_rule(own, labels, sparsity, usage, node_rng(run.seed, path, stream=1))
-        return rule, agreement(own, labels, rule)
+        sent = _send(rows.take(own, center=rows.center), rule)
+        return rule, float(np.mean(sent == np.repeat(np.arange(len(sizes)), sizes)))
 
-    by_depth: dict[int, list[int]] = {}
-    for node in sorted(tree.inner):
-        by_depth.setdefault(tree.depth(node), []).append(node)
-    for _, level in sorted(by_depth.items()):
+    for level in _levels(tree):
         for node, found in zip(level, run.each(find, level), strict=True):
             tree.explain(node, *found)
 
 
-def find_rule(
-    rows: Rows, labels: IndexArray, sparsity: Sparsity, usage: Array, rng: np.random.Generator
-) -> LinearRule:
-    """Return a sparse rule that reproduces the division of one node's rows into its children.
+def decide(
+    plan: HierarchyBuilder,
+    rows: Rows,
+    placement: Placement,
+    sparsity: Sparsity,
+    run: Run,
+    *,
+    min_leaf_size: int = 1,
+    max_leaf_size: int | None = None,
+) -> HierarchyBuilder:
+    """Return a tree of the same shape whose rules alone decide where rows go.
 
-    ``usage`` says how much the ancestors use each feature, ``rng`` is the node's own.
+    Parameters
+    ----------
+    plan : HierarchyBuilder
+        The tree as it should be.
+    rows, placement, sparsity, run
+        As in :func:`describe`.
+    min_leaf_size, max_leaf_size : int
+        Sizes that leaves keep to, where those of the plan do. A node whose rows no rule can
+        divide this way becomes a leaf.
     """
-    positions = _sample(labels, rng)
-    own = labels[positions].astype(np.int32)
-    K = int(labels.max()) + 1
-    few = rows.take(positions)
-    center = (few.center + child_means(few, own, K).mean(axis=0)).astype(rows.dtype)
-    spread = true_spread(few)
-    few = few.take(np.arange(len(own)), center=center)
-    weights, offsets = few.find_rule(_problem(few, own, sparsity, usage, spread))
-    if K == 2:
-        weights = np.concatenate([0.5 * weights, -0.5 * weights])
-        offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
-    return LinearRule(*(part.astype(rows.dtype) for part in (weights, center, offsets)))
+    search = _Search.of(plan, rows, placement, sparsity, run)
+    sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
+    most = rows.n_rows if max_leaf_size is None else max_leaf_size
+    bounds = np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)
+    arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
+    lineage: dict[int, tuple[LinearRule, ...]] = {0: ()}
+    rules: dict[int, LinearRule] = {}
+    sides: dict[int, IndexArray] = {}
+
+    def find(node: int) -> tuple[LinearRule, IndexArray] | None:
+        own = arrived[node]
+        rule = search.rule(node, own, lineage[node])
+        spans = [search.spans[child] for child in plan.children(node)]
+        least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
+        return _divide(rows.take(own, center=rows.center), rule, least, most)
+
+    for level in _levels(plan):
+        there = [node for node in level if node in arrived]
+        for node, found in zip(there, run.each(find, there), strict=True):
+            if found is None:
+                continue
+            rules[node], sides[node] = found
+            for side, child in enumerate(plan.children(node)):
+                arrived[child] = arrived[node][sides[node] == side]
+                lineage[child] = (*lineage[node], rules[node])
+            del arrived[node]
+    tree, node_of = HierarchyBuilder(rows.n_rows), {0: 0}
+    for node in plan.inner:
+        if node in node_of and node in rules:
+            made = tree.add_split(node_of[node], sides[node], rules[node])
+            tree.explain(node_of[node], rules[node], fidelity=1.0)
+            tree.record(node_of[node], **plan.recorded(node))
+            node_of |= dict(zip(plan.children(node), made, strict=True))
+    for node, leaf in node_of.items():
+        if node not in rules:
+            tree.refuse(leaf, plan.note(node) if not plan.children(node) else ALIKE)
+    return tree
 
 
-def agreement(rows: Rows, labels: IndexArray, rule: LinearRule) -> float:
-    """Return the share of a node's rows that a rule sends to their own child: its fidelity."""
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    return float(np.mean(best_scores(seen, rule.weights, rule.offsets) == labels))
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """What the search of every node's rule has in common."""
+
+    tree: HierarchyBuilder
+    rows: Rows
+    places: IndexArray  # (n_rows,), the leaf that each row has in the tree, from left to right
+    spans: dict[int, slice]  # the leaves of each node
+    leaves: LinearRule  # how well rows fit the leaves, from left to right
+    sparsity: Sparsity
+    run: Run
+
+    @classmethod
+    def of(
+        cls,
+        tree: HierarchyBuilder,
+        rows: Rows,
+        placement: Placement,
+        sparsity: Sparsity,
+        run: Run,
+    ) -> "_Search":
+        spans = {leaf: slice(at, at + 1) for at, leaf in enumerate(tree.leaves)}
+        for node in reversed(tree.inner):
+            children = tree.children(node)
+            spans[node] = slice(spans[children[0]].start, spans[children[-1]].stop)
+        order = np.argsort([spans[int(leaf)].start for leaf in placement.leaves])
+        rule = placement.rule
+        fit = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
+        return cls(tree, rows, tree.labels, spans, fit, sparsity, run)
+
+    def rule(self, node: int, own: IndexArray, lineage: tuple[LinearRule, ...]) -> LinearRule:
+        """Return a sparse rule for the rows of one node, given those of its ancestors."""
+        children = self.tree.children(node)
+        ends = [self.spans[child].stop for child in children]
+        # Rows that rules brought here from elsewhere are drawn as a part of their own.
+        sides = np.searchsorted(ends, self.places[own], side="right")
+        sides[self.places[own] < self.spans[node].start] = len(children)
+        rng = node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1)
+        drawn = own[_sample(sides, rng)]
+        few = self.rows.take(drawn)
+        labels, weights = self._wishes(few, children)
+        reluctance = np.ones(few.n_features)
+        for rule in lineage:
+            reluctance[rule.features] = 1.0 + self.sparsity.novelty
+        reluctance[true_spread(few) == 0.0] = 0.0
+        average = len(self.places) / self.leaves.n_children
+        price = PRICE * np.sqrt(average / len(own)) * len(drawn)
+        problem = RuleProblem(
+            labels=labels,
+            n_children=len(children),
+            weights=weights,
+            reluctance=reluctance,
+            price=float(price),
+            ridge=RIDGE,
+            max_features=self.sparsity.max_features or 0,
+            max_candidates=CANDIDATES,
+        )
+        found = few.find_rule(problem)
+        if len(children) == 2:
+            found = tuple(np.concatenate([0.5 * part, -0.5 * part]) for part in found)
+        dtype = few.dtype
+        return LinearRule(found[0].astype(dtype), few.center.astype(dtype), found[1].astype(dtype))
+
+    def _wishes(self, few: Rows, children: tuple[int, ...]) -> tuple[IndexArray, Array]:
+        """Return which child each row wants, and how much it cares, from 0 to 1."""
+        begin, end = self.spans[children[0]].start, self.spans[children[-1]].stop
+        seen = few.take(np.arange(few.n_rows), center=self.leaves.center)
+        fit = seen.scores(self.leaves.weights[begin:end]).astype(np.float64)
+        fit += self.leaves.offsets[begin:end]
+        edges = [self.spans[child].start - begin for child in children]
+        best = np.maximum.reduceat(fit, edges, axis=1)
+        labels = best.argmax(axis=1)
+        second = np.partition(best, -2, axis=1)[:, -2]
+        weights: Array = np.tanh(0.5 * (best.max(axis=1) - second))
+        if not weights.any():
+            weights[:] = 1.0
+        return labels.astype(np.int32), weights
 
 
-def _sample(labels: IndexArray, rng: np.random.Generator) -> IndexArray:
-    """Draw rows, of each child some."""
-    n = len(labels)
+def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:
+    """Yield the nodes that were split, those of one depth together, from the root down."""
+    by_depth: dict[int, list[int]] = {}
+    for node in sorted(tree.inner):
+        by_depth.setdefault(tree.depth(node), []).append(node)
+    for _, level in sorted(by_depth.items()):
+        yield level
+
+
+def _sample(parts: IndexArray, rng: np.random.Generator) -> IndexArray:
+    """Draw rows, of each part some."""
+    n = len(parts)
     if n <= SAMPLE:
         return np.arange(n)
-    parts = []
-    for child, count in enumerate(np.bincount(labels).tolist()):
+    chosen = []
+    for part, count in enumerate(np.bincount(parts).tolist()):
         size = min(count, max(LEAST, SAMPLE * count // n))
         drawn = rng.choice(count, size, replace=False, shuffle=False)
-        parts.append(np.flatnonzero(labels == child)[drawn])
-    chosen: IndexArray = np.sort(np.concatenate(parts))
-    return chosen
+        chosen.append(np.flatnonzero(parts == part)[drawn])
+    return np.sort(np.concatenate(chosen))
 
 
-def _problem(
-    rows: Rows, labels: NDArray[np.int32], sparsity: Sparsity, usage: Array, spread: Array
-) -> RuleProblem:
-    n_children, is_constant = int(labels.max()) + 1, spread == 0.0
-    sides = labels[:, None] == np.arange(n_children if n_children > 2 else 1)
-    gradients = rows.adjoint((2.0 * sides - 1.0).astype(rows.dtype)) / rows.n_rows
-    gradients[:, is_constant] = 0.0
-    if not gradients.any():  # children of equal means: any feature that varies may tell
-        gradients[:] = spread
-    steepness = np.abs(gradients).max(axis=0)
-    critical = float(steepness.max())
-    penalty = sparsity.regularizer.at(usage, critical, 2)
-    l1 = penalty.l1 + penalty.group / np.sqrt(2.0)
-    steepest = np.zeros_like(gradients)
-    if critical > 0.0:  # weights, which have the inverse unit of a gradient
-        best = int(np.argmax(steepness / (critical + l1)))
-        steepest[:, best] = gradients[:, best] / critical**2
-    barred = BARRED * critical
-    return RuleProblem(
-        labels=labels,
-        n_children=n_children,
-        l1=np.where(is_constant, barred, l1),
-        second_ridge=RIDGE * float(rows.norms().mean()) / 2.0,
-        barred=barred,
-        strengths=STRENGTHS,
-        max_features=sparsity.max_features or 0,
-        reproduced=REPRODUCED,
-        nearly=NEARLY,
-        tol=TOL,
-        violation=1e-2 * TOL * critical,
-        max_working=MAX_WORKING,
-        steepest=steepest,
-    )
+def _send(rows: Rows, rule: LinearRule) -> IndexArray:
+    """Return the child that a rule sends each row to."""
+    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
+    return best_scores(seen, rule.weights, rule.offsets)
+
+
+def _divide(
+    rows: Rows, rule: LinearRule, least: IndexArray, most: IndexArray
+) -> tuple[LinearRule, IndexArray] | None:
+    """Return the rule, its thresholds moved if sizes ask for it, and where it sends the rows."""
+    sides = _send(rows, rule)
+    if _fits(sides, least, most):
+        return rule, sides
+    if not rule.weights.any():
+        return None
+    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
+    scores = seen.scores(rule.weights).astype(np.float64) + rule.offsets
+    for offsets in _thresholds(scores, sides, least, most):
+        moved = LinearRule(rule.weights, rule.center, (rule.offsets + offsets).astype(rule.dtype))
+        sides = _send(rows, moved)
+        if _fits(sides, least, most):
+            return moved, sides
+    return None
+
+
+def _fits(sides: IndexArray, least: IndexArray, most: IndexArray) -> bool:
+    counts = np.bincount(sides, minlength=len(least))
+    return bool(((least <= counts) & (counts <= most)).all())
+
+
+def _thresholds(
+    scores: Array, sides: IndexArray, least: IndexArray, most: IndexArray
+) -> Iterator[Array]:
+    """Yield what to add to the scores of the children for them to have their sizes.
+
+    Of two children, thresholds between rows that differ, those nearest to the best one first;
+    of more, each child that is too small or too large is changed in turn.
+    """
+    n, K = scores.shape
+    if K == 2:
+        along = np.sort(scores[:, 1] - scores[:, 0])
+        lower, upper = max(least[0], n - most[1]), min(most[0], n - least[1])
+        cuts = np.arange(max(lower, 1), min(upper, n - 1) + 1)
+        cuts = cuts[along[cuts - 1] < along[cuts]]
+        nearest = np.argsort(np.abs(cuts - np.count_nonzero(sides == 0)), kind="stable")
+        for cut in cuts[nearest[:NEAREST]]:
+            middle = 0.5 * (along[cut - 1] + along[cut])
+            yield np.array([0.5 * middle, -0.5 * middle])
+        return
+    added = np.zeros(K)
+    for _ in range(NEAREST * K):
+        now = scores + added
+        counts = np.bincount(now.argmax(axis=1), minlength=K)
+        wrong = np.maximum(least - counts, 0) + np.maximum(counts - most, 0)
+        if not wrong.any():
+            break
+        child = int(wrong.argmax())
+        others = np.delete(now, child, axis=1).max(axis=1)
+        lacking = np.sort(others - now[:, child])
+        size = int(np.clip(counts[child], least[child], min(most[child], n - 1)))
+        added[child] += 0.5 * (lacking[size - 1] + lacking[min(size, n - 1)])
+    yield added
