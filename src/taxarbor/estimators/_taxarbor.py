@@ -156,7 +156,6 @@ class Taxarbor(HierarchyEstimator):
         if stop.max_leaf_size is not None and least > stop.max_leaf_size:
             more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
             raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
-        sizes = {"min_leaf_size": least, "max_leaf_size": stop.max_leaf_size}
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, branching)
@@ -165,7 +164,10 @@ class Taxarbor(HierarchyEstimator):
             rows, run = fit.rows, fit.run
             coordinates = Coordinates.of(rows, run.seed)
             tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-            placement = compete(tree, coordinates, rows, **sizes)
+            most = stop.max_leaf_size
+            placement = compete(
+                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=most
+            )
             if placement is None:
                 fit.keep(tree)
             elif self.rules == "describe":
@@ -174,5 +176,6 @@ class Taxarbor(HierarchyEstimator):
             else:
                 if branching == 2 and stop.max_depth is None:
                     tree, placement = link_leaves(tree, placement, coordinates)
-                fit.keep(decide(tree, rows, placement, sparsity, run, **sizes))
+                told = rows, placement, sparsity, run
+                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
         return self

@@ -1,8 +1,8 @@
 """The leaves, linked anew from the bottom up, as Ward's method links rows.
 
 A tree that was grown from the top has made its first divisions before it knew the leaves, and
-rows have moved between them since. Which leaves are close is seen best at the end: the two that
-lie nearest, by what their union adds to the scatter within clusters, become siblings, and so on.
+rows have moved between them since. Which leaves are close is seen best at the end: the two
+whose union adds least to the scatter within clusters become siblings, and so on.
 """
 
 import numpy as np

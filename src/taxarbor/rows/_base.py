@@ -59,7 +59,9 @@ class RuleProblem:
     labels: NDArray[np.int32]  #: the child of each row
     n_children: int
     weights: Array  #: (n_rows,), what a row in another child costs
-    reluctance: Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
+    reluctance: (
+        Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
+    )
     price: float  #: by which a feature must lower the loss, half the weighted squared hinge
     ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
     max_features: int  #: the most that may be in use; 0 for any number

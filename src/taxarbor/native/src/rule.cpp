@@ -20,8 +20,8 @@ struct RuleProblem {
   int64_t max_candidates;    // features, the most promising ones, that are looked at closely
 };
 
-constexpr int MaxSteps = 10;      // of Newton, with one set of features
-constexpr double Settled = 1e-3;  // share of the loss below which a step is the last
+constexpr int Few = 2, Many = 20;  // Newton steps while features are added, and at the end
+constexpr double Settled = 1e-3;   // share of the loss below which a step is the last
 
 TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
   using V = Lanes<double>::type;
@@ -60,10 +60,10 @@ class Model {
   const std::vector<double>& sides() const { return sides_; }
 
   // Newton steps from the weights there are; features beyond them begin at zero.
-  void fit(const std::vector<const double*>& columns) {
+  void fit(const std::vector<const double*>& columns, int steps) {
     const int64_t d = columns.size();
     beta.resize(d);
-    for (int step = 0; step < MaxSteps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       std::vector<double> H(d * d), move(d), own(n_);
       double slope = 0.0;
       for (int64_t a = 0; a < d; ++a) {
@@ -131,25 +131,26 @@ template <class T> class RuleSearch {
     const double total = std::accumulate(a.weights, a.weights + n_, 0.0);
     for (int64_t k = 0; k < (a.n_children > 2 ? a.n_children : 1); ++k)
       models_.emplace_back(a, n_, k, a.ridge * total);
-    for (Model& model : models_) model.fit({ones_.data()});
+    for (Model& model : models_) model.fit({ones_.data()}, Many);
   }
 
   Rule find() {
     gather();
     const int64_t most = a_.max_features ? a_.max_features : p_;
+    std::vector<const double*> columns{ones_.data()};
     while (static_cast<int64_t>(used_.size()) < most) {
       const int64_t best = most_promising();
       if (best < 0) break;
       std::vector<Model> tried = models_;
-      std::vector<const double*> columns{ones_.data()};
-      for (const int64_t c : used_) columns.push_back(column(c));
       columns.push_back(column(best));
-      for (Model& model : tried) model.fit(columns);
+      for (Model& model : tried) model.fit(columns, Few);
       const double price = a_.price * a_.reluctance[candidates_[best]];
       if (!used_.empty() && total(models_) - total(tried) < price) break;
       models_ = std::move(tried);
       used_.push_back(best);
     }
+    columns.resize(used_.size() + 1);
+    for (Model& model : models_) model.fit(columns, Many);
     return finished();
   }
 
