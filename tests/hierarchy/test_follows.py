@@ -1,6 +1,7 @@
 """For whom the rules hold, against a walk down the path of each row."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
@@ -12,8 +13,10 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
+from taxarbor._errors import FileFormatError
 from taxarbor.exchange import from_json, from_labels, to_json
-from taxarbor.hierarchy import Follows, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy._file import _write_archive, pack, unpack
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._words import describe_doubt
 from taxarbor.rows import as_rows
@@ -110,10 +113,27 @@ def test_files_pickles_and_json_keep_it(doubted, same, tmp_path):
     same(doubted, from_json(to_json(doubted)))
     same(doubted, pickle.loads(pickle.dumps(doubted)))
     doubted.save(tmp_path / "tree")
-    same(doubted, type(doubted).load(tmp_path / "tree"))
+    same(doubted, Hierarchy.load(tmp_path / "tree"))
     copied = pickle.loads(pickle.dumps(doubted.follows))
     assert not copied.share.flags.writeable
     assert repr(copied) == "Follows(rows=70.0%, n_doubtful=4)"
+
+
+def test_files_of_version_1_are_read(doubted, same, tmp_path):
+    old = dataclasses.replace(doubted, follows=None, two_values=None)
+    arrays = pack(old)
+    meta = json.loads(str(arrays["meta"])) | {"version": 1}
+    arrays["meta"] = np.array(json.dumps(meta))
+    with (tmp_path / "tree").open("wb") as file:
+        _write_archive(file, arrays)
+    same(old, Hierarchy.load(tmp_path / "tree"))
+    document = json.loads(to_json(old)) | {"version": 1}
+    del document["follows"], document["two_values"]
+    same(old, from_json(json.dumps(document)))
+    broken = pack(doubted)
+    del broken["follows_gap"]
+    with pytest.raises(FileFormatError, match="follows_gap is missing"):
+        unpack(broken)
 
 
 def test_doubtful_nodes_are_marked(doubted):

@@ -106,10 +106,11 @@ def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hie
     worst = np.full(n, -1, dtype=np.intp)
     # By their first rows, parents first: what is below a node stands behind it.
     listed = np.lexsort((np.arange(n), tree.start))
+    starts = tree.start[listed]
     found = (run or Run()).each(lambda node: _exceptions(tree, rows, node), inner)
     for node, (wrong, gap[node]) in zip(inner, found, strict=True):
         fidelity[node] = (sizes[node] - len(wrong)) / sizes[node]
-        first, last = np.searchsorted(tree.start[listed], (tree.start[node], tree.stop[node]))
+        first, last = np.searchsorted(starts, (tree.start[node], tree.stop[node]))
         below = listed[first:last]
         below = below[below > node]
         places = tree.start[node] + wrong
