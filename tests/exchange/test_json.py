@@ -31,7 +31,7 @@ def test_json_changes_nothing(trees, same, data):
 
 def test_json_is_strict_and_says_what_there_is(known, bare):
     document = strict(to_json(known))
-    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 1)
+    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 2)
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
@@ -54,9 +54,9 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
         for has_rules in (True, False):
             builder = HierarchyBuilder(3)
             builder.add_split(0, [0, 1, 2], rule if has_rules else None)
-            if has_rules:
-                builder.explain(0, rule, fidelity=2 / 3)
             tree = builder.freeze(Placement(rule, [3, 1, 2]))
+            if has_rules:
+                tree = dataclasses.replace(tree, fidelity=[2 / 3, *[np.nan] * 3])
             document = strict(to_json(tree))
             assert document["dtype"] == dtype
             assert document["placement"] == {
@@ -91,7 +91,7 @@ def test_json_files(known, bare, placed, chain, same, tmp_path):
 
 
 FORGED = [
-    ("version", "newer taxarbor", [2]),
+    ("version", "newer taxarbor", [3]),
     ("format", "not a taxarbor hierarchy", ["other"]),
     ("order", "lacks 'order'", [KeyError]),
     ("order 0", "once", [2]),

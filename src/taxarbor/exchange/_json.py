@@ -2,10 +2,12 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 1,
+    {"format": "taxarbor-hierarchy", "version": 2,
      "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
+     "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
+                   "worst": [...], "worst_share": [...], "gap": [null, [1.5, 2.0]]},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -18,7 +20,8 @@ Weights are given for the features that the rule uses, one row per child; in a p
 one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
-either, so is the dtype; unless there are means, "mean" is null in all nodes.
+either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
+neither "two_values" nor "follows", which may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -33,7 +36,8 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy._checks import indices
 from taxarbor.hierarchy._file import decode_float, encode_float
 from taxarbor.hierarchy._rule import deciding_rule
 
@@ -59,6 +63,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     """
     rule, placement = deciding_rule(hierarchy), hierarchy.placement
     typed = hierarchy.means if rule is None else rule.weights
+    two_values = hierarchy.two_values
     document = {
         "format": _file.FORMAT,
         "version": _file.VERSION,
@@ -67,6 +72,8 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
+        "two_values": None if two_values is None else _encode_pairs(two_values),
+        "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -136,6 +143,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
+    two_values = document.get("two_values")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
@@ -147,7 +155,36 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "feature_names": document["feature_names"],
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
+        "two_values": None if two_values is None else _decode_pairs(two_values),
+        "follows": _decode_follows(document.get("follows")),
     }
+
+
+def _encode_pairs(pairs: Array) -> list[list[float] | None]:
+    """Return pairs of numbers, null for those that are not known."""
+    return [None if np.isnan(pair).any() else pair.tolist() for pair in pairs]
+
+
+def _decode_pairs(values: list[list[float] | None]) -> Array:
+    pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
+    return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
+
+
+def _encode_follows(follows: Follows) -> dict[str, Any]:
+    names = "broken", "share", "worst", "worst_share"
+    arrays = {name: getattr(follows, name).tolist() for name in names}
+    return arrays | {"gap": _encode_pairs(follows.gap)}
+
+
+def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
+    if values is None:
+        return None
+    broken, worst = (indices(name, np.array(values[name])) for name in ("broken", "worst"))
+    share, worst_share = (
+        _numbers(values[name], "float64") for name in ("share", "worst_share")
+    )
+    gap = _decode_pairs(values["gap"] or [])
+    return Follows(broken, share, worst, worst_share, gap)
 
 
 def _numbers(values: Any, dtype: str) -> Array:

@@ -75,7 +75,7 @@ class Sparsity:
 def describe(
     tree: HierarchyBuilder, rows: Rows, placement: Placement, sparsity: Sparsity, run: Run
 ) -> None:
-    """Give each split of a tree a rule and its fidelity; no row moves.
+    """Give each split of a tree a rule; no row moves.
 
     Parameters
     ----------
@@ -92,16 +92,12 @@ def describe(
     """
     search = _Search.of(tree, rows, placement, sparsity, run)
 
-    def find(node: int) -> tuple[LinearRule, float]:
-        own = tree.rows(node)
-        rule = search.rule(node, own, tree.lineage(node)[1])
-        sizes = [tree.size(child) for child in tree.children(node)]
-        sent = _send(rows.take(own, center=rows.center), rule)
-        return rule, float(np.mean(sent == np.repeat(np.arange(len(sizes)), sizes)))
+    def find(node: int) -> LinearRule:
+        return search.rule(node, tree.rows(node), tree.lineage(node)[1])
 
     for level in _levels(tree):
-        for node, found in zip(level, run.each(find, level), strict=True):
-            tree.explain(node, *found)
+        for node, rule in zip(level, run.each(find, level), strict=True):
+            tree.explain(node, rule)
 
 
 def decide(
@@ -156,7 +152,6 @@ def decide(
     for node in plan.inner:
         if node in node_of and node in rules:
             made = tree.add_split(node_of[node], sides[node], rules[node])
-            tree.explain(node_of[node], rules[node], fidelity=1.0)
             tree.record(node_of[node], **plan.recorded(node))
             node_of |= dict(zip(plan.children(node), made, strict=True))
     for node, leaf in node_of.items():
@@ -213,21 +208,15 @@ class _Search:
         reluctance[true_spread(few) == 0.0] = 0.0
         average = len(self.places) / self.leaves.n_children
         price = PRICE * (average / len(own)) ** (1.0 - GROWTH) * len(drawn)
-        problem = RuleProblem(
-            labels=labels,
+        return find_rule(
+            few,
+            labels,
+            cares,
+            reluctance,
             n_children=len(children),
-            weights=cares,
-            reluctance=reluctance,
             price=float(price),
-            ridge=RIDGE,
-            max_features=self.sparsity.max_features or 0,
-            max_candidates=CANDIDATES,
+            max_features=self.sparsity.max_features,
         )
-        weights, offsets = few.find_rule(problem)
-        if len(children) == 2:
-            weights = np.concatenate([0.5 * weights, -0.5 * weights])
-            offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
-        return LinearRule(*(part.astype(few.dtype) for part in (weights, few.center, offsets)))
 
     def _wishes(self, few: Rows, children: tuple[int, ...]) -> tuple[NDArray[np.int32], Array]:
         """Return which child each row wants, and how much it cares, from 0 to 1."""
@@ -243,6 +232,38 @@ class _Search:
         if not weights.any():
             weights[:] = 1.0
         return labels.astype(np.int32), weights
+
+
+def find_rule(
+    rows: Rows,
+    labels: NDArray[np.int32],
+    weights: Array,
+    reluctance: Array,
+    *,
+    n_children: int,
+    price: float,
+    max_features: int | None = None,
+) -> LinearRule:
+    """Return a sparse rule that sends rows to the children that they want.
+
+    The weights say what a row in another child costs; a feature must lower the cost by its
+    reluctance times the price, and one of no reluctance is not used at all.
+    """
+    problem = RuleProblem(
+        labels=labels,
+        n_children=n_children,
+        weights=weights,
+        reluctance=reluctance,
+        price=price,
+        ridge=RIDGE,
+        max_features=max_features or 0,
+        max_candidates=CANDIDATES,
+    )
+    found, offsets = rows.find_rule(problem)
+    if n_children == 2:
+        found = np.concatenate([0.5 * found, -0.5 * found])
+        offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
+    return LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
 
 
 def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:
