@@ -16,6 +16,9 @@ from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy, number
 from taxarbor.rows import Rows
 
+MOVED = ", before rows moved"
+"""What is added to the note of a leaf that has other rows now."""
+
 
 @dataclass(slots=True, eq=False)
 class _Node:
@@ -204,7 +207,7 @@ class HierarchyBuilder:
         for leaf, start, stop in zip(leaves, stops - sizes, stops, strict=True):
             owner = self._nodes[leaf]
             if owner.note and not np.array_equal(np.sort(self.rows(leaf)), order[start:stop]):
-                owner.note += ", before rows moved"
+                owner.note += MOVED
             owner.start, owner.stop = int(start), int(stop)
         self._order = order
         for node in reversed(self.inner):

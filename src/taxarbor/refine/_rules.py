@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._build import MOVED
 from taxarbor.rows import Rows
 from taxarbor.rows._base import RuleProblem, best_scores
 from taxarbor.split._starts import true_spread
@@ -155,8 +156,12 @@ def decide(
             tree.record(node_of[node], **plan.recorded(node))
             node_of |= dict(zip(plan.children(node), made, strict=True))
     for node, leaf in node_of.items():
-        if node not in rules:
-            tree.refuse(leaf, plan.note(node) if not plan.children(node) else ALIKE)
+        if node in rules:
+            continue
+        note = ALIKE if plan.children(node) else plan.note(node)
+        if note and note != ALIKE and set(tree.rows(leaf)) != set(plan.rows(node)):
+            note = note.removesuffix(MOVED) + MOVED
+        tree.refuse(leaf, note)
     return tree
 
 
@@ -229,8 +234,13 @@ class _Search:
         labels = best.argmax(axis=1)
         second = np.partition(best, -2, axis=1)[:, -2]
         weights: Array = np.tanh(0.5 / DOUBT * (best.max(axis=1) - second))
-        if not weights.any():
-            weights[:] = 1.0
+        weights[:] = weights if weights.any() else 1.0
+        counts = np.array([self.tree.size(child) for child in children])
+        for child in np.flatnonzero(np.bincount(labels, minlength=len(children)) == 0):
+            # Nobody's first choice, but there must be somebody: those who mind least.
+            size = max(few.n_rows * counts[child] // (2 * counts.sum()), 1)
+            given = np.argsort(best.max(axis=1) - best[:, child], kind="stable")[:size]
+            labels[given], weights[given] = child, weights.max()
         return labels.astype(np.int32), weights
 
 
