@@ -149,7 +149,14 @@ def decide(
                 arrived[child] = arrived[node][sides[node] == side]
                 lineage[child] = (*lineage[node], rules[node])
             del arrived[node]
-    tree, node_of = HierarchyBuilder(rows.n_rows), {0: 0}
+    return _built(plan, rules, sides)
+
+
+def _built(
+    plan: HierarchyBuilder, rules: dict[int, LinearRule], sides: dict[int, IndexArray]
+) -> HierarchyBuilder:
+    """Return the plan's tree with other rows, its nodes made in the same order."""
+    tree, node_of = HierarchyBuilder(plan.size(0)), {0: 0}
     for node in plan.inner:
         if node in node_of and node in rules:
             made = tree.add_split(node_of[node], sides[node], rules[node])
