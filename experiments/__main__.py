@@ -9,10 +9,15 @@ from pathlib import Path
 from experiments.defaults import plan_defaults, write_defaults
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
+from experiments.rules import plan_rules, write_rules
 from experiments.run import Progress, run_jobs
 from taxarbor import TaxarborError
 
-PAGES = {"results": (plan_results, write_results), "defaults": (plan_defaults, write_defaults)}
+PAGES = {
+    "results": (plan_results, write_results),
+    "defaults": (plan_defaults, write_defaults),
+    "rules": (plan_rules, write_rules),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
