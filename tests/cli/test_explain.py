@@ -30,11 +30,11 @@ def test_all_nodes(run, why):
     for node, line in enumerate(lines):
         values = why.node(node, n_examples=3)
         assert values["name"] in line
-        assert values["exemplars"][0]["name"] in line
+        assert values["extreme"][0]["name"] in line
         assert values["borderline"][0]["name"] in line
         features = [f"{one['feature']} {one['share']:.0%}" for one in values["features"][:3]]
         assert all(feature in line for feature in features)
-        numbers = ", ".join(str(one["row"]) for one in why.exemplars(node, 3))
+        numbers = ", ".join(str(one["row"]) for one in why.extreme(node, 3))
         assert f" {numbers} " in unnamed[node]
 
 
@@ -42,7 +42,7 @@ def test_all_nodes_in_json(run_json, why):
     told = run_json(*BOTH, *ID, "--top", 2)
     assert told["notes"] == []
     expected = why.to_dict(n_examples=2)["nodes"]
-    assert [node["exemplars"] for node in told["nodes"]] == [n["exemplars"] for n in expected]
+    assert [node["extreme"] for node in told["nodes"]] == [n["extreme"] for n in expected]
     assert all(len(node["features"]) <= 2 for node in told["nodes"])
 
 
@@ -54,7 +54,7 @@ def test_a_node(run, run_json, why):
     assert "mean of the rest" in told.stdout
     assert "within all rows\n" in told.stdout
     assert "divided by " in told.stdout
-    assert values["exemplars"][0]["name"] in told.stdout
+    assert values["extreme"][0]["name"] in told.stdout
     document = run_json(*BOTH, *ID, "--node", "1")
     assert document == values | {"notes": [], "features": values["features"][:5]}
 
@@ -100,7 +100,7 @@ def test_numbers_have_no_exponent_and_doubts_are_told(run, monkeypatch):
     def doubtful(self, which):
         told = row(self, which)
         for step in told["steps"]:
-            step["agrees"] = False
+            step["holds"] = False
             step["pulls"] = [{"name": "income", "value": 17592.3, "strength": 1.0}]
         return told
 

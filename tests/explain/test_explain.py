@@ -203,7 +203,7 @@ def test_trees_of_others_get_rules_of_the_nearest_means(X):
         explain(kmeans, X)
     why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
-    assert why.rows()["agrees"].all()
+    assert why.rows()["holds"].all()
     assert explain(MMC(2, random_state=0).fit(X), X).hierarchy.n_leaves == 2
     bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
@@ -247,7 +247,8 @@ def test_one_row_and_one_column(strict):
     why = explain(from_labels(["a"]), [[2.0]])
     strict(why.to_dict())
     assert why.row(0)["steps"] == []
-    assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
+    assert why.typical(0) == [{"row": 0, "name": "row 0", "distance": 0.0}]
+    assert why.extreme(0) == why.borderline(0) == why.standout(0) == []
     two = explain(from_labels(["a", "b"]), [[2.0], [5.0]])
     assert two.names == ("all rows", "lower x0", "higher x0")
     assert two.margins[0].tolist() == [1.0, 1.0]

@@ -13,7 +13,6 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
-    are_yes_no,
     check_same_rows,
     columns_of,
     find_row,
@@ -21,6 +20,7 @@ from taxarbor.explain._names import (
     index_of,
     name_nodes,
 )
+from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._reasons import rest_mean
@@ -31,6 +31,7 @@ from taxarbor.rows import Rows, as_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+TOP = 10  # features that stand out, unless asked otherwise
 _FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
@@ -97,22 +98,22 @@ def explain(
     called = given_names("row", row_names, index_of(X), n_rows)
     known = None if classes is None else Classes.of(classes, n_rows)
     rows = as_rows(data)
-    check_same_rows(tree, rows, data)
+    portraits = Portraits(data, rows.center)
+    check_same_rows(tree, rows.center, portraits.spread)
     tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
     margins, units = measure(tree, rows)
-    is_yes_no = are_yes_no(data)
     return Explanation(
         hierarchy=tree,
-        names=name_nodes(tree, is_yes_no.tolist()),
+        names=name_nodes(tree, portraits.is_yes_no.tolist()),
         row_names=called,
         classes=known,
         margins=margins,
         units=units,
-        is_yes_no=is_yes_no,
+        is_yes_no=portraits.is_yes_no,
         _least=least_margins(tree, margins),
         _columns=columns,
         _rows=rows,
-        _data=data,
+        _portraits=portraits,
     )
 
 
@@ -160,8 +161,10 @@ class Explanation:
     >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
     >>> why.names
     ('all rows', 'lower x0', 'higher x0')
-    >>> [row["row"] for row in why.borderline(0, n_examples=1)]
+    >>> [row["row"] for row in why.borderline(0, 1)]
     [1]
+    >>> [one["feature"] for one in why.standout(2)]
+    ['x0']
     """
 
     hierarchy: Hierarchy
@@ -174,7 +177,7 @@ class Explanation:
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
     _rows: Rows
-    _data: Any
+    _portraits: Portraits
 
     def __repr__(self) -> str:
         return f"Explanation({self.hierarchy!r})"
@@ -189,20 +192,20 @@ class Explanation:
         node : int
             Id of the node.
         n_top : int, optional
-            Number of features at most, of those that pull the rows apart; None is all.
+            Number of features at most, of those that pull the rows apart and of those that
+            stand out; None is all of the rule's, and ten that stand out.
         n_examples : int
-            Number of exemplars, and of borderline rows, at most.
+            Number of typical, of extreme and of borderline rows, at most.
 
         Returns
         -------
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
             (the label, None for inner nodes), ``n_features`` and ``fidelity`` of its own
-            rule, ``note``; ``features``, what leads here, as in :meth:`features`;
-            ``exemplars``, rows deepest inside the margins of all splits above, and
-            ``borderline``, rows nearest to the border between its children, or, in a leaf,
-            between it and its siblings; each with row, name and margin. If classes are
-            known, ``classes``, the rows of each, the largest first.
+            rule, ``note``; ``features``, what leads here from its parent, as in
+            :meth:`features`; ``standout``, ``typical``, ``extreme`` and ``borderline``, as
+            the methods of these names return them. If classes are known, ``classes``, the
+            rows of each, the largest first.
         """
         tree = self.hierarchy
         parent = tree.parent(node)
@@ -220,7 +223,9 @@ class Explanation:
             "fidelity": _number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
             "features": self.leading(index, n_top),
-            "exemplars": self.exemplars(index, n_examples),
+            "standout": self.standout(index, TOP if n_top is None else n_top),
+            "typical": self.typical(index, n_examples),
+            "extreme": self.extreme(index, n_examples),
             "borderline": self.borderline(index, n_examples),
         }
         if self.classes is not None:
@@ -228,8 +233,32 @@ class Explanation:
             values["classes"] = {self.classes.names[code]: count for code, count in counts}
         return values
 
-    def exemplars(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows deepest inside a node: those with the largest least margin.
+    def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:
+        """Return the features in which a node's rows differ most from all others.
+
+        Parameters
+        ----------
+        node, n_top : int
+            Id of the node, and the number of features at most.
+
+        Returns
+        -------
+        list of dict
+            ``feature``, its ``column``, and its ``effect``: the difference of the means, in
+            standard deviations, from -1 to 1, where the feature alone tells the node's rows
+            from all others; the largest first. ``mean`` of the node's rows and ``all_mean``
+            of all rows; for yes-no features these are also ``share`` and ``all_share``, else
+            None. ``counts`` of the node's rows and ``all_counts`` of all rows in bins that
+            have these ``edges``; rows beyond are in the outer bins. The root has none.
+        """
+        rows, names = self.hierarchy.rows(node), self.hierarchy.feature_names
+        return self._portraits.standout(rows, names, n_top)
+
+    def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows nearest to the mean of a node's rows.
+
+        Columns are measured in standard deviations over all rows, so that units do not
+        matter.
 
         Parameters
         ----------
@@ -239,29 +268,43 @@ class Explanation:
         Returns
         -------
         list of dict
-            ``row``, ``name`` and ``margin``, the least on its path, the largest of these
-            first. Those of the root are its children's, in turn.
+            ``row``, ``name`` and ``distance``, the smallest first; 1 is the median of the
+            node's rows.
 
         Raises
         ------
         IndexError
             If there is no such node.
         """
+        rows, means = self.hierarchy.rows(node), self.hierarchy.means
+        assert means is not None
+        mean = means[operator.index(node)].astype(np.float64)
+        distances = self._portraits.distances(rows, mean)
+        nearest = np.argsort(distances, kind="stable")[: max(n_examples, 0)]
+        return self._told(rows[nearest], "distance", distances[nearest])
+
+    def extreme(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows deepest inside a node: those with the largest least margin.
+
+        Takes and raises what :meth:`typical` does. Instead of the distance there is the
+        ``margin``, the least on the row's path, the largest of these first. Those of the root
+        are its children's, in turn.
+        """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
         if tree.parent(node) is None:
-            parts = [self.exemplars(child, n_examples) for child in tree.children(0)]
+            parts = [self.extreme(child, n_examples) for child in tree.children(0)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
-            first = tree.rows(0)[:n_examples]
-            return turns[:n_examples] or self._told(first, [math.nan] * len(first))
+            return turns[:n_examples]
         least = self._least[operator.index(node)]
         deepest = np.argsort(-least, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[deepest], least[deepest])
+        return self._told(tree.rows(node)[deepest], "margin", least[deepest])
 
     def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the border: between a node's children, or of a leaf.
 
-        Takes, returns and raises what :meth:`exemplars` does. The margin is the one at this
-        border, the smallest first; a tree of one leaf has no border, and no such rows.
+        Takes, returns and raises what :meth:`extreme` does. The margin is the one at this
+        border, the smallest first. A tree of one leaf has no border, and neither such rows
+        nor extreme ones.
         """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
         parent, margins = tree.parent(node), self.margins[operator.index(node)]
@@ -270,7 +313,7 @@ class Explanation:
                 return []
             margins = self.margins_within(parent, node)
         nearest = np.argsort(margins, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[nearest], margins[nearest])
+        return self._told(tree.rows(node)[nearest], "margin", margins[nearest])
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows at the split of one of its ancestors.
@@ -313,11 +356,12 @@ class Explanation:
         dict
             ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
             node, the child it is in, their names, the margin, the share of the child's rows
-            with a smaller one, whether the rule alone agrees, and the features that pull
-            most, towards the child or against it.
+            with a smaller one, whether the rule holds for this row, and the features that
+            pull most, towards the child or against it. ``follows`` says whether all rules on
+            its path hold.
         """
         number, tree = self._number(row), self.hierarchy
-        leaves, source = tree.leaves[tree.labels], (self._rows, self._data)
+        leaves, source = tree.leaves[tree.labels], (self._rows, self._portraits.data)
         found = find_steps(
             self, source, leaves, np.array([number]), lambda pulls: [p._asdict() for p in pulls]
         )
@@ -329,7 +373,7 @@ class Explanation:
                 "child_name": self.names[child],
                 "margin": _number_or_none(step.margins[0]),
                 "surer_than": float(step.surer_than[0]),
-                "agrees": bool(step.agrees[0]),
+                "holds": bool(step.holds[0]),
                 "pulls": step.told[0],
             }
             for step in found
@@ -339,6 +383,7 @@ class Explanation:
             "name": None if self.row_names is None else self.row_names[number],
             "leaf": int(tree.leaves[tree.labels[number]]),
             "cluster": int(tree.labels[number]),
+            "follows": all(step["holds"] for step in steps),
             "steps": steps,
         }
 
@@ -374,7 +419,11 @@ class Explanation:
             values["features"] = ", ".join(
                 f"{one['direction']} {one['feature']}" for one in values["features"]
             )
-            for kind in ("exemplars", "borderline"):
+            values["standout"] = ", ".join(
+                f"{'higher' if one['effect'] > 0.0 else 'lower'} {one['feature']}"
+                for one in values["standout"]
+            )
+            for kind in ("typical", "extreme", "borderline"):
                 values[kind] = ", ".join(str(one["name"]) for one in values[kind])
             if self.classes is not None:
                 counts = values["classes"].items()
@@ -394,7 +443,7 @@ class Explanation:
         -------
         DataFrame
             Columns row, row_name, step, node, node_name, child, child_name, margin,
-            surer_than, agrees and why: the features that pull most, in words.
+            surer_than, holds and why: the features that pull most, in words.
 
         Raises
         ------
@@ -407,7 +456,7 @@ class Explanation:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
         leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return self._step_frame((self._rows, self._data), leaves, numbers, self.row_names)
+        return self._step_frame((self._rows, self._portraits.data), leaves, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -448,7 +497,7 @@ class Explanation:
 
     def values(self, rows: IndexArray, features: IndexArray) -> Array:
         """Return some columns of some rows, as an array."""
-        return dense_part(self._data, rows, features)
+        return dense_part(self._portraits.data, rows, features)
 
     def row_name(self, row: int) -> str:
         """Return what a row is called: its name, or ``row 12`` if it has none."""
@@ -474,10 +523,10 @@ class Explanation:
             lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
         return lines
 
-    def _told(self, rows: IndexArray, margins: Iterable[float]) -> list[dict[str, Any]]:
+    def _told(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
         return [
-            {"row": row, "name": self.row_name(row), "margin": _number_or_none(margin)}
-            for row, margin in zip(rows.tolist(), margins, strict=False)
+            {"row": row, "name": self.row_name(row), what: _number_or_none(value)}
+            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
         ]
 
     def _number(self, row: int | str) -> int:
@@ -503,7 +552,7 @@ class Explanation:
         decided = "the rule alone decides" if alone else "all features together decide"
         told = [
             f"{text}; {decided} otherwise" if text and not same else text
-            for text, same in zip(steps.told, steps.agrees.tolist(), strict=True)
+            for text, same in zip(steps.told, steps.holds.tolist(), strict=True)
         ]
         names = _texts(self.names)
         return _make_frame({
@@ -511,7 +560,7 @@ class Explanation:
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
             "child": steps.children, "child_name": names[steps.children],
-            "margin": steps.margins, "surer_than": steps.surer_than, "agrees": steps.agrees,
+            "margin": steps.margins, "surer_than": steps.surer_than, "holds": steps.holds,
             "why": _texts(told),
         })  # fmt: skip
 

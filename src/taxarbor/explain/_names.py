@@ -14,7 +14,6 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._display import in_digits
 from taxarbor.metrics._table import encode_labels, name_of
-from taxarbor.rows import Rows
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
@@ -72,36 +71,22 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
+def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows."""
     if tree.means is None:
         return
-    known, found = tree.means[tree.root].astype(np.float64), rows.center
-    spread = np.sqrt(np.maximum(_mean_squares(data) - found**2, 0.0))
-    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(found)
-    wrong = np.flatnonzero(np.abs(known - found) > allowed)
+    known = tree.means[tree.root].astype(np.float64)
+    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names
         raise InputError(
             "X does not hold the rows that the tree was grown on: the mean of "
             f"{names[column] if names else f'x{column}'} was {in_digits(known[column])}, and "
-            f"is {in_digits(found[column])} now. If the rows were scaled for the fit, pass the "
-            "scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
+            f"is {in_digits(center[column])} now. If the rows were scaled for the fit, pass "
+            "the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
             "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
-
-
-def _mean_squares(data: Any) -> Array:
-    """Return the mean of each column's squares, without a copy of dense data."""
-    total: Any
-    is_sparse = sparse.issparse(data)
-    if is_sparse:
-        squares = np.square(data.data, dtype=np.float64)
-        total = np.bincount(data.indices, squares, minlength=data.shape[1])
-    else:
-        total = np.einsum("ij,ij->j", data, data, dtype=np.float64)
-    mean: Array = total / data.shape[0]
-    return mean
 
 
 # Classes
