@@ -24,6 +24,7 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
@@ -149,7 +150,8 @@ class Fitting:
     def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
         means = tree.means(self.rows, self.run)
-        hierarchy = tree.freeze(placement, feature_names=self._seen.names, means=means)
+        frozen = tree.freeze(placement, feature_names=self._seen.names, means=means)
+        hierarchy = measured(frozen, self.rows, self.run)
         estimator = self._estimator
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}

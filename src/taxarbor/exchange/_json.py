@@ -2,10 +2,12 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 1,
+    {"format": "taxarbor-hierarchy", "version": 2,
      "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
+     "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
+                   "worst": [...], "worst_share": [...], "gap": [null, [1.5, 2.0]]},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -18,7 +20,8 @@ Weights are given for the features that the rule uses, one row per child; in a p
 one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
-either, so is the dtype; unless there are means, "mean" is null in all nodes.
+either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
+neither "two_values" nor "follows", which may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -33,12 +36,14 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy._checks import indices
 from taxarbor.hierarchy._file import decode_float, encode_float
 from taxarbor.hierarchy._rule import deciding_rule
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
+_FOLLOWS = ("broken", "worst", "share", "worst_share")
 
 
 def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
@@ -67,6 +72,8 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
+        "two_values": _encode_pairs(hierarchy.two_values),
+        "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -147,7 +154,37 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "feature_names": document["feature_names"],
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
+        "two_values": _decode_pairs(document.get("two_values")),
+        "follows": _decode_follows(document.get("follows")),
     }
+
+
+def _encode_pairs(pairs: Array | None) -> list[list[float] | None] | None:
+    """Return pairs of numbers, null for those that are not known."""
+    if pairs is None:
+        return None
+    return [None if np.isnan(pair).any() else pair.tolist() for pair in pairs]
+
+
+def _decode_pairs(values: list[list[float] | None] | None) -> Array | None:
+    if values is None:
+        return None
+    pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
+    return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
+
+
+def _encode_follows(follows: Follows) -> dict[str, Any]:
+    arrays = {name: getattr(follows, name).tolist() for name in _FOLLOWS}
+    return arrays | {"gap": _encode_pairs(follows.gap)}
+
+
+def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
+    if values is None:
+        return None
+    whole = {name: indices(name, np.array(values[name])) for name in _FOLLOWS[:2]}
+    shares = {name: _numbers(values[name], "float64") for name in _FOLLOWS[2:]}
+    gap = _decode_pairs(values["gap"])
+    return Follows(**whole, **shares, gap=np.zeros((0, 2)) if gap is None else gap)
 
 
 def _numbers(values: Any, dtype: str) -> Array:

@@ -77,6 +77,7 @@ def check(h: "Hierarchy") -> None:
     _check_lineage(h)
     _check_slices(h)
     _check_features(h, _check_rules(h))
+    _check_follows(h)
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -189,7 +190,19 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
     _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
-    names = h.feature_names
+    names, values = h.feature_names, h.two_values
+    if values is not None:
+        widths = {width for _, width in kinds} or {values.shape[0] if values.ndim else 0}
+        _require(
+            {values.shape} == {(width, 2) for width in widths},
+            f"two_values must have two numbers for each of {widths} features, got shape "
+            f"{values.shape}",
+        )
+        known = ~np.isnan(values).all(axis=1)
+        _require(
+            np.isfinite(values[known]).all() and (values[known, 0] < values[known, 1]).all(),
+            "two_values must be finite and ascend, or both be NaN",
+        )
     if names is not None:
         _require(all(isinstance(name, str) for name in names), "feature names must be strings")
         widths = {width for _, width in kinds}
@@ -197,3 +210,23 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
             widths <= {len(names)},
             f"{len(names)} feature names for rules over {widths or 0} features",
         )
+
+
+def _check_follows(h: "Hierarchy") -> None:
+    """Check that what was measured of the rules is of this tree."""
+    f = h.follows
+    if f is None:
+        return
+    n = len(h.parents)
+    shapes = {"broken": (len(h.order),), "gap": (n, 2)}
+    for name in ("broken", "share", "worst", "worst_share", "gap"):
+        shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
+        _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
+    has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
+    named = np.concatenate((f.broken, f.worst))
+    _require(
+        named.min() >= -1 and named.max() < n and has_rule[named].all(),
+        "follows must name nodes that have rules, or -1",
+    )
+    shares = np.concatenate((f.share, f.worst_share))
+    _require(((shares >= 0) & (shares <= 1)).all(), "the shares of follows must be from 0 to 1")

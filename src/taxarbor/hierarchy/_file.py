@@ -5,6 +5,8 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
+Since version 2 there may be more: ``two_values``, and what a ``Follows`` holds, each under its
+own name. What is not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -33,17 +35,20 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._rule import LinearRule, Placement
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 1
+FORMAT, VERSION = "taxarbor-hierarchy", 2
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
+_FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+_OPTIONAL = frozenset((*(f"follows_{part}" for part in _FOLLOWS), "two_values"))
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
@@ -91,7 +96,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     if hierarchy.placement is not None:
         rule, leaves = hierarchy.placement.rule, hierarchy.placement.leaves
         placement = rule.weights, rule.center, rule.offsets, leaves.astype(np.int64)
-    return {
+    return _pack_optional(hierarchy) | {
         "meta": np.array(json.dumps(meta, allow_nan=False)),
         **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
         "score": hierarchy.score,
@@ -105,14 +110,42 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     }
 
 
+def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
+    """Return what not every tree has, as far as it is known."""
+    packed: dict[str, NDArray[Any]] = {}
+    if hierarchy.two_values is not None:
+        packed["two_values"] = hierarchy.two_values
+    if hierarchy.follows is not None:
+        for part in _FOLLOWS:
+            array = getattr(hierarchy.follows, part)
+            packed[f"follows_{part}"] = (
+                array.astype(np.int64) if array.dtype.kind == "i" else array
+            )
+    return packed
+
+
+def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
+    found: dict[str, Any] = {"two_values": arrays.get("two_values")}
+    parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
+    if any(array is not None for array in parts.values()):
+        for name, array in parts.items():
+            kinds = "iu" if name in ("broken", "worst") else "f"
+            if array is None or array.dtype.kind not in kinds:
+                raise FileFormatError(f"follows_{name} is missing, or of another type")
+        found["follows"] = Follows(**parts)  # type: ignore[arg-type]
+    return found
+
+
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`pack` packed, or raise FileFormatError."""
     if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
     check_version(meta)
-    if arrays.keys() != _NAMES:
-        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+    missing = sorted(_NAMES - arrays.keys())
+    foreign = sorted(arrays.keys() - _NAMES - _OPTIONAL)
+    if missing or foreign:
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
@@ -130,6 +163,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "feature_names": meta["feature_names"],
         "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
         "means": None if means.shape == (0, 0) else means,
+        **_unpack_optional(arrays),
     }
 
 
@@ -205,7 +239,7 @@ def check_version(document: Any) -> None:
     if version > VERSION:
         raise FileFormatError(
             f"written by a newer taxarbor: format version {version}, and this one reads "
-            f"version {VERSION}. Upgrade taxarbor to read it."
+            f"up to version {VERSION}. Upgrade taxarbor to read it."
         )
 
 

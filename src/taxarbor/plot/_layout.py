@@ -8,10 +8,11 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, InputTypeError, printable
+from taxarbor._errors import InputError, InputTypeError, counted, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import describe_doubt, phrase
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine, value
@@ -23,7 +24,6 @@ STYLES: tuple[Style, ...] = get_args(Style)
 N_TOP = 3  # features of a node
 N_NAMED, LEAST = 2, 0.1  # classes of a node that are named, and their share at least
 LONGEST, LONGEST_NAME = 28, 20  # letters of a line, and of a class with a share behind it
-MINUS_SIGN = "\u2212"  # as wide as a plus
 
 
 def expect_orientation(given: object) -> None:
@@ -121,16 +121,17 @@ def join_children(
 
 def count_rows(hierarchy: Hierarchy, node: int) -> str:
     """Return ``1,234 rows``, ``1 row``."""
-    n_rows = len(hierarchy.rows(node))
-    return f"{n_rows:,} row" + "s" * (n_rows != 1)
+    return counted(len(hierarchy.rows(node)), "row")
 
 
 def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
-    """Return the features that lead to a node, ``+name`` or ``-name``."""
-    return [
-        (f"+{told.name}", "plus") if told.sign > 0 else (f"{MINUS_SIGN}{told.name}", "minus")
-        for told in hierarchy.reasons(node, n_top)
+    """Return what leads to a node, in words, and a line of doubt where they often fail."""
+    lines: list[StyledLine] = [
+        (phrase(reason, LONGEST), "plus" if reason.sign > 0 else "minus")
+        for reason in hierarchy.reasons(node, n_top)
     ]
+    doubt = describe_doubt(hierarchy, node)
+    return [*lines, (doubt, "plain")] if doubt else lines
 
 
 def shorten(text: object, longest: int = LONGEST) -> str:

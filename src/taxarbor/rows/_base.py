@@ -146,6 +146,13 @@ class Rows(Protocol):
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         ...
 
+    def two_values(self) -> Array:
+        """Return the two values of each column that has no others, (n_features, 2), float64.
+
+        The smaller one first; NaN for all other columns. One sweep, mostly over few columns.
+        """
+        ...
+
     def ward(self, n_clusters: int) -> NDArray[np.int32]:
         """Return Ward's clusters of the rows, numbered by their first rows.
 
