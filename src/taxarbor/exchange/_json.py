@@ -43,7 +43,6 @@ from taxarbor.hierarchy._rule import deciding_rule
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
-_FOLLOWS = ("broken", "worst", "share", "worst_share")
 
 
 def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
@@ -64,6 +63,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     """
     rule, placement = deciding_rule(hierarchy), hierarchy.placement
     typed = hierarchy.means if rule is None else rule.weights
+    two_values = hierarchy.two_values
     document = {
         "format": _file.FORMAT,
         "version": _file.VERSION,
@@ -72,7 +72,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
-        "two_values": _encode_pairs(hierarchy.two_values),
+        "two_values": None if two_values is None else _encode_pairs(two_values),
         "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
@@ -143,6 +143,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
+    two_values = document.get("two_values")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
@@ -154,37 +155,36 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "feature_names": document["feature_names"],
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
-        "two_values": _decode_pairs(document.get("two_values")),
+        "two_values": None if two_values is None else _decode_pairs(two_values),
         "follows": _decode_follows(document.get("follows")),
     }
 
 
-def _encode_pairs(pairs: Array | None) -> list[list[float] | None] | None:
+def _encode_pairs(pairs: Array) -> list[list[float] | None]:
     """Return pairs of numbers, null for those that are not known."""
-    if pairs is None:
-        return None
     return [None if np.isnan(pair).any() else pair.tolist() for pair in pairs]
 
 
-def _decode_pairs(values: list[list[float] | None] | None) -> Array | None:
-    if values is None:
-        return None
+def _decode_pairs(values: list[list[float] | None]) -> Array:
     pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
     return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
 
 
 def _encode_follows(follows: Follows) -> dict[str, Any]:
-    arrays = {name: getattr(follows, name).tolist() for name in _FOLLOWS}
+    names = "broken", "share", "worst", "worst_share"
+    arrays = {name: getattr(follows, name).tolist() for name in names}
     return arrays | {"gap": _encode_pairs(follows.gap)}
 
 
 def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
     if values is None:
         return None
-    whole = {name: indices(name, np.array(values[name])) for name in _FOLLOWS[:2]}
-    shares = {name: _numbers(values[name], "float64") for name in _FOLLOWS[2:]}
-    gap = _decode_pairs(values["gap"])
-    return Follows(**whole, **shares, gap=np.zeros((0, 2)) if gap is None else gap)
+    broken, worst = (indices(name, np.array(values[name])) for name in ("broken", "worst"))
+    share, worst_share = (
+        _numbers(values[name], "float64") for name in ("share", "worst_share")
+    )
+    gap = _decode_pairs(values["gap"] or [])
+    return Follows(broken, share, worst, worst_share, gap)
 
 
 def _numbers(values: Any, dtype: str) -> Array:

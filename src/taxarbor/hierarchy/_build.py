@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -240,12 +240,11 @@ class HierarchyBuilder:
         ValueError
             If these do not fit the tree or one another.
         """
-        nodes, columns = self._nodes[: self.n_nodes], ("start", "stop", "birth", "score")
+        nodes = self._nodes[: self.n_nodes]
+        names = "start", "stop", "birth", "score", "objective", "fidelity"
+        columns: Any = {name: np.array([getattr(n, name) for n in nodes]) for name in names}
         return Hierarchy(
-            **{
-                name: np.array([getattr(node, name) for node in nodes])
-                for name in (*columns, "objective", "fidelity")
-            },
+            **columns,
             order=self._order,
             parents=np.array(self.parents),
             # An interrupted split may have left its rule.

@@ -8,11 +8,10 @@ depend on the units of the columns.
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._types import Array
 from taxarbor.hierarchy._rule import LinearRule
@@ -149,10 +148,9 @@ def _share_with(hierarchy: "Hierarchy", node: int, column: int) -> float | None:
     return min(max(float(means[node, column]), 0.0), 1.0)
 
 
-def are_zero_and_one(values: Array) -> NDArray[np.bool_]:
+def are_zero_and_one(values: Array) -> Any:
     """Say of pairs of values, along the last axis, which are 0 and 1 but for rounding."""
-    found: NDArray[np.bool_] = (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
-    return found
+    return (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
 
 
 def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
