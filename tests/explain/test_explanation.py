@@ -15,10 +15,11 @@ from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
 
-FEATURES = ["node", "name", "parent", "feature", "direction", "share", "weight", "mean"]
-FEATURES += ["rest_mean"]
+FEATURES = ["node", "name", "parent", "feature", "words", "direction", "share", "weight"]
+FEATURES += ["mean", "rest_mean"]
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "fidelity"]
-NODES += ["note", "features", "standout", "typical", "extreme", "borderline"]
+NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "features"]
+NODES += ["standout", "typical", "extreme", "borderline"]
 STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"]
 STEPS += ["surer_than", "holds", "why"]
 
@@ -185,6 +186,38 @@ def test_classes_are_counted(model, X, animals, strict):
         assert frame["classes"][node] == told
 
 
+def test_for_how_many_rows_the_rules_hold_and_which_is_worst(whys):
+    n_doubtful = 0
+    for why in whys:
+        tree, frame = why.hierarchy, why.rows()
+        holds = {(line.row, line.node): line.holds for line in frame.itertuples()}
+        for node in range(min(tree.n_nodes, 25)):
+            rows, above = tree.rows(node).tolist(), tree.path(node)[:-1]
+            values = why.node(node, n_examples=0)
+            all_hold = [all(holds[row, a] for a in above) for row in rows]
+            assert values["follows"] == pytest.approx(np.mean(all_hold))
+            shares = {a: np.mean([holds[row, a] for row in rows]) for a in above}
+            worst = min(shares.values(), default=1.0)
+            assert values["worst_rule_holds"] == pytest.approx(worst)
+            if worst < 1.0:
+                assert shares[values["worst_rule"]] == pytest.approx(worst)
+            else:
+                assert values["worst_rule"] is None
+            assert bool(values["doubt"]) == (values["follows"] <= 0.8)
+            if values["doubt"]:
+                n_doubtful += 1
+                below = tree.path(node)[tree.depth[values["worst_rule"]] + 1]
+                told = f"words hold for {100 * values['follows']:.0f} % of rows"
+                assert (
+                    values["doubt"] == f"{told}, {why.names[below]!r} for {100 * worst:.0f} %"
+                )
+        for row in range(0, len(tree.order), 9):
+            steps = why.row(row)["steps"]
+            assert why.row(row)["follows"] == all(step["holds"] for step in steps)
+            assert why.row(row)["follows"] == tree.follows.rows[row]
+    assert n_doubtful > 5
+
+
 # Rows
 
 
@@ -283,8 +316,10 @@ def test_the_frame_of_nodes(named):
         assert line["n_rows"] == values["n_rows"]
         for kind in ("typical", "extreme", "borderline"):
             assert line[kind] == ", ".join(one["name"] for one in values[kind])
-        told = [f"{one['direction']} {one['feature']}" for one in values["features"]]
-        assert line["features"] == ", ".join(told)
+        for kind in ("features", "standout"):
+            assert line[kind] == ", ".join(one["words"] for one in values[kind])
+        reasons = named.hierarchy.reasons(node, 3)
+        assert line["features"] == ", ".join(map(str, reasons))
     assert frame["parent"].dtype.kind == frame["cluster"].dtype.kind == "i"
     assert frame["parent"][0] == -1
 

@@ -232,13 +232,7 @@ def test_pulls_in_words():
     pull = Pull(0, "a\nb", 0.123456, 0.0, 0.0, 0.5)
     assert str(pull) == "a b = 0.1235"
     assert str(pull._replace(strength=-0.5)) == "a b = 0.1235 (against)"
-    told = {
-        1.0: "1", 17590.4: "17,590", 0.0: "0", 0.0001234: "0.0001234", 0.00001: "1e-05",
-        1984.0: "1984", 9999.6: "10,000", -17593.0: "-17,590", 123456789.0: "123,500,000",
-        2.5e9: "2.5e+09", -0.5: "-0.5",
-    }  # fmt: skip
-    for value, text in told.items():
-        assert str(pull._replace(value=value)) == f"a b = {text}"
+    assert str(pull._replace(value=46e6)) == "a b = 46 million"
 
 
 def test_of_equals_the_first_columns_are_named():

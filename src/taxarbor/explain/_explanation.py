@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
@@ -23,16 +23,18 @@ from taxarbor.explain._names import (
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import rest_mean
 from taxarbor.hierarchy._route import check_columns, check_data, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import describe_doubt, phrase
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOP = 10  # features that stand out, unless asked otherwise
-_FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
+_FEATURE = ("feature", "words", "direction", "share", "weight", "mean", "rest_mean")
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
 
@@ -104,12 +106,11 @@ def explain(
     margins, units = measure(tree, rows)
     return Explanation(
         hierarchy=tree,
-        names=name_nodes(tree, portraits.is_yes_no.tolist()),
+        names=name_nodes(tree),
         row_names=called,
         classes=known,
         margins=margins,
         units=units,
-        is_yes_no=portraits.is_yes_no,
         _least=least_margins(tree, margins),
         _columns=columns,
         _rows=rows,
@@ -118,15 +119,16 @@ def explain(
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
-    """Return the tree with means, and with nearest-mean rules if it has none."""
+    """Return the tree with all that its rows tell, and nearest-mean rules if it has none."""
     if tree.means is None:
         tree = with_means(tree, rows)
-    if any(rule is not None for rule in tree.rules):
-        return tree
     assert tree.means is not None
-    families = [list(tree.children(node)) for node in range(tree.n_nodes)]
-    rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-    return replace(tree, rules=tuple(rules))
+    if not any(rule is not None for rule in tree.rules):
+        families = [list(tree.children(node)) for node in range(tree.n_nodes)]
+        rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
+        tree = replace(tree, rules=tuple(rules), follows=None)
+    is_known = tree.follows is not None and tree.two_values is not None
+    return tree if is_known else measured(tree, rows)
 
 
 @final
@@ -139,7 +141,8 @@ class Explanation:
     Attributes
     ----------
     hierarchy : Hierarchy
-        The tree, with rules and means. A tree that had no rules has nearest-mean ones.
+        The tree, with rules, means, and for whom the rules hold. A tree that had no rules
+        has nearest-mean ones.
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
@@ -148,11 +151,9 @@ class Explanation:
         Known classes: their ``names``, the largest first, and ``codes``, one per row.
     margins : tuple of array or None
         For each split, the margins of the node's rows, in the order of
-        ``hierarchy.rows(node)``; None for leaves. 1 is a typical row, 0 is the border.
+        ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
-    is_yes_no : bool array of shape (n_features,)
-        Which columns hold both 0 and 1 and nothing else.
 
     Examples
     --------
@@ -160,7 +161,7 @@ class Explanation:
     >>> from taxarbor.exchange import from_labels
     >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
     >>> why.names
-    ('all rows', 'lower x0', 'higher x0')
+    ('all rows', 'x0 at most 5.25', 'x0 above 5.25')
     >>> [row["row"] for row in why.borderline(0, 1)]
     [1]
     >>> [one["feature"] for one in why.standout(2)]
@@ -173,7 +174,6 @@ class Explanation:
     classes: Classes | None
     margins: tuple[Array | None, ...]
     units: Array
-    is_yes_no: NDArray[np.bool_]
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
     _rows: Rows
@@ -202,10 +202,14 @@ class Explanation:
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
             (the label, None for inner nodes), ``n_features`` and ``fidelity`` of its own
-            rule, ``note``; ``features``, what leads here from its parent, as in
-            :meth:`features`; ``standout``, ``typical``, ``extreme`` and ``borderline``, as
-            the methods of these names return them. If classes are known, ``classes``, the
-            rows of each, the largest first.
+            rule, ``note``; ``follows``, the share of its rows for which all rules above it
+            hold, ``worst_rule``, the ancestor whose rule is false for most of them, if any,
+            ``worst_rule_holds``, the share for which that one holds, and ``doubt``, which
+            says so in words if the rules are false for a fifth of the rows or more, else "";
+            ``features``, what leads here from its parent, as in :meth:`features`;
+            ``standout``, ``typical``, ``extreme`` and ``borderline``, as the methods of
+            these names return them. If classes are known, ``classes``, the rows of each, the
+            largest first.
         """
         tree = self.hierarchy
         parent = tree.parent(node)
@@ -222,6 +226,7 @@ class Explanation:
             "n_features": 0 if rule is None else rule.n_features_used,
             "fidelity": _number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
+            **self._follows(index),
             "features": self.leading(index, n_top),
             "standout": self.standout(index, TOP if n_top is None else n_top),
             "typical": self.typical(index, n_examples),
@@ -244,15 +249,15 @@ class Explanation:
         Returns
         -------
         list of dict
-            ``feature``, its ``column``, and its ``effect``: the difference of the means, in
-            standard deviations, from -1 to 1, where the feature alone tells the node's rows
-            from all others; the largest first. ``mean`` of the node's rows and ``all_mean``
-            of all rows; for yes-no features these are also ``share`` and ``all_share``, else
-            None. ``counts`` of the node's rows and ``all_counts`` of all rows in bins that
-            have these ``edges``; rows beyond are in the outer bins. The root has none.
+            ``feature``, its ``column``, ``words`` such as "higher age", and its ``effect``:
+            the difference of the means, in standard deviations, from -1 to 1, where the
+            feature alone tells the node's rows from all others; the largest first. ``mean``
+            of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share``, of
+            rows that have it, for yes-no features, else None. ``counts`` of the node's rows
+            and ``all_counts`` of all rows in bins that have these ``edges``; rows beyond are
+            in the outer bins. The root has none.
         """
-        rows, names = self.hierarchy.rows(node), self.hierarchy.feature_names
-        return self._portraits.standout(rows, names, n_top)
+        return self._portraits.standout(self.hierarchy, node, n_top)
 
     def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the mean of a node's rows.
@@ -314,6 +319,22 @@ class Explanation:
             margins = self.margins_within(parent, node)
         nearest = np.argsort(margins, kind="stable")[:n_examples]
         return self._told(tree.rows(node)[nearest], "margin", margins[nearest])
+
+    def _follows(self, node: int) -> dict[str, Any]:
+        """Return for how many of a node's rows the rules above it hold, and which is worst."""
+        tree, follows = self.hierarchy, self.hierarchy.follows
+        assert follows is not None
+        worst, holds = int(follows.worst[node]), float(follows.worst_share[node])
+        doubt = describe_doubt(tree, node)
+        if doubt:
+            below = tree.path(node)[int(tree.depth[worst]) + 1]
+            doubt += f", {self.names[below]!r} for {100 * holds:.0f} %"
+        return {
+            "follows": float(follows.share[node]),
+            "worst_rule": None if worst < 0 else worst,
+            "worst_rule_holds": holds,
+            "doubt": doubt,
+        }
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows at the split of one of its ancestors.
@@ -393,9 +414,10 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns node, name, parent, feature, direction ("higher" or "lower" values lead
-            here), share (of the separation from the siblings; a negative one pulls the
-            other way), weight, mean (of the node's rows), rest_mean (of the siblings').
+            Columns node, name, parent, feature, words (what is so here), direction ("higher"
+            or "lower" values lead here), share (of the separation from the siblings; a
+            negative one pulls the other way), weight, mean (of the node's rows), rest_mean
+            (of the siblings').
         """
         lines = [
             (node, self.names[node], self.hierarchy.parent(node), *values.values())
@@ -407,24 +429,24 @@ class Explanation:
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
 
-        Columns as in :meth:`node`; the first three features, the rows and the classes are
-        given in words. The parent of the root and the cluster of an inner node are -1.
+        Columns as in :meth:`node`; features, the first three of a kind, rows and classes are
+        given in words. -1 is the parent of the root, the cluster of an inner node, and the
+        worst rule where all hold.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in ("parent", "cluster"):  # whole numbers, as in exchange.to_frame
+            for kind in (
+                "parent",
+                "cluster",
+                "worst_rule",
+            ):  # whole numbers, as in exchange.to_frame
                 values[kind] = -1 if values[kind] is None else values[kind]
-            values["features"] = ", ".join(
-                f"{one['direction']} {one['feature']}" for one in values["features"]
-            )
-            values["standout"] = ", ".join(
-                f"{'higher' if one['effect'] > 0.0 else 'lower'} {one['feature']}"
-                for one in values["standout"]
-            )
+            for kind in ("features", "standout"):
+                values[kind] = ", ".join(one["words"] for one in values[kind])
             for kind in ("typical", "extreme", "borderline"):
-                values[kind] = ", ".join(str(one["name"]) for one in values[kind])
+                values[kind] = ", ".join(one["name"] for one in values[kind])
             if self.classes is not None:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
@@ -456,7 +478,9 @@ class Explanation:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
         leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return self._step_frame((self._rows, self._portraits.data), leaves, numbers, self.row_names)
+        return self._step_frame(
+            (self._rows, self._portraits.data), leaves, numbers, self.row_names
+        )
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -518,7 +542,7 @@ class Explanation:
         lines = []
         for reason in self.hierarchy.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
-            told = reason.name, direction, reason.share, reason.weight
+            told = reason.name, phrase(reason), direction, reason.share, reason.weight
             both = float(means[node, reason.feature]), float(rest[reason.feature])
             lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
         return lines

@@ -7,20 +7,23 @@ is that where the feature alone tells the rows apart. Both sides count alike, so
 one row in ten does not stand out in a small node only because it is rare elsewhere.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._names import are_yes_no
 from taxarbor.explain._steps import blocks, dense_part
+from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
 VALUES = 20  # whole numbers that have a bin each, at most
-TAILS = (0.01, 0.99)  # quantiles between which the bins lie; what is beyond is in the outer ones
+TAILS = (
+    0.01,
+    0.99,
+)  # quantiles between which the bins lie; what is beyond is in the outer ones
 DIGITS = 6  # to which effects and distances are compared: rounding must not choose
 STEADY = 1e-12  # standard deviations, in units of the mean, of a column that does not vary
 
@@ -45,7 +48,6 @@ class Portraits:
         self.excess, self.squares = self._sums(np.arange(data.shape[0]))
         self.spread: Array = np.sqrt(self.squares / data.shape[0])
         self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(center)
-        self.is_yes_no = are_yes_no(data)
         self._bins: dict[int, Bins] = {}
         self._by_column: Any = None
 
@@ -68,30 +70,37 @@ class Portraits:
         return (distances / (float(np.median(distances)) or 1.0)).round(DIGITS)
 
     def standout(
-        self, rows: IndexArray, names: Sequence[str] | None, n_top: int
+        self, tree: Hierarchy, node: SupportsIndex, n_top: int
     ) -> list[dict[str, Any]]:
-        """Return the features that stand out most in some rows; see Explanation.standout."""
+        """Return the features that stand out most in a node; see Explanation.standout."""
+        rows, names, is_yes_no = tree.rows(node), tree.feature_names, tree.yes_no
         effects, means = self._effects(rows)
         ranked = np.argsort(-np.abs(effects), kind="stable")[: max(n_top, 0)]
-        found = ranked[effects[ranked] != 0.0]
-        features: list[int] = found.tolist()
-        bins = [self._bins_of(feature) for feature in features]
-        counts = self._counts(rows, found, bins)
-        return [
-            {
-                "feature": names[feature] if names else f"x{feature}",
-                "column": feature,
-                "effect": float(effects[feature]),
-                "mean": (mean := float(means[feature])),
-                "all_mean": (all_mean := float(self.center[feature])),
-                "share": mean if self.is_yes_no[feature] else None,
-                "all_share": all_mean if self.is_yes_no[feature] else None,
-                "edges": np.linspace(all_bins.low, all_bins.high, len(own) + 1).tolist(),
-                "counts": own,
-                "all_counts": all_bins.counts,
-            }
-            for feature, all_bins, own in zip(features, bins, counts, strict=True)
-        ]
+        features = ranked[effects[ranked] != 0.0]
+        bins = [self._bins_of(feature) for feature in features.tolist()]
+        counts = self._counts(rows, features, bins)
+        found = []
+        for feature, whole, own in zip(features.tolist(), bins, counts, strict=True):
+            name, effect = names[feature] if names else f"x{feature}", float(effects[feature])
+            shares = None, None
+            if is_yes_no is not None and is_yes_no[feature]:
+                shares = own[-1] / len(rows), whole.counts[-1] / self.data.shape[0]
+            found.append(
+                {
+                    "feature": name,
+                    "column": feature,
+                    "words": phrase(Reason(feature, name, effect, effect, have=shares[0])),
+                    "effect": effect,
+                    "mean": float(means[feature]),
+                    "all_mean": float(self.center[feature]),
+                    "share": shares[0],
+                    "all_share": shares[1],
+                    "edges": np.linspace(whole.low, whole.high, len(own) + 1).tolist(),
+                    "counts": own,
+                    "all_counts": whole.counts,
+                }
+            )
+        return found
 
     def _effects(self, rows: IndexArray) -> tuple[Array, Array]:
         """Return the effect of each feature, and its mean in these rows."""
@@ -104,7 +113,8 @@ class Portraits:
         gap = own - rest
         within = (squares / len(rows) - own**2) + ((self.squares - squares) / n_rest - rest**2)
         mixed = np.sqrt(np.maximum(within, 0.0) / 2.0 + gap**2 / 4.0)
-        effects = np.divide(gap / 2.0, mixed, out=np.zeros(len(gap)), where=self.varies)
+        is_sure = self.varies & (mixed > 0.0)
+        effects = np.divide(gap / 2.0, mixed, out=np.zeros(len(gap)), where=is_sure)
         return effects.round(DIGITS), self.center + own
 
     def _sums(self, rows: IndexArray) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ The margin of a row at a split is its best score among the leaves below its own 
 the best among the leaves below the other children: this is what decides where a row goes.
 Without a placement it is the rule's score of its own child minus the best of the others. It is
 negative for a row that its scores would send elsewhere. Margins are in units of the split's
-median, so that 1 is a typical row and 0 is the border, whatever the units of the data.
+median, so that 1 is usual and 0 is the border, whatever the units of the data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._display import in_digits
+from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Pull(NamedTuple):
 
     def __str__(self) -> str:
         side = "" if self.strength >= 0.0 else " (against)"
-        return f"{printable(self.name)} = {in_digits(self.value)}{side}"
+        return f"{printable(self.name)} = {format_number(self.value)}{side}"
 
 
 def find_steps(
