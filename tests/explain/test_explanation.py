@@ -15,8 +15,8 @@ from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
 
-FEATURES = ["node", "name", "parent", "feature", "words", "direction", "share", "weight"]
-FEATURES += ["mean", "rest_mean"]
+FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
+FEATURES += ["share", "weight", "mean", "rest_mean"]
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "fidelity"]
 NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "features"]
 NODES += ["standout", "typical", "extreme", "borderline"]

@@ -21,7 +21,14 @@ from taxarbor.explain._names import (
     name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
+from taxarbor.explain._steps import (
+    BROKEN,
+    Steps,
+    dense_part,
+    find_steps,
+    least_margins,
+    measure,
+)
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import rest_mean
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOP = 10  # features that stand out, unless asked otherwise
-_FEATURE = ("feature", "words", "direction", "share", "weight", "mean", "rest_mean")
+_FEATURE = ("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean")
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
 
@@ -378,14 +385,12 @@ class Explanation:
             ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
             node, the child it is in, their names, the margin, the share of the child's rows
             with a smaller one, whether the rule holds for this row, and the features that
-            pull most, towards the child or against it. ``follows`` says whether all rules on
-            its path hold.
+            pull most, towards the child or against it, in words and as values. ``follows``
+            says whether all rules on its path hold.
         """
         number, tree = self._number(row), self.hierarchy
         leaves, source = tree.leaves[tree.labels], (self._rows, self._portraits.data)
-        found = find_steps(
-            self, source, leaves, np.array([number]), lambda pulls: [p._asdict() for p in pulls]
-        )
+        found = find_steps(self, source, leaves, np.array([number]), tuple)
         steps = [
             {
                 "node": (node := int(step.nodes[0])),
@@ -394,8 +399,9 @@ class Explanation:
                 "child_name": self.names[child],
                 "margin": _number_or_none(step.margins[0]),
                 "surer_than": float(step.surer_than[0]),
-                "holds": bool(step.holds[0]),
-                "pulls": step.told[0],
+                "holds": (holds := bool(step.holds[0])),
+                "why": _why("; ".join(map(str, step.told[0])), holds),
+                "pulls": [pull._asdict() for pull in step.told[0]],
             }
             for step in found
         ]
@@ -414,10 +420,10 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns node, name, parent, feature, words (what is so here), direction ("higher"
-            or "lower" values lead here), share (of the separation from the siblings; a
-            negative one pulls the other way), weight, mean (of the node's rows), rest_mean
-            (of the siblings').
+            Columns node, name, parent, feature, its column, words (what is so here),
+            direction ("higher" or "lower" values lead here), share (of the separation from
+            the siblings; a negative one pulls the other way), weight, mean (of the node's
+            rows), rest_mean (of the siblings').
         """
         lines = [
             (node, self.names[node], self.hierarchy.parent(node), *values.values())
@@ -465,7 +471,8 @@ class Explanation:
         -------
         DataFrame
             Columns row, row_name, step, node, node_name, child, child_name, margin,
-            surer_than, holds and why: the features that pull most, in words.
+            surer_than, holds (whether the rule does for this row) and why: the features that
+            pull most, in words.
 
         Raises
         ------
@@ -542,7 +549,8 @@ class Explanation:
         lines = []
         for reason in self.hierarchy.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
-            told = reason.name, phrase(reason), direction, reason.share, reason.weight
+            words, share = phrase(reason), reason.share
+            told = reason.name, reason.feature, words, direction, share, reason.weight
             both = float(means[node, reason.feature]), float(rest[reason.feature])
             lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
         return lines
@@ -571,13 +579,7 @@ class Explanation:
         order = np.argsort(joined[0], kind="stable")
         steps = Steps(*(part[order] for part in joined))
         called = [f"row {n}" if row_names is None else row_names[n] for n in chosen.tolist()]
-        # Without a placement, the labels given or the balance of a split have decided.
-        alone = tree.placement is None
-        decided = "the rule alone decides" if alone else "all features together decide"
-        told = [
-            f"{text}; {decided} otherwise" if text and not same else text
-            for text, same in zip(steps.told, steps.holds.tolist(), strict=True)
-        ]
+        told = list(map(_why, steps.told, steps.holds.tolist()))
         names = _texts(self.names)
         return _make_frame({
             "row": chosen[steps.places], "row_name": _texts(called)[steps.places],
@@ -596,6 +598,10 @@ def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFram
     except ImportError as error:
         raise ImportError("data frames need pandas: pip install pandas") from error
     return pd.DataFrame(data, columns=columns)
+
+
+def _why(pulls: str, holds: bool) -> str:
+    return "; ".join(filter(None, (pulls, "" if holds else BROKEN)))
 
 
 def _texts(texts: Sequence[str]) -> Any:

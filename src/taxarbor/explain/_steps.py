@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22  # scores computed at once
 TOP = 3  # features named per step
+BROKEN = "the rule does not hold for this row"
 BITS = 17  # precision to which the parts of features are compared: rounding must not choose
 FEW, TOGETHER = 256, 32
 """Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
