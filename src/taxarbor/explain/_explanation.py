@@ -270,7 +270,8 @@ class Explanation:
         """Return the rows nearest to the mean of a node's rows.
 
         Columns are measured in standard deviations over all rows, so that units do not
-        matter.
+        matter. The rows of an inner node lie in the middle of all its clusters, and need not
+        be typical of any of them.
 
         Parameters
         ----------
