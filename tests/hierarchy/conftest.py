@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._follows import measured
+from taxarbor.rows import as_rows
 
 DEEP = 3000
 
@@ -18,7 +20,7 @@ def bits(value):
     if isinstance(value, np.ndarray):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, LinearRule | Placement | SolveInfo):
+    if isinstance(value, Follows | LinearRule | Placement | SolveInfo):
         fields = dataclasses.fields(value)
         return type(value), *(bits(getattr(value, field.name)) for field in fields)
     if isinstance(value, tuple | list):
@@ -90,7 +92,11 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     if draw(st.booleans()):  # means, which need not fit together
         values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
         means = draw(hnp.arrays(dtype, (builder.n_nodes, n_features), elements=values))
-    return builder.freeze(placement, feature_names=feature_names, means=means)
+    tree = builder.freeze(placement, feature_names=feature_names, means=means)
+    if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
+        X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
+        tree = measured(tree, as_rows(X))
+    return tree
 
 
 @pytest.fixture(scope="session")
@@ -164,6 +170,17 @@ def placed(known):
     means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
     placement = Placement(rule, [4, 1, 3, 5, 4])
     return dataclasses.replace(known, fidelity=fidelity, placement=placement, means=means)
+
+
+@pytest.fixture
+def doubted(known):
+    """The known tree with rules that fail for some rows of nodes 1, 2, 4 and 5."""
+    broken = [-1, 0, 2, 0, -1, -1, -1, -1, -1, -1]
+    share, worst = [1.0, 2 / 3, 0.8, 1.0, 0.5, 2 / 3], [-1, 0, 0, -1, 2, 0]
+    gap = np.full((6, 2), np.nan)
+    gap[2] = 1.5, 2.5
+    follows = Follows(broken, share, worst, share, gap)
+    return dataclasses.replace(known, follows=follows, two_values=[[0.0, 1.0], [np.nan] * 2])
 
 
 @pytest.fixture(scope="session")

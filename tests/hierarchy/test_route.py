@@ -89,7 +89,8 @@ def expected_leaves(placement, X):
 
 
 def without_rules(tree):
-    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, fidelity=None)
+    nothing = {"fidelity": None, "follows": None}
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **nothing)
 
 
 def test_rows_go_where_one_by_one_they_would(tree, X):

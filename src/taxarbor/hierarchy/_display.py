@@ -69,13 +69,13 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
         if node in names:
             line += f" [{names[node]}]"
         elif max_depth is not None and depth >= max_depth:
-            line += f" [{n_leaves[node]} clusters]"
+            line += f" [{n_leaves[node]:,} clusters]"
         else:
             waiting += reversed(hierarchy.children(node))
         lines.append(line)
     if waiting:
         n_hidden = sum(n_leaves[node] for node in waiting)
-        lines.append(f"... and {n_hidden} more cluster" + "s" * (n_hidden != 1))
+        lines.append(f"... and {counted(n_hidden, 'more cluster')}")
     return "\n".join(lines)
 
 

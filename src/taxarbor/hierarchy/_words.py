@@ -26,8 +26,10 @@ def format_number(value: float, digits: int = 4) -> str:
         if unit <= abs(rounded) < BEYOND:
             return f"{rounded / unit:.{digits}g}{word}"
     text = f"{rounded:.{digits}g}"
-    if "e" in text and 1.0 <= abs(rounded) < BEYOND:
-        text = f"{rounded:.0f}"
+    if "e" in text:
+        text = f"{rounded:.0f}" if 1.0 <= abs(rounded) < BEYOND else text
+    if "e" in text:
+        return text
     whole, dot, rest = text.partition(".")
     return (f"{int(whole):,}" if len(whole.strip("-")) > 4 else whole) + dot + rest
 
@@ -73,7 +75,7 @@ def round_between(value: float, low: float, high: float) -> float:
         rounded = float(f"{target:.{digits}g}")
         if low + 0.05 * gap <= rounded <= high - 0.05 * gap:
             return rounded
-    return target
+    return target if target < high else low
 
 
 def phrase(reason: "Reason", longest: int | None = None) -> str:
