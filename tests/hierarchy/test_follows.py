@@ -17,6 +17,7 @@ from taxarbor.hierarchy import Follows, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._words import describe_doubt
 from taxarbor.rows import as_rows
+from taxarbor.rows._base import best_scores
 
 MODELS = [
     Taxarbor(9, random_state=0),
@@ -172,30 +173,26 @@ def test_thresholds_are_true_for_every_row_in_the_units_of_the_data():
             tree = Taxarbor(9, max_features=1, random_state=0).fit(scaled).hierarchy_
             other = tree.unscale(scaler.mean_, scaler.scale_)
             raw = Taxarbor(9, max_features=1, random_state=0).fit(X.astype(dtype)).hierarchy_
-            told = (tree, scaled, scaled), (other, X, scaled), (raw, X, X.astype(dtype))
+            told = (tree, scaled, tree, scaled), (other, X, tree, scaled)
             n_told += sum(check_thresholds(*case) for case in told)
+            n_told += check_thresholds(raw, X.astype(dtype), raw, X.astype(dtype))
     assert n_told > 150
 
 
-def check_thresholds(tree, X, seen):
-    """Compare each threshold with where a rule sends the rows that it saw; count them."""
+def check_thresholds(tree, X, fitted, seen):
+    """Compare each threshold with where the rule sent the rows when it was fitted."""
     count = 0
-    for node in range(tree.n_nodes):
-        for child in tree.children(node):
-            for reason in tree.reasons(child, None):
-                if reason.threshold is None:
-                    continue
-                rows, rule = tree.rows(node), tree.rules[node]
-                values = X[rows, reason.feature]
-                d = rule.weights[:, reason.feature].astype(float)
-                at = (values - rule.center[reason.feature]) * (d[0] - d[1])
-                is_first = at + float(rule.offsets[0]) - float(rule.offsets[1]) >= 0
-                is_first = is_first if child == tree.children(node)[0] else ~is_first
-                words = values > reason.threshold
-                words = words if reason.sign > 0 else ~words
-                # Of rows at the threshold itself, rounding in this formula decides.
-                assert (words != is_first).sum() <= (np.abs(at) < 1e-6).sum()
-                count += 1
+    for child in range(1, tree.n_nodes):
+        for reason in tree.reasons(child, None):
+            if reason.threshold is None:
+                continue
+            node = tree.parent(child)
+            rows, rule = tree.rows(node), fitted.rules[node]
+            here = as_rows(seen).take(rows, center=rule.center)
+            sent = best_scores(here, rule.weights, rule.offsets) + tree.children(node)[0]
+            is_above = X[rows, reason.feature] > reason.threshold
+            np.testing.assert_array_equal(is_above == (reason.sign > 0), sent == child)
+            count += 1
     return count
 
 
