@@ -125,20 +125,19 @@ def test_counts_are_those_of_the_bins(cases):
 def test_bins_span_what_most_rows_have():
     rng = np.random.default_rng(0)
     skewed = rng.lognormal(sigma=2.0, size=5000)
-    low, high, counts = make_bins(skewed, 0)
-    assert (low, high) == pytest.approx(np.quantile(skewed, [0.01, 0.99]))
+    edges, counts = make_bins(skewed, 0)
+    assert (edges[0], edges[-1]) == pytest.approx(np.quantile(skewed, [0.01, 0.99]))
     assert (len(counts), sum(counts)) == (BINS, 5000)
-    low, high, counts = make_bins(np.array([1.0, 1.0, 3.0]), 4)  # whole numbers
-    assert (low, high, counts) == (-0.5, 3.5, [4, 2, 0, 1])
-    assert make_bins(np.array([-1.0, 1.0]), 0) == (-1.5, 1.5, [1, 0, 1])
-    assert make_bins(np.zeros(0), 3) == (-0.5, 0.5, [3])
-    low, high, counts = make_bins(np.linspace(0.2, 0.4, 9), 10_000)  # a rare word
-    assert (low, sum(counts)) == (0.0, 10_009)
-    assert 0.39 < high < 0.4
-    assert counts[0] == 10_000
+    # Whole numbers have a bin each.
+    assert make_bins(np.array([1.0, 1.0, 3.0]), 4) == ([-0.5, 0.5, 1.5, 2.5, 3.5], [4, 2, 0, 1])
+    assert make_bins(np.array([-1.0, 1.0]), 0) == ([-1.5, -0.5, 0.5, 1.5], [1, 0, 1])
+    assert make_bins(np.zeros(0), 3) == ([-0.5, 0.5], [3])
+    edges, counts = make_bins(np.linspace(0.2, 0.4, 9), 10_000)  # a rare word
+    assert (edges[0], counts[0], sum(counts)) == (0.0, 10_000, 10_009)
+    assert 0.39 < edges[-1] < 0.4
     many = np.full(1000, 0.5)
     many[0] = 0.75  # nearly all are equal
-    assert make_bins(many, 0)[:2] == (0.5, 0.75)
+    assert make_bins(many, 0).edges[::BINS] == [0.5, 0.75]
 
 
 def test_what_tells_rows_apart_alone_has_an_effect_of_one():

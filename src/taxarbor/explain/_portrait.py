@@ -20,10 +20,7 @@ from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
 VALUES = 20  # whole numbers that have a bin each, at most
-TAILS = (
-    0.01,
-    0.99,
-)  # quantiles between which the bins lie; what is beyond is in the outer ones
+TAILS = (0.01, 0.99)  # quantiles that bins lie between; the outer ones have what is beyond
 DIGITS = 6  # to which effects and distances are compared: rounding must not choose
 STEADY = 1e-12  # standard deviations, in units of the mean, of a column that does not vary
 
@@ -31,8 +28,7 @@ STEADY = 1e-12  # standard deviations, in units of the mean, of a column that do
 class Bins(NamedTuple):
     """Equal bins of a column, and how many of all rows are in each."""
 
-    low: float
-    high: float
+    edges: list[float]
     counts: list[int]
 
 
@@ -95,9 +91,9 @@ class Portraits:
                     "all_mean": float(self.center[feature]),
                     "share": shares[0],
                     "all_share": shares[1],
-                    "edges": np.linspace(whole.low, whole.high, len(own) + 1).tolist(),
+                    "edges": [*whole.edges],
                     "counts": own,
-                    "all_counts": whole.counts,
+                    "all_counts": [*whole.counts],
                 }
             )
         return found
@@ -119,22 +115,22 @@ class Portraits:
 
     def _sums(self, rows: IndexArray) -> tuple[Array, Array]:
         """Return the sums of rows and of their squares per column, about the centre of all."""
-        data, center = self.data, self.center
-        is_sparse = sparse.issparse(data)
-        if is_sparse:
-            part = data[rows]
-            values, n_columns = part.data.astype(np.float64), len(center)
-            sums, squares = (
-                np.bincount(part.indices, weights, minlength=n_columns)
-                for weights in (values, values**2)
-            )
-            shift = len(rows) * center
-            return sums - shift, np.maximum(squares - 2.0 * center * sums + center * shift, 0.0)
-        total = np.zeros((2, len(center)))
+        center, is_sparse = self.center, sparse.issparse(self.data)
+        sums, squares = np.zeros((2, len(center)))
         for some in blocks(len(rows), len(center)):
-            part = data[rows[some]] - center
-            total += part.sum(axis=0), np.einsum("ij,ij->j", part, part)
-        return total[0], total[1]
+            part = self.data[rows[some]]
+            if is_sparse:
+                values = part.data.astype(np.float64)
+                sums += np.bincount(part.indices, values, minlength=len(center))
+                squares += np.bincount(part.indices, values**2, minlength=len(center))
+            else:
+                part = part - center
+                sums += part.sum(axis=0)
+                squares += np.einsum("ij,ij->j", part, part)
+        if is_sparse:  # seen from zero until here
+            squares += center * (len(rows) * center - 2.0 * sums)
+            sums -= len(rows) * center
+        return sums, np.maximum(squares, 0.0)
 
     def _bins_of(self, feature: int) -> Bins:
         if feature not in self._bins:
@@ -157,7 +153,7 @@ class Portraits:
     def _counts(self, rows: IndexArray, features: IndexArray, bins: list[Bins]) -> list[Any]:
         """Return how many of some rows are in each bin of some columns."""
         values = dense_part(self.data, rows, features).astype(np.float64)
-        low, high = np.array([(one.low, one.high) for one in bins]).reshape(-1, 2).T
+        low, high = np.array([(one.edges[0], one.edges[-1]) for one in bins]).reshape(-1, 2).T
         n_bins = np.array([len(one.counts) for one in bins], dtype=np.intp)
         ends = np.cumsum(n_bins)
         places = _places(values, low, high, n_bins) + (ends - n_bins)
@@ -185,7 +181,7 @@ def make_bins(values: Array, n_zeros: int) -> Bins:
     shape = np.array([low]), np.array([high]), np.array([n_bins])
     counts = np.bincount(_places(values[:, None], *shape).ravel(), minlength=n_bins)
     counts[_places(np.zeros((1, 1)), *shape)[0, 0]] += n_zeros
-    return Bins(low, high, counts.tolist())
+    return Bins(np.linspace(low, high, n_bins + 1).tolist(), counts.tolist())
 
 
 def _places(values: Array, low: Array, high: Array, n_bins: IndexArray) -> IndexArray:
