@@ -33,9 +33,10 @@ def show(
     top: Annotated[int, typer.Option(min=0, help="Features named per node.")] = 3,
     as_json: opt.Json = False,
 ) -> None:
-    """Show the tree of a model: + and - say which values lead into a branch.
+    """Show the tree of a model: what leads into a branch, in words.
 
-    The features that do most come first. In a pipe, it is plain text.
+    The features that do most come first. Where the words are false for a fifth of the rows or
+    more, it says for how many they hold. In a pipe, it is plain text.
     """
     from taxarbor.cli._render import say_tree
     from taxarbor.hierarchy import Hierarchy
@@ -63,8 +64,12 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
+            "follows": None if tree.follows is None else float(tree.follows.share[node]),
             "reasons": [
-                {"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight}
+                {
+                    **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
+                    **{"threshold": r.threshold, "words": str(r)},
+                }
                 for r in tree.reasons(node, n_top)
             ],
         }

@@ -18,8 +18,9 @@ from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._display import count_leaves, in_digits
+from taxarbor.hierarchy._display import count_leaves
 from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy._words import describe_doubt, format_number, phrase
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
@@ -89,7 +90,7 @@ def draw_tree(
     max_nodes: int,
     below: dict[int, str] | None = None,
 ) -> Tree:
-    """Return a tree of lines such as ``+age, -height  12 rows  c2``, and more below some."""
+    """Return a tree of lines such as ``age above 41  12 rows  c2``, and more below some."""
     label = {int(leaf): f"c{number}" for number, leaf in enumerate(tree.leaves)}
     drawn = {tree.root: Tree(_line(tree, 0, n_top, label), guide_style="dim", highlight=False)}
     waiting = list(reversed(tree.children(tree.root)))
@@ -118,13 +119,16 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
     reasons = tree.reasons(node, n_top)
     text = Text("all" if node == tree.root else f"node {node}", "bold")
     if reasons:
-        told = [Text(printable(str(reason)), SIGNS[reason.sign]) for reason in reasons]
+        told = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
         text = Text(", ").join(told)
     text.append(f"  {counted(len(tree.rows(node)), 'row')}", "dim")
     if node in label:
         text.append(f"  {label[node]}", "bold green")
     if node != tree.root and reasons:
         text.append(f"  node {node}", "dim")
+    doubt = describe_doubt(tree, node)
+    if doubt:
+        text.append(f"  ({doubt})", "yellow")
     return text
 
 
@@ -144,7 +148,7 @@ def add_row(table: Table, *cells: Any) -> None:
 
 def number(value: float | None) -> str:
     """Return a number as people write it, such as 17,590; ``-`` for none."""
-    return "-" if value is None else in_digits(value)
+    return "-" if value is None else format_number(value)
 
 
 def percent(value: float | None) -> str:

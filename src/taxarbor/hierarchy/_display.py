@@ -22,7 +22,7 @@ STYLE = """
 .taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
 .taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
 .taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
-.taxarbor .doubt{color:#b4530a}
+.taxarbor .doubt{color:#c2600c}
 .taxarbor .bar{display:inline-block;height:.55em;
 min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
 """

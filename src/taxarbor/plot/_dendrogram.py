@@ -86,7 +86,8 @@ def plot_dendrogram(
         The tree, with at least two leaves.
     describe : callable, optional
         Takes a leaf's id and returns lines, as for :func:`plot_tree`, written one behind the
-        other. By default: the cluster's name, its number of rows and what leads to it most.
+        other. By default: the cluster's name, its number of rows and what leads to it most;
+        where its words are false for a fifth of its rows or more, for how many they hold.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
@@ -160,6 +161,7 @@ def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     return [
         (f"c{label}", "title"),
         (size, "plain"),
+        *_layout.doubts(hierarchy, leaf),
         *_layout.describe_reasons(hierarchy, leaf, 1),
     ]
 

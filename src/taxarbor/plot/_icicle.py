@@ -58,7 +58,9 @@ def plot_icicle(
         Show no deeper nodes. A dotted line marks a node that has some below.
     describe : callable, optional
         The lines of each node, as for :func:`plot_tree`, shown as far as they fit. By default:
-        what leads to the node most, its rows, its largest classes and what else leads there.
+        what leads to the node most, its rows, its largest classes and what else leads there;
+        first of all, where the words are false for a fifth of its rows or more, for how many
+        they hold.
     classes : array of shape (n_rows,), optional
         The class of each row. A node then has the colour of its largest class, the stronger
         the larger its share. By default, each branch has a colour.
@@ -115,7 +117,8 @@ def plot_icicle(
 def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     reasons = _layout.describe_reasons(hierarchy, node)
     size: StyledLine = (_layout.count_rows(hierarchy, node), "plain")
-    return [*reasons[:1], size, *makeup.describe(hierarchy, node), *reasons[1:]]
+    first = [*_layout.doubts(hierarchy, node), *reasons[:1], size]
+    return [*first, *makeup.describe(hierarchy, node), *reasons[1:]]
 
 
 @value

@@ -125,13 +125,20 @@ def count_rows(hierarchy: Hierarchy, node: int) -> str:
 
 
 def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
-    """Return what leads to a node, in words, and a line of doubt where they often fail."""
-    lines: list[StyledLine] = [
+    """Return what leads to a node, in words."""
+    return [
         (phrase(reason, LONGEST), "plus" if reason.sign > 0 else "minus")
         for reason in hierarchy.reasons(node, n_top)
     ]
-    doubt = describe_doubt(hierarchy, node)
-    return [*lines, (doubt, "plain")] if doubt else lines
+
+
+def doubts(hierarchy: Hierarchy, node: int) -> list[StyledLine]:
+    """Return a line for a node whose words are often false, and none for another.
+
+    Where lines are cut, it comes first: no words are shown without it.
+    """
+    told = describe_doubt(hierarchy, node)
+    return [(told, "plain")] if told else []
 
 
 def shorten(text: object, longest: int = LONGEST) -> str:

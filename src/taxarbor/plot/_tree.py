@@ -155,7 +155,8 @@ def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[Style
     """Return the number of rows, the features that lead here, and the largest classes."""
     size: StyledLine = (_layout.count_rows(hierarchy, node), "title")
     reasons = _layout.describe_reasons(hierarchy, node)
-    return [size, *reasons, *makeup.describe(hierarchy, node)]
+    doubts = _layout.doubts(hierarchy, node)
+    return [size, *reasons, *doubts, *makeup.describe(hierarchy, node)]
 
 
 def make_strips(
