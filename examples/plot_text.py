@@ -175,9 +175,9 @@ print("ARI:", round(adjusted_rand_score(tree, topic), 2))
 # %%
 # What to conclude
 # ----------------
-# - A split is told by words that occur, ``higher bread``, and its other side by their absence.
-#   Where the first split says ``higher bread, higher goal``, it put two topics on one side: they
-#   are told apart one level below.
+# - A split is told by words that occur, ``higher bread``, its other side by their absence.
+#   Where the first split says ``higher bread, higher goal``, it put two topics on one side:
+#   they are told apart one level below.
 # - Eighty rows are few. With other seeds the same topics come out in another order, and with
 #   five leaves a topic may still be together with another. Look at more than one
 #   ``random_state`` before you rely on a split.
