@@ -54,9 +54,9 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
         for has_rules in (True, False):
             builder = HierarchyBuilder(3)
             builder.add_split(0, [0, 1, 2], rule if has_rules else None)
-            if has_rules:
-                builder.explain(0, rule, fidelity=2 / 3)
             tree = builder.freeze(Placement(rule, [3, 1, 2]))
+            if has_rules:
+                tree = dataclasses.replace(tree, fidelity=[2 / 3, *[np.nan] * 3])
             document = strict(to_json(tree))
             assert document["dtype"] == dtype
             assert document["placement"] == {

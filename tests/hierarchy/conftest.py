@@ -75,10 +75,7 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
         labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
         leaves.remove(node)
         rule = draw(rules(K, n_features, dtype)) if has_rules else None
-        fidelity = draw(st.just(np.nan) | st.floats(0, 1)) if has_rules else np.nan
         leaves += builder.add_split(node, labels, rule)
-        if rule is not None:
-            builder.explain(node, rule, fidelity)
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import nan
 from typing import Any, final
 
 import numpy as np
@@ -30,7 +30,6 @@ class _Node:
     objective: float = nan
     info: SolveInfo | None = None
     rule: LinearRule | None = None
-    fidelity: float = nan
     note: str = ""
 
 
@@ -204,15 +203,12 @@ class HierarchyBuilder:
             owner = self._nodes[node]
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
 
-    def explain(self, node: int, rule: LinearRule, fidelity: float = nan) -> None:
-        """Give a node that was split a rule, and say which share of its rows follow it."""
+    def explain(self, node: int, rule: LinearRule) -> None:
+        """Give a node that was split a rule."""
         if node not in self._splits or rule.n_children != len(self._splits[node]):
             n_children = len(self._splits.get(node, ()))
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
-        if not (isnan(fidelity) or 0 <= fidelity <= 1):
-            raise ValueError(f"fidelity must be from 0 to 1, or NaN, got {fidelity}")
-        owner = self._node(node)
-        owner.rule, owner.fidelity = rule, float(fidelity)
+        self._node(node).rule = rule
 
     def means(self, rows: Rows, run: Run | None = None) -> Array:
         """Return the mean of each node's rows, given all rows that the tree divides."""
@@ -241,7 +237,7 @@ class HierarchyBuilder:
             If these do not fit the tree or one another.
         """
         nodes = self._nodes[: self.n_nodes]
-        names = "start", "stop", "birth", "score", "objective", "fidelity"
+        names = "start", "stop", "birth", "score", "objective"
         columns: Any = {name: np.array([getattr(n, name) for n in nodes]) for name in names}
         return Hierarchy(
             **columns,

@@ -20,7 +20,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.optim._newton import MAX_WORKING
 from taxarbor.rows import Rows
-from taxarbor.rows._base import RuleProblem, best_scores
+from taxarbor.rows._base import RuleProblem
 from taxarbor.split import Regularizer
 from taxarbor.split._starts import child_means, true_spread
 
@@ -72,7 +72,7 @@ class Sparsity:
 
 
 def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run) -> None:
-    """Give each split of a tree its rule and fidelity, parents before children.
+    """Give each split of a tree its rule, parents before children.
 
     Parameters
     ----------
@@ -86,21 +86,20 @@ def find_rules(tree: HierarchyBuilder, rows: Rows, sparsity: Sparsity, run: Run)
         The seed, and where to run.
     """
 
-    def find(node: int) -> tuple[LinearRule, float]:
+    def find(node: int) -> LinearRule:
         path, lineage = tree.lineage(node)
         usage = sparsity.regularizer.usage(path, lineage, rows.n_features)
         sizes = [tree.size(child) for child in tree.children(node)]
         labels = np.repeat(np.arange(len(sizes)), sizes)
         own = rows.take(tree.rows(node), center=rows.center)
-        rule = find_rule(own, labels, sparsity, usage, node_rng(run.seed, path, stream=1))
-        return rule, agreement(own, labels, rule)
+        return find_rule(own, labels, sparsity, usage, node_rng(run.seed, path, stream=1))
 
     by_depth: dict[int, list[int]] = {}
     for node in sorted(tree.inner):
         by_depth.setdefault(tree.depth(node), []).append(node)
     for _, level in sorted(by_depth.items()):
-        for node, found in zip(level, run.each(find, level), strict=True):
-            tree.explain(node, *found)
+        for node, rule in zip(level, run.each(find, level), strict=True):
+            tree.explain(node, rule)
 
 
 def find_rule(
@@ -122,12 +121,6 @@ def find_rule(
         weights = np.concatenate([0.5 * weights, -0.5 * weights])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
     return LinearRule(*(part.astype(rows.dtype) for part in (weights, center, offsets)))
-
-
-def agreement(rows: Rows, labels: IndexArray, rule: LinearRule) -> float:
-    """Return the share of a node's rows that a rule sends to their own child: its fidelity."""
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    return float(np.mean(best_scores(seen, rule.weights, rule.offsets) == labels))
 
 
 def _sample(labels: IndexArray, rng: np.random.Generator) -> IndexArray:
