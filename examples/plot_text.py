@@ -137,7 +137,7 @@ print(tree)
 # A picture
 # ---------
 # Each box has the number of headlines and the words that lead into it. ``describe`` may say
-# anything: here a leaf also shows its exemplar, the headline deepest inside all margins above.
+# anything: here a leaf also shows its most typical headline, the one nearest to its mean.
 
 why = explain(tree, X, row_names=titles)
 
@@ -148,12 +148,19 @@ def describe(node):
     for reason in tree.reasons(node, 4):
         lines.append((str(reason), "plus" if reason.sign > 0 else "minus"))
     if tree.is_leaf(node):
-        headline = why.exemplars(node, 1)[0]["name"]
+        headline = why.typical(node, 1)[0]["name"]
         lines += [(part, "plain") for part in wrap(headline, 24)]
     return lines
 
 
 drawn = plot_tree(tree, describe=describe)
+
+# %%
+# The rules name the words that tell a branch from the next. The top words of a leaf are those
+# that stand out in it, against all headlines.
+
+for label, leaf in enumerate(tree.leaves):
+    print(f"leaf {label}: {', '.join(one['feature'] for one in why.standout(leaf, 6))}")
 
 # %%
 # Against the topics
