@@ -90,7 +90,8 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     if draw(st.booleans()):  # means, which need not fit together
         values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
         means = draw(hnp.arrays(dtype, (builder.n_nodes, n_features), elements=values))
-    return builder.freeze(placement, feature_names=feature_names, means=means)
+    tree = builder.freeze(placement, feature_names=feature_names, means=means)
+    return dataclasses.replace(tree, temperature=draw(st.none() | st.floats(0.01, 100)))
 
 
 @pytest.fixture(scope="session")

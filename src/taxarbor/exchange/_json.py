@@ -3,7 +3,7 @@
 ::
 
     {"format": "taxarbor-hierarchy", "version": 1,
-     "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
+     "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
@@ -64,6 +64,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "version": _file.VERSION,
         "dtype": None if typed is None else str(typed.dtype),
         "feature_names": hierarchy.feature_names,
+        "temperature": hierarchy.temperature,
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
@@ -145,6 +146,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),
         "notes": tuple(node["note"] for node in nodes),
         "feature_names": document["feature_names"],
+        "temperature": document.get("temperature"),  # older files have none
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
     }

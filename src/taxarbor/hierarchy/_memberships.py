@@ -1,0 +1,210 @@
+r"""How likely a row is to be in each leaf.
+
+The probability of a leaf is what to bet that the row lies in this cluster again when the same
+method is fitted to other rows of the same kind. It is a softmax of scores of the leaves,
+
+    P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
+
+and highest for the leaf where the row goes. With a placement, ``s`` are its scores: up to T the
+log-posterior of normal clusters of one shape. Where rules decide, a margin is how much higher a
+child scores than its best sibling, in units of what it is on average; ``s`` is the sum of the
+negative margins on the way to the leaf or, for the one leaf that has none, its least margin. (A
+product of probabilities along the path would often be highest for another leaf.)
+
+T stands for all that may come out otherwise in another fit, most of which no score can know:
+the tree as a whole. So it is measured, by fitting again.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._route import check_data, route
+from taxarbor.rows import Rows, as_rows
+from taxarbor.rows._base import MAX_SCORES
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+PLACED, RULED = 2.0, 0.6
+"""The temperature before it is measured, with a placement and with rules that decide: about the
+middle of what was measured on many data."""
+
+SAMPLE = 5000
+"""Rows on which a temperature is found."""
+
+LEAST = 0.01
+"""The least temperature that is measured, in units of those above; its inverse is the most."""
+
+
+def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> Array:
+    """Return the probability of each leaf; see :meth:`Hierarchy.predict_proba`."""
+    labels = route(hierarchy, X, n_threads=n_threads)
+    found = np.ones((len(labels), hierarchy.n_leaves))
+    if not len(labels) or hierarchy.n_leaves == 1:
+        return found
+    scorer = _Scorer(hierarchy, X, n_threads)
+    for first in range(0, len(labels), scorer.step):
+        own = labels[first : first + scorer.step]
+        P = _softmax(scorer(np.arange(first, first + len(own))), _temperature(hierarchy))
+        at = np.arange(len(own))
+        # Scores so large that they overflow, or so close that rounding makes them equal, must
+        # not lead elsewhere than ``predict``.
+        lost = ~np.isfinite(P).all(axis=1)
+        P[lost], P[at[lost], own[lost]] = 0.0, 1.0
+        best = P.argmax(axis=1)
+        P[at, own], P[at, best] = P[at, best], P[at, own]
+        tied = P.argmax(axis=1) != own
+        P[at[tied], own[tied]] = np.nextafter(P[at[tied], own[tied]], 2.0)
+        found[first : first + len(own)] = P
+    return found
+
+
+def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
+    """Add up the leaves of each node; see :meth:`Hierarchy.node_proba`."""
+    given = np.asarray(P, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != hierarchy.n_leaves:
+        raise InputError(
+            f"P must have a column for each of {hierarchy.n_leaves} leaves, as predict_proba "
+            f"returns it, got shape {given.shape}"
+        )
+    sums = np.zeros((len(given), hierarchy.n_nodes))
+    sums[:, hierarchy.leaves] = given
+    for node in range(hierarchy.n_nodes - 1, 0, -1):  # children come after their parents
+        sums[:, hierarchy.parents[node]] += sums[:, node]
+    return sums
+
+
+def calibrated(hierarchy: "Hierarchy", X: ArrayLike, stayed: float) -> "Hierarchy":
+    """Return the tree with the temperature at which rows are as sure as they should be.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        A tree that can place rows.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Rows; an even choice of them is looked at, if they are many.
+    stayed : float
+        The share of rows that lay in the same cluster when the method was fitted again. The
+        mean of the rows' highest probabilities will be that, as far as it can.
+    """
+    if hierarchy.n_leaves == 1:
+        return hierarchy
+    scorer = _Scorer(hierarchy, X, 1)
+    every = -(-scorer.n_rows // min(SAMPLE, scorer.step))
+    scores = scorer(np.arange(0, scorer.n_rows, every))
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    usual = _temperature(replace(hierarchy, temperature=None))
+    low, high = np.log(usual * LEAST), np.log(usual / LEAST)
+    for _ in range(30):  # the mean falls as the temperature rises
+        middle = (low + high) / 2
+        is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
+        low, high = (middle, high) if is_sure else (low, middle)
+    return replace(hierarchy, temperature=float(np.exp((low + high) / 2)))
+
+
+def _temperature(hierarchy: "Hierarchy") -> float:
+    if hierarchy.temperature is not None:
+        return hierarchy.temperature
+    return RULED if hierarchy.placement is None else PLACED
+
+
+def _softmax(scores: Array, temperature: float) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities, the caller's to mend
+        odds: Array = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
+        odds /= odds.sum(axis=1, keepdims=True)
+    return odds
+
+
+class _Scorer:
+    """The scores of the leaves for some rows at a time, ``step`` at most."""
+
+    def __init__(self, hierarchy: "Hierarchy", X: ArrayLike, n_threads: int) -> None:
+        self._tree, placement = hierarchy, hierarchy.placement
+        if placement is not None:
+            rule = placement.rule
+            weights, offsets, center = rule.weights, rule.offsets, rule.center
+        else:
+            weights, offsets, center = _stack(hierarchy)
+            self._units = _units(hierarchy)
+        self._weights, self._offsets = weights, offsets
+        self._rows: Rows = as_rows(check_data(X, hierarchy), center=center, n_threads=n_threads)
+        self.n_rows = self._rows.n_rows
+        self.step = max(MAX_SCORES // len(weights), 1)
+
+    def __call__(self, some: IndexArray) -> Array:
+        tree, rows = self._tree, self._rows.take(some, center=self._rows.center)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (rows.scores(self._weights) + self._offsets).astype(np.float64)
+            if tree.placement is None:
+                return _path_scores(tree, scores, self._units)
+        # The cells of a leaf side by side, leaves from the left: the best cell is the leaf's.
+        first_rows = tree.start[tree.placement.leaves]
+        order = np.argsort(first_rows, kind="stable")
+        starts = np.unique(first_rows[order], return_index=True)[1]
+        return np.maximum.reduceat(scores[:, order], starts, axis=1)
+
+
+def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:
+    """Return the rules of all nodes as one, in the order of their children, from one centre."""
+    rules = [rule for rule in tree.rules if rule is not None]
+    exact = [rule.center.astype(np.float64) for rule in rules]
+    shifts = [
+        rule.weights.astype(np.float64) @ (exact[0] - own) + rule.offsets
+        for rule, own in zip(rules, exact, strict=True)
+    ]
+    # The rules come by their nodes; the nodes below them are numbered as they were made.
+    order = np.argsort(np.argsort(tree.parents[1:], kind="stable"))
+    weights = np.concatenate([rule.weights for rule in rules])
+    return weights[order], np.concatenate(shifts)[order], rules[0].center
+
+
+def _units(tree: "Hierarchy") -> Array:
+    """Return, for each node, the mean margin at the means of it and its siblings, by size.
+
+    Without means, a rule is read as that of the nearest centre, as those of k-means are.
+    """
+    units = np.ones(tree.n_nodes)
+    for node, rule in enumerate(tree.rules):
+        if rule is None:
+            continue
+        children = list(tree.children(node))
+        points = rule.center + rule.weights if tree.means is None else tree.means[children]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
+            margins = np.abs(_margins(scores).diagonal())
+            unit = float(np.average(margins, weights=tree.sizes[children]))
+        if 0.0 < unit < np.inf:
+            units[children] = unit
+    return units
+
+
+def _margins(scores: Array) -> Array:
+    """Return how much higher each score of a row is than the highest of the others."""
+    best = scores.argmax(axis=1)
+    at = np.arange(len(scores))
+    highest = scores[at, best]
+    margins: Array = scores - highest[:, None]
+    others = scores.copy()
+    others[at, best] = -np.inf
+    margins[at, best] = highest - others.max(axis=1)
+    return margins
+
+
+def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
+    """Return what the leaves score, from what the rules give to nodes 1, 2, ...: see above."""
+    missed = np.zeros((len(scores), tree.n_nodes))
+    least = np.full((len(scores), tree.n_nodes), np.inf)
+    for node, rule in enumerate(tree.rules):
+        if rule is None:
+            continue
+        own = slice(first := tree.children(node)[0], first + rule.n_children)
+        margins = _margins(scores[:, first - 1 : first - 1 + rule.n_children]) / units[first]
+        missed[:, own] = missed[:, [node]] + np.minimum(margins, 0.0)
+        least[:, own] = np.minimum(least[:, [node]], margins)
+    found: Array = missed[:, tree.leaves] + np.maximum(least[:, tree.leaves], 0.0)
+    return found
