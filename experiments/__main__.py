@@ -1,4 +1,4 @@
-"""``python -m experiments results`` and ``python -m experiments defaults``."""
+"""``python -m experiments results``, ``defaults`` and ``calibration``: a page each."""
 
 import argparse
 import sys
@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.calibration import plan_calibration, write_calibration
 from experiments.defaults import plan_defaults, write_defaults
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
 from experiments.run import Progress, run_jobs
 from taxarbor import TaxarborError
 
-PAGES = {"results": (plan_results, write_results), "defaults": (plan_defaults, write_defaults)}
+PAGES = {
+    "results": (plan_results, write_results),
+    "defaults": (plan_defaults, write_defaults),
+    "calibration": (plan_calibration, write_calibration),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "page",
         choices=PAGES,
-        help="the paper's experiment, or why Taxarbor's defaults are what they are",
+        help="the paper's experiment, why Taxarbor's defaults are what they are, or how far "
+        "probabilities hold",
     )
     parser.add_argument(
         "--data",
