@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from experiments.data import list_datasets
@@ -22,8 +21,8 @@ from experiments.plan import Setup
 from experiments.results import write_page
 from experiments.run import Store, commit, machine
 from experiments.tables import Mean, percent, table
-from taxarbor import HMMC, HierarchicalKMeans, Hierarchy, Taxarbor, make_planted_tree
-from taxarbor.hierarchy._memberships import calibrated
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
+from taxarbor.hierarchy._memberships import calibrated, stays
 
 MODELS = {"Taxarbor": Taxarbor(), "HMMC": HMMC(), "HKM-D": HierarchicalKMeans()}
 MAX_ROWS = 6000
@@ -145,7 +144,7 @@ def measure(model: Any, X: NDArray[Any], seed: int) -> Outcome:
     new = X[second]
     hits = stays(tree.predict(new), other.labels)
     guess = tree.predict_proba(new).max(axis=1)
-    tree = calibrated(tree, X[first], share_that_stayed(model, X[first], tree, seed))
+    tree = calibrated(tree, X[first], refits(model, X[first], seed))
     P = tree.predict_proba(new).max(axis=1)
     n_coarse = max(tree.n_leaves // COARSE, 2)
     pruned = tree.prune(n_coarse)
@@ -168,28 +167,12 @@ def halves(n_rows: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.sort(order[: n_rows // 2]), np.sort(order[n_rows // 2 :])
 
 
-def share_that_stayed(model: Any, X: NDArray[Any], tree: Hierarchy, seed: int) -> float:
-    """Return the share of rows in the same cluster when halves are fitted again.
-
-    Each refit is asked of the rows that it has not seen.
-    """
-    found = []
+def refits(model: Any, X: NDArray[Any], seed: int) -> Iterator[tuple[Any, Any]]:
+    """Fit halves again, and yield the rows that each has not seen, and where it puts them."""
     for refit in range(N_REFITS):
         seen, unseen = halves(len(X), 1000 * (seed + 1) + refit)
         again = clone(model).set_params(random_state=refit).fit(X[seen])
-        found.append(stays(tree.predict(X[unseen]), again.predict(X[unseen])).mean())
-    return float(np.mean(found))
-
-
-def stays(labels: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return whether each row lies in the cluster that matches its own, in another tree."""
-    both = np.zeros((labels.max() + 1, others.max() + 1))
-    np.add.at(both, (labels, others), 1.0)
-    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
-    mine, theirs = linear_sum_assignment(both / np.maximum(either, 1.0), maximize=True)
-    match = np.full(len(both), -1)
-    match[mine] = theirs
-    return np.asarray(match[labels] == others)
+        yield unseen, again.predict(X[unseen])
 
 
 def expected_calibration_error(probabilities: NDArray[Any], hits: NDArray[np.bool_]) -> float:

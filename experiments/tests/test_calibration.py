@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 
 from experiments import __main__ as command
-from experiments.calibration import expected_calibration_error, measure, stays
+from experiments.calibration import expected_calibration_error, measure
 from taxarbor import Taxarbor, make_planted_tree
-
-
-def test_rows_stay_where_names_alone_differ():
-    labels = np.random.default_rng(0).integers(0, 5, 200)
-    assert stays(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
-    # The third cluster is half of the first one: it has no match of its own.
-    found = stays(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
-    assert found.tolist() == [True, True, False, True, True]
-    assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
 
 
 def test_errors_of_known_probabilities():

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from taxarbor.exchange import from_json, from_sklearn, to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, _file, _memberships
-from taxarbor.hierarchy._memberships import PLACED, RULED, calibrated
+from taxarbor.hierarchy._memberships import PLACED, RULED, calibrated, stays
 
 LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
 """Of the values of rows: with the larger ones, scores overflow float32, or tie."""
@@ -142,17 +142,31 @@ def test_memory_is_bounded(placed, chain, monkeypatch):
     np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
 
 
+def test_rows_stay_where_names_alone_differ():
+    labels = np.random.default_rng(0).integers(0, 5, 200)
+    assert stays(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
+    # The third cluster is half of the first one: it has no match of its own.
+    found = stays(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
+    assert found.tolist() == [True, True, False, True, True]
+    assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
+
+
 def test_a_temperature_that_fits(placed):
-    X = np.random.default_rng(0).normal(size=(300, 2))
+    rng = np.random.default_rng(0)
+    X, unseen = rng.normal(size=(300, 2)), np.arange(0, 300, 2)
     for tree in (placed, dataclasses.replace(placed, placement=None)):
-        for stayed in (0.5, 0.9):
-            found = calibrated(tree, X, stayed)
-            assert found.predict_proba(X).max(axis=1).mean() == pytest.approx(stayed, abs=1e-3)
-        heats = [calibrated(tree, X, stayed).temperature for stayed in (0.0, 0.6, 1.0)]
+        heats, labels = [], (tree.predict(X)[unseen] + 1) % 4  # other names, the same clusters
+        for wrong in (0.6, 0.4, 0.1, 0.0):
+            others = np.where(rng.random(150) < wrong, rng.integers(0, 4, 150), labels)
+            stayed = stays(tree.predict(X)[unseen], others).mean()
+            found = calibrated(tree, X, [(unseen, others)] * 2)
+            mean = found.predict_proba(X).max(axis=1).mean()
+            assert mean == pytest.approx(stayed, abs=0.02)
+            heats.append(found.temperature)
         assert heats == sorted(heats, reverse=True)
-        assert all(np.isfinite(heats))
+        assert calibrated(tree, X, []) is tree
     single = placed.prune(1)
-    assert calibrated(single, X, 0.5) is single
+    assert calibrated(single, X, [(unseen, 0 * unseen)]) is single
     np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
 
 

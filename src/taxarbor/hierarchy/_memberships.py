@@ -15,11 +15,12 @@ T stands for all that may come out otherwise in another fit, most of which no sc
 the tree as a whole. So it is measured, by fitting again.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
@@ -79,21 +80,28 @@ def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
     return sums
 
 
-def calibrated(hierarchy: "Hierarchy", X: ArrayLike, stayed: float) -> "Hierarchy":
-    """Return the tree with the temperature at which rows are as sure as they should be.
+def calibrated(
+    hierarchy: "Hierarchy", X: ArrayLike, refits: Iterable[tuple[IndexArray, IndexArray]]
+) -> "Hierarchy":
+    """Return the tree with the temperature at which rows are as sure as refits say.
+
+    The mean of the rows' highest probabilities will be the share of rows that stayed in their
+    cluster when the method was fitted again, as far as one temperature can do that.
 
     Parameters
     ----------
     hierarchy : Hierarchy
         A tree that can place rows.
     X : array or CSR matrix of shape (n_rows, n_features)
-        Rows; an even choice of them is looked at, if they are many.
-    stayed : float
-        The share of rows that lay in the same cluster when the method was fitted again. The
-        mean of the rows' highest probabilities will be that, as far as it can.
+        The rows that were fitted.
+    refits : pairs of int arrays
+        For each refit, the positions of rows that it has not seen, and where it puts them.
     """
-    if hierarchy.n_leaves == 1:
+    labels = route(hierarchy, X)
+    shares = [stays(labels[unseen], others).mean() for unseen, others in refits]
+    if hierarchy.n_leaves == 1 or not shares:
         return hierarchy
+    stayed = np.mean(shares)
     scorer = _Scorer(hierarchy, X, 1)
     every = -(-scorer.n_rows // min(SAMPLE, scorer.step))
     scores = scorer(np.arange(0, scorer.n_rows, every))
@@ -105,6 +113,22 @@ def calibrated(hierarchy: "Hierarchy", X: ArrayLike, stayed: float) -> "Hierarch
         is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
         low, high = (middle, high) if is_sure else (low, middle)
     return replace(hierarchy, temperature=float(np.exp((low + high) / 2)))
+
+
+def stays(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
+    """Return whether each row lies in the cluster of another fit that matches its own.
+
+    Clusters are matched one to one, so that Jaccard's indices add up to the most.
+    """
+    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
+
+    both = np.zeros((labels.max(initial=0) + 1, others.max(initial=0) + 1))
+    np.add.at(both, (labels, others), 1.0)
+    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
+    mine, theirs = linear_sum_assignment(both / np.maximum(either, 1.0), maximize=True)
+    match = np.full(len(both), -1)
+    match[mine] = theirs
+    return np.asarray(match[labels] == others)
 
 
 def _temperature(hierarchy: "Hierarchy") -> float:
