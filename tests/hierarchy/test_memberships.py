@@ -20,7 +20,7 @@ LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
 
 
 def test_probabilities_agree_with_predict_on_any_tree(trees):
-    @settings(max_examples=150)
+    @settings(max_examples=50)
     @given(data=st.data(), largest=LARGEST)
     def check(data, largest):
         tree = data.draw(trees)
