@@ -15,7 +15,7 @@ T stands for all that may come out otherwise in another fit, most of which no sc
 the tree as a whole. So it is measured, by fitting again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._route import check_data, route
-from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._base import MAX_SCORES
+from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -36,7 +35,10 @@ PLACED, RULED = 2.0, 0.6
 middle of what was measured on many data."""
 
 SAMPLE = 5000
-"""Rows on which a temperature is found."""
+"""Rows on which a temperature is found, at most."""
+
+BLOCK = 250_000
+"""Scores, rows times nodes or cells, that are held at a time: more do not fit into a cache."""
 
 LEAST = 0.01
 """The least temperature that is measured, in units of those above; its inverse is the most."""
@@ -48,11 +50,10 @@ def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -
     found = np.ones((len(labels), hierarchy.n_leaves))
     if not len(labels) or hierarchy.n_leaves == 1:
         return found
-    scorer = _Scorer(hierarchy, X, n_threads)
-    for first in range(0, len(labels), scorer.step):
-        own = labels[first : first + scorer.step]
-        P = _softmax(scorer(np.arange(first, first + len(own))), _temperature(hierarchy))
-        at = np.arange(len(own))
+    first = 0
+    for scores in _leaf_scores(hierarchy, X, n_threads):
+        own = labels[first : first + len(scores)]
+        P, at = _softmax(scores, _temperature(hierarchy)), np.arange(len(own))
         # Scores so large that they overflow, or so close that rounding makes them equal, must
         # not lead elsewhere than ``predict``.
         lost = ~np.isfinite(P).all(axis=1)
@@ -62,6 +63,7 @@ def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -
         tied = P.argmax(axis=1) != own
         P[at[tied], own[tied]] = np.nextafter(P[at[tied], own[tied]], 2.0)
         found[first : first + len(own)] = P
+        first += len(own)
     return found
 
 
@@ -102,9 +104,8 @@ def calibrated(
     if hierarchy.n_leaves == 1 or not shares:
         return hierarchy
     stayed = np.mean(shares)
-    scorer = _Scorer(hierarchy, X, 1)
-    every = -(-scorer.n_rows // min(SAMPLE, scorer.step))
-    scores = scorer(np.arange(0, scorer.n_rows, every))
+    every = -(-len(labels) // SAMPLE)
+    scores = np.concatenate([*_leaf_scores(hierarchy, X, every=every)])
     scores = scores[np.isfinite(scores).all(axis=1)]
     usual = _temperature(replace(hierarchy, temperature=None))
     low, high = np.log(usual * LEAST), np.log(usual / LEAST)
@@ -144,33 +145,34 @@ def _softmax(scores: Array, temperature: float) -> Array:
     return odds
 
 
-class _Scorer:
-    """The scores of the leaves for some rows at a time, ``step`` at most."""
-
-    def __init__(self, hierarchy: "Hierarchy", X: ArrayLike, n_threads: int) -> None:
-        self._tree, placement = hierarchy, hierarchy.placement
-        if placement is not None:
-            rule = placement.rule
-            weights, offsets, center = rule.weights, rule.offsets, rule.center
-        else:
-            weights, offsets, center = _stack(hierarchy)
-            self._units = _units(hierarchy)
-        self._weights, self._offsets = weights, offsets
-        self._rows: Rows = as_rows(check_data(X, hierarchy), center=center, n_threads=n_threads)
-        self.n_rows = self._rows.n_rows
-        self.step = max(MAX_SCORES // len(weights), 1)
-
-    def __call__(self, some: IndexArray) -> Array:
-        tree, rows = self._tree, self._rows.take(some, center=self._rows.center)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = (rows.scores(self._weights) + self._offsets).astype(np.float64)
-            if tree.placement is None:
-                return _path_scores(tree, scores, self._units)
-        # The cells of a leaf side by side, leaves from the left: the best cell is the leaf's.
-        first_rows = tree.start[tree.placement.leaves]
+def _leaf_scores(
+    tree: "Hierarchy", X: ArrayLike, n_threads: int = 1, every: int = 1
+) -> Iterator[Array]:
+    """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
+    data, placement = check_data(X, tree), tree.placement
+    if placement is None:
+        weights, offsets, center = _stack(tree)
+        units = _units(tree)
+    else:
+        weights, center = placement.rule.weights, placement.rule.center
+        offsets = placement.rule.offsets
+        # The cells of a leaf come side by side, and the best of them is the leaf's.
+        first_rows = tree.start[placement.leaves]
         order = np.argsort(first_rows, kind="stable")
         starts = np.unique(first_rows[order], return_index=True)[1]
-        return np.maximum.reduceat(scores[:, order], starts, axis=1)
+    rows, wanted = (
+        as_rows(data, center=center, n_threads=n_threads),
+        range(0, data.shape[0], every),
+    )
+    step = max(BLOCK // len(weights), 1)
+    for first in range(0, len(wanted), step):
+        some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (some.scores(weights) + offsets).astype(np.float64)
+            if placement is None:
+                yield _path_scores(tree, scores, units)
+            else:
+                yield np.maximum.reduceat(scores[:, order], starts, axis=1)
 
 
 def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:
@@ -200,7 +202,7 @@ def _units(tree: "Hierarchy") -> Array:
         points = rule.center + rule.weights if tree.means is None else tree.means[children]
         with np.errstate(over="ignore", invalid="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
-            margins = np.abs(_margins(scores).diagonal())
+            margins = np.abs(_margins(scores.T).diagonal())
             unit = float(np.average(margins, weights=tree.sizes[children]))
         if 0.0 < unit < np.inf:
             units[children] = unit
@@ -208,27 +210,28 @@ def _units(tree: "Hierarchy") -> Array:
 
 
 def _margins(scores: Array) -> Array:
-    """Return how much higher each score of a row is than the highest of the others."""
-    best = scores.argmax(axis=1)
-    at = np.arange(len(scores))
-    highest = scores[at, best]
-    margins: Array = scores - highest[:, None]
+    """Return how much higher each child scores than the best of its siblings, by columns."""
+    if len(scores) == 2:  # what most splits are
+        return np.stack([scores[0] - scores[1], scores[1] - scores[0]])
+    best, at = scores.argmax(axis=0), np.arange(scores.shape[1])
+    margins: Array = scores - scores[best, at]
     others = scores.copy()
-    others[at, best] = -np.inf
-    margins[at, best] = highest - others.max(axis=1)
+    others[best, at] = -np.inf
+    margins[best, at] = scores[best, at] - others.max(axis=0)
     return margins
 
 
 def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
     """Return what the leaves score, from what the rules give to nodes 1, 2, ...: see above."""
-    missed = np.zeros((len(scores), tree.n_nodes))
-    least = np.full((len(scores), tree.n_nodes), np.inf)
+    by_node = np.ascontiguousarray(scores.T)
+    missed = np.zeros((tree.n_nodes, len(scores)))
+    least = np.full((tree.n_nodes, len(scores)), np.inf)
     for node, rule in enumerate(tree.rules):
         if rule is None:
             continue
         own = slice(first := tree.children(node)[0], first + rule.n_children)
-        margins = _margins(scores[:, first - 1 : first - 1 + rule.n_children]) / units[first]
-        missed[:, own] = missed[:, [node]] + np.minimum(margins, 0.0)
-        least[:, own] = np.minimum(least[:, [node]], margins)
-    found: Array = missed[:, tree.leaves] + np.maximum(least[:, tree.leaves], 0.0)
-    return found
+        margins = _margins(by_node[first - 1 : first - 1 + rule.n_children]) / units[first]
+        missed[own] = missed[node] + np.minimum(margins, 0.0)
+        least[own] = np.minimum(least[node], margins)
+    found: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
+    return found.T
