@@ -46,8 +46,8 @@ Jaccard indices. A row is a hit if it lies in the cluster that matches its own.
 - **hits**: the share of rows that are hits.
 - **guess**: the mean probability of the rows' own clusters, and the expected calibration error
   (ECE), of trees as `fit` leaves them.
-- **measured**: the same after the temperature was measured, on the first half alone: {refits}
-  refits to halves of it, each compared with the tree on the rows it did not see.
+- **measured**: the same after the temperature was measured, on the first half alone, by
+  {refits} refits to halves of it.
 - **coarse**: hits and ECE of the measured tree, pruned to a quarter of its leaves.
 
 ECE is the mean distance between the probability and the share of hits, in {bins} bins of the
@@ -167,12 +167,11 @@ def halves(n_rows: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.sort(order[: n_rows // 2]), np.sort(order[n_rows // 2 :])
 
 
-def refits(model: Any, X: NDArray[Any], seed: int) -> Iterator[tuple[Any, Any]]:
-    """Fit halves again, and yield the rows that each has not seen, and where it puts them."""
+def refits(model: Any, X: NDArray[Any], seed: int) -> Iterator[NDArray[np.intp]]:
+    """Fit halves again, and yield where each of them puts all rows."""
     for refit in range(N_REFITS):
-        seen, unseen = halves(len(X), 1000 * (seed + 1) + refit)
-        again = clone(model).set_params(random_state=refit).fit(X[seen])
-        yield unseen, again.predict(X[unseen])
+        half, _ = halves(len(X), 1000 * (seed + 1) + refit)
+        yield clone(model).set_params(random_state=refit).fit(X[half]).predict(X)
 
 
 def expected_calibration_error(probabilities: NDArray[Any], hits: NDArray[np.bool_]) -> float:

@@ -83,7 +83,7 @@ def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
 
 
 def calibrated(
-    hierarchy: "Hierarchy", X: ArrayLike, refits: Iterable[tuple[IndexArray, IndexArray]]
+    hierarchy: "Hierarchy", X: ArrayLike, refits: Iterable[IndexArray]
 ) -> "Hierarchy":
     """Return the tree with the temperature at which rows are as sure as refits say.
 
@@ -96,11 +96,12 @@ def calibrated(
         A tree that can place rows.
     X : array or CSR matrix of shape (n_rows, n_features)
         The rows that were fitted.
-    refits : pairs of int arrays
-        For each refit, the positions of rows that it has not seen, and where it puts them.
+    refits : int arrays of shape (n_rows,)
+        Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
+        which makes it agree more, and half of the data, which makes it agree less.)
     """
     labels = route(hierarchy, X)
-    shares = [stays(labels[unseen], others).mean() for unseen, others in refits]
+    shares = [stays(labels, others).mean() for others in refits]
     if hierarchy.n_leaves == 1 or not shares:
         return hierarchy
     stayed = np.mean(shares)
