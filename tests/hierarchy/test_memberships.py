@@ -1,8 +1,8 @@
 """Probabilities of leaves: highest where rows go, on every tree; and their temperature."""
 
 import dataclasses
-import itertools
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -63,33 +63,40 @@ def test_a_placement_by_hand(placed):
             np.testing.assert_allclose(P, expected)
 
 
+def random_rule(rng, n_children):
+    return LinearRule(*(rng.normal(size=size) for size in ((n_children, 2), 2, n_children)))
+
+
 def test_rules_by_hand(placed):
-    """Margins in units of those at the means of the children, three ways and two ways."""
-    tree = dataclasses.replace(placed, placement=None)
-    X = np.random.default_rng(0).normal(size=(50, 2)) * 3
+    """Margins in units of those at the means of the children, two ways and more."""
+    rng = np.random.default_rng(0)
+    builder = HierarchyBuilder(12)  # not split in the order of its nodes
+    builder.add_split(0, [0] * 4 + [1] * 5 + [2] * 3, random_rule(rng, 3))
+    for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
+        builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
+    other = builder.freeze(means=rng.normal(size=(builder.n_nodes, 2)))
+    for tree in (dataclasses.replace(placed, placement=None), other):
+        X = rng.normal(size=(60, 2)) * 3
+        expected = [softmax(scores_by_hand(tree, x), RULED) for x in X]
+        np.testing.assert_allclose(tree.predict_proba(X), expected)
 
-    def margins(node, x):
-        rule = tree.rules[node]
-        scores = rule.weights @ (x - rule.center) + rule.offsets
-        return [s - max(np.delete(scores, i)) for i, s in enumerate(scores)]
 
-    units = {
-        node: np.average(
-            [abs(margins(node, tree.means[c])[i]) for i, c in enumerate(tree.children(node))],
-            weights=tree.sizes[list(tree.children(node))],
-        )
-        for node in (0, 2)
-    }
-    for x, P in zip(X, tree.predict_proba(X), strict=True):
-        scores = []
-        for leaf in tree.leaves:
-            path = tree.path(leaf)
-            found = [
-                margins(node, x)[tree.children(node).index(child)] / units[node]
-                for node, child in itertools.pairwise(path)
-            ]
-            scores.append(min(found) if min(found) > 0 else sum(np.minimum(found, 0)))
-        np.testing.assert_allclose(P, softmax(scores, RULED))
+def margins_by_hand(rule, x):
+    scores = rule.weights @ (x - rule.center) + rule.offsets
+    return [score - max(np.delete(scores, i)) for i, score in enumerate(scores)]
+
+
+def scores_by_hand(tree, x):
+    scores = []
+    for leaf in tree.leaves:
+        found = []
+        for node, child in pairwise(tree.path(leaf)):
+            rule, own = tree.rules[node], list(tree.children(node))
+            at_means = [abs(margins_by_hand(rule, tree.means[c])[i]) for i, c in enumerate(own)]
+            unit = np.average(at_means, weights=tree.sizes[own])
+            found.append(margins_by_hand(rule, x)[own.index(child)] / unit)
+        scores.append(min(found) if min(found) > 0 else sum(np.minimum(found, 0)))
+    return scores
 
 
 def test_ties_go_to_the_first_leaf():

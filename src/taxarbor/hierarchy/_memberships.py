@@ -161,10 +161,8 @@ def _leaf_scores(
         first_rows = tree.start[placement.leaves]
         order = np.argsort(first_rows, kind="stable")
         starts = np.unique(first_rows[order], return_index=True)[1]
-    rows, wanted = (
-        as_rows(data, center=center, n_threads=n_threads),
-        range(0, data.shape[0], every),
-    )
+    rows = as_rows(data, center=center, n_threads=n_threads)
+    wanted = range(0, rows.n_rows, every)
     step = max(BLOCK // len(weights), 1)
     for first in range(0, len(wanted), step):
         some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
