@@ -1,4 +1,4 @@
-"""``python -m experiments results`` and ``python -m experiments defaults``."""
+"""``python -m experiments results``, ``defaults`` and ``calibration``: a page each."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.calibration import plan_calibration, write_calibration
 from experiments.defaults import plan_defaults, write_defaults
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
@@ -17,6 +18,7 @@ PAGES = {
     "results": (plan_results, write_results),
     "defaults": (plan_defaults, write_defaults),
     "rules": (plan_rules, write_rules),
+    "calibration": (plan_calibration, write_calibration),
 }
 
 
@@ -53,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "page",
         choices=PAGES,
-        help="the paper's experiment, or why Taxarbor's defaults are what they are",
+        help="the paper's experiment, why Taxarbor's defaults are what they are, or how far "
+        "probabilities hold",
     )
     parser.add_argument(
         "--data",

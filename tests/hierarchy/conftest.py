@@ -93,7 +93,7 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
         X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
         tree = measured(tree, as_rows(X))
-    return tree
+    return dataclasses.replace(tree, temperature=draw(st.none() | st.floats(0.01, 100)))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._run import Run
-from taxarbor._types import Status
+from taxarbor._types import Array, Status
 from taxarbor.estimators._progress import (
     CallbackSupportMixin,
     call_back,
@@ -25,6 +25,7 @@ from taxarbor.estimators._progress import (
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
@@ -63,6 +64,26 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         check_is_fitted(self)
         checked = check_new_rows(self, X)
         return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return how likely each row is to be in each cluster, if all were fitted again.
+
+        A rough guess after ``fit``, which does not fit again; see
+        :meth:`taxarbor.Hierarchy.predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        probabilities : array of shape (n_rows, n_clusters)
+            Rows sum to one; each is highest where ``predict`` puts the row.
+        """
+        check_is_fitted(self)
+        checked = check_new_rows(self, X)
+        return probabilities(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.

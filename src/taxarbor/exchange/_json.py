@@ -3,7 +3,7 @@
 ::
 
     {"format": "taxarbor-hierarchy", "version": 2,
-     "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
+     "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
      "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
@@ -69,6 +69,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "version": _file.VERSION,
         "dtype": None if typed is None else str(typed.dtype),
         "feature_names": hierarchy.feature_names,
+        "temperature": hierarchy.temperature,
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
@@ -153,6 +154,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),
         "notes": tuple(node["note"] for node in nodes),
         "feature_names": document["feature_names"],
+        "temperature": document.get("temperature"),  # older files have none
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
         "two_values": None if two_values is None else _decode_pairs(two_values),

@@ -262,6 +262,7 @@ class HierarchyBuilder:
             feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
             means=means,
+            temperature=None,
         )
 
     def _node(self, node: int) -> _Node:

@@ -78,6 +78,11 @@ def check(h: "Hierarchy") -> None:
     _check_slices(h)
     _check_features(h, _check_rules(h))
     _check_follows(h)
+    heat = h.temperature
+    _require(
+        heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
+        f"temperature must be None or a positive, finite float, got {heat!r}",
+    )
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:

@@ -90,6 +90,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "notes": hierarchy.notes,
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
+        "temperature": hierarchy.temperature,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
     placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
@@ -164,6 +165,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
         "means": None if means.shape == (0, 0) else means,
         **_unpack_optional(arrays),
+        "temperature": meta.get("temperature"),  # older files have none
     }
 
 

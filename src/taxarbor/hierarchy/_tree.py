@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _display, _file, _reasons, _route
+from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
@@ -65,6 +65,8 @@ class Hierarchy:
     two_values : float array of shape (n_features, 2) or None
         The two values of each column that has no others, the smaller first, and NaN for all
         other columns, where known: features of yes and no have 0 and 1.
+    temperature : float or None
+        How far probabilities are evened out, measured by fitting again; None where it was not.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class Hierarchy:
     means: Array | None = None
     follows: Follows | None = None
     two_values: Array | None = None
+    temperature: float | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -394,6 +397,42 @@ class Hierarchy:
             a placement.
         """
         return _route.route(self, X)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return how likely each row of new data is to be in each leaf.
+
+        That is: to lie in this cluster again when the same method is fitted to other rows of
+        the same kind. How often that is so, only fitting again can tell; until then, where
+        ``temperature`` is None, the numbers rank the rows and are a rough guess.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            As in :meth:`predict`, which raises the same errors.
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_leaves)
+            The columns are the clusters from left to right. Rows sum to one, and are highest,
+            for the first time, where :meth:`predict` puts the row.
+
+        Examples
+        --------
+        >>> from taxarbor import Taxarbor, load_animals
+        >>> X = load_animals().X
+        >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+        >>> P = tree.predict_proba(X)
+        >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
+        ((206, 6), True)
+        """
+        return _memberships.probabilities(self, X)
+
+    def node_proba(self, P: ArrayLike) -> Array:
+        """Return how likely rows are to be in each node: the sum over its leaves.
+
+        Takes what :meth:`predict_proba` returns; the result has shape (n_rows, n_nodes).
+        """
+        return _memberships.node_sums(self, P)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.
