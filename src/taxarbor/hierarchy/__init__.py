@@ -4,5 +4,6 @@ from taxarbor.hierarchy._build import HierarchyBuilder
 from taxarbor.hierarchy._reasons import Reason
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy
+from taxarbor.hierarchy._trust import Trust
 
-__all__ = ["Hierarchy", "HierarchyBuilder", "LinearRule", "Placement", "Reason"]
+__all__ = ["Hierarchy", "HierarchyBuilder", "LinearRule", "Placement", "Reason", "Trust"]

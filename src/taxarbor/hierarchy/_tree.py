@@ -16,6 +16,7 @@ from taxarbor.hierarchy import _display, _file, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._reasons import Reason
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.hierarchy._trust import Trust
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -59,6 +60,8 @@ class Hierarchy:
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
         The mean of each node's rows, where known, of the dtype of the rules.
+    trust : Trust or None
+        What came back when the model was fitted again, once it was assessed.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class Hierarchy:
     fidelity: Array = None  # type: ignore[assignment]  # always an array once made
     placement: Placement | None = None
     means: Array | None = None
+    trust: Trust | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
