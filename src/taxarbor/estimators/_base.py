@@ -14,14 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
+from taxarbor._progress import show_progress
 from taxarbor._run import Run
 from taxarbor._types import Status
-from taxarbor.estimators._progress import (
-    CallbackSupportMixin,
-    call_back,
-    observe_all,
-    show_progress,
-)
+from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._route import route, visited
@@ -132,7 +128,8 @@ class Fitting:
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.enter_context(one_blas_thread())
-            bar = opening.enter_context(show_progress(self._estimator))
+            title, verbose = type(self._estimator).__name__, self._estimator.verbose
+            bar = opening.enter_context(show_progress(title, verbose))
             callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
             # Large nodes are swept by several threads, small ones are tried side by side.
             pool = None
@@ -160,10 +157,12 @@ class Fitting:
         _warn_if_unsettled(hierarchy, estimator.get_params())
 
 
-def check_growth(estimator: Any) -> tuple[int, StoppingRule]:
-    """Return the number of children per split, and when to stop."""
+def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, StoppingRule]:
+    """Return the number of children per split, and when to stop: its own, or at a number."""
     names = "n_clusters", "max_leaf_size", "max_depth"
     given = {name: getattr(estimator, name) for name in names}
+    if n_clusters is not None:
+        given["n_clusters"] = n_clusters
     limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
     if all(limit is None for limit in limits):
         raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")

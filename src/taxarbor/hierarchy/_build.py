@@ -255,6 +255,7 @@ class HierarchyBuilder:
             feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
             means=means,
+            trust=None,
         )
 
     def _node(self, node: int) -> _Node:

@@ -347,6 +347,7 @@ class Hierarchy:
             fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
             placement=placement,
             means=None if self.means is None else self.means[kept],
+            trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
 
     def predict(self, X: ArrayLike) -> IndexArray:

@@ -1,24 +1,54 @@
 """How far a tree can be trusted: what came back when it was grown again on other rows."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 
+LIKENESS = 0.75
+"""Jaccard's index from which on a cluster counts as the same (Hennig, 2007): rows in both, of
+those in either."""
+
+MOST = 0.5
+"""Share of the refits in which a stable cluster comes back, apart from others."""
+
 
 class Curve(NamedTuple):
-    """How stable the best cut into each number of clusters is; all of one length.
+    """How stable the cut into each number of clusters is; all of one length.
 
     ``stability`` is that of its least stable cluster, the share of refits in which it came
-    back with a gap around it; ``reference`` the same of rows without clusters.
+    back, apart from others; ``reference`` the same of rows without clusters, or NaN.
     """
 
     n_clusters: IndexArray
     stability: Array
     reference: Array
+
+    @property
+    def suggested(self) -> int:
+        """The largest number whose clusters are all stable.
+
+        They came back, apart from others, in half of the refits at least, and more often than
+        in rows without clusters.
+        """
+        # NaN where there is no reference: a comparison with it is false.
+        is_stable = (self.stability >= MOST) & ~(self.stability <= self.reference)
+        return int(self.n_clusters[is_stable].max(initial=1))
+
+    def verdict(self) -> str:
+        """Return what is to be said of the number of clusters, in a plain sentence."""
+        suggested = self.suggested
+        if suggested == 1:
+            return (
+                "no clusters found: in no cut of the tree do all clusters come back with gaps "
+                "between them, in most refits; take the rows as one cluster"
+            )
+        more = "; there may be more, as the tree ends there"
+        is_all = suggested == self.n_clusters[-1]
+        return f"the finest stable cut has {suggested} clusters{more if is_all else ''}"
 
 
 @final
@@ -43,12 +73,20 @@ class Trust:
         The same of each feature: per node, in the order of ``rules[node].features``.
     rows : array of shape (n_rows,)
         The share of refits that put the row into the cluster that it is in.
-    is_stable : bool array of shape (n_nodes,)
-        Whether the cluster of the node comes back, apart from others, often enough.
-    suggested : int
-        Number of clusters of the finest cut whose clusters are all stable.
     curve : Curve
-        ``n_clusters``, ``stability`` and ``reference``, arrays of one length.
+        ``n_clusters``, ``stability`` and ``reference``, arrays of one length: how stable the
+        tree is when it is cut into so many clusters, and how stable one of rows without
+        clusters is.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.trust import assess
+    >>> planted = make_planted_tree(200, depth=2)
+    >>> model = Taxarbor(6, random_state=0).fit(planted.X)
+    >>> trust = assess(model, planted.X, n_refits=5).trust
+    >>> trust.suggested, trust.told(1)
+    (4, 'came back in 5 of 5 refits')
     """
 
     n_refits: int
@@ -57,12 +95,43 @@ class Trust:
     rule_came_back: IndexArray
     feature_came_back: tuple[IndexArray, ...]
     rows: Array
-    is_stable: NDArray[np.bool_]
-    suggested: int
     curve: Curve
 
+    def __post_init__(self) -> None:
+        arrays = self.came_back, self.apart, self.rule_came_back, self.rows
+        for array in (*arrays, *self.feature_came_back, *self.curve):
+            array.setflags(write=False)
+
+    @property
+    def is_stable(self) -> NDArray[np.bool_]:
+        """Whether each node's cluster came back, apart from others, in most of the refits."""
+        return self.apart >= MOST * self.n_refits
+
+    @property
+    def suggested(self) -> int:
+        """Number of clusters of the finest cut whose clusters are all stable."""
+        return self.curve.suggested
+
     def told(self, node: int) -> str:
-        """Return ``came back in 18 of 20 refits``, and whether without a gap."""
+        """Return ``came back in 18 of 20 refits``, and where there was no gap beside it."""
         text = f"came back in {self.came_back[node]} of {self.n_refits} refits"
-        alone = self.came_back[node] - self.apart[node]
-        return f"{text}, {alone} times without a gap" if node and alone else text
+        n_without = int(self.came_back[node] - self.apart[node])
+        return f"{text}, in {n_without} of them without a gap" if n_without else text
+
+    def take(self, nodes: IndexArray, is_inner: NDArray[np.bool_]) -> "Trust":
+        """Return the trust of a pruned tree, of these nodes."""
+        none = np.zeros(0, dtype=np.intp)
+        features = (self.feature_came_back[node] for node in nodes.tolist())
+        return replace(
+            self,
+            came_back=self.came_back[nodes],
+            apart=self.apart[nodes],
+            rule_came_back=np.where(is_inner, self.rule_came_back[nodes], 0),
+            feature_came_back=tuple(
+                own if inner else none for own, inner in zip(features, is_inner, strict=True)
+            ),
+            rows=self.rows,
+            curve=Curve(
+                *(values[self.curve.n_clusters <= (~is_inner).sum()] for values in self.curve)
+            ),
+        )
