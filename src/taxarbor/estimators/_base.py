@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
@@ -148,6 +150,7 @@ class Fitting:
         means = tree.means(self.rows, self.run)
         hierarchy = tree.freeze(placement, feature_names=self._seen.names, means=means)
         estimator = self._estimator
+        hierarchy = replace(hierarchy, made_by=_made_by(estimator))
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
         estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
@@ -155,6 +158,23 @@ class Fitting:
             self._context.call_on_fit_task_end(estimator=estimator)
         _warn_if_short(hierarchy, self._stop, self._branching)
         _warn_if_unsettled(hierarchy, estimator.get_params())
+
+
+def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
+    """Return an estimator's name and parameters as plain values, but for how it is run."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [plain(one) for one in value]
+        if isinstance(value, bool | str | None):
+            return value
+        return int(value) if isinstance(value, Integral) else float(value)
+
+    how = ("random_state", "n_jobs", "verbose")
+    given = {name: one for name, one in estimator.get_params().items() if name not in how}
+    return {"estimator": type(estimator).__name__} | {
+        name: plain(one) for name, one in given.items()
+    }
 
 
 def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, StoppingRule]:

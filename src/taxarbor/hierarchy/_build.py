@@ -256,6 +256,7 @@ class HierarchyBuilder:
             placement=placement,
             means=means,
             trust=None,
+            made_by=None,
         )
 
     def _node(self, node: int) -> _Node:

@@ -5,6 +5,8 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
+The arrays ``trust_...`` are there where the tree was assessed. Version 1 had none of these, and
+did not say in ``made_by`` which method made the tree.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -34,16 +36,19 @@ from numpy.typing import NDArray
 from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy._rule import LinearRule, Placement
+from taxarbor.hierarchy._trust import Curve, Trust
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 1
+FORMAT, VERSION = "taxarbor-hierarchy", 2
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+_TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
+_TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
@@ -85,6 +90,8 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "notes": hierarchy.notes,
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
+        "made_by": hierarchy.made_by,
+        "n_refits": None if hierarchy.trust is None else hierarchy.trust.n_refits,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
     placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
@@ -102,7 +109,40 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "fidelity": hierarchy.fidelity,
         **dict(zip(_PLACEMENT, placement, strict=True)),
         "means": nothing if hierarchy.means is None else hierarchy.means,
+        **({} if hierarchy.trust is None else _pack_trust(hierarchy.trust)),
     }
+
+
+def _pack_trust(trust: Trust) -> dict[str, NDArray[Any]]:
+    features = np.concatenate(trust.feature_came_back)
+    counts = trust.came_back, trust.apart, trust.rule_came_back, features
+    arrays = *(count.astype(np.int64) for count in counts), trust.rows, np.stack(trust.curve)
+    return {f"trust_{name}": array for name, array in zip(_TRUST, arrays, strict=True)}
+
+
+def _unpack_trust(
+    arrays: dict[str, NDArray[Any]], n_refits: Any, rules: tuple[LinearRule | None, ...]
+) -> Trust:
+    """Return the trust in these arrays, or raise ValueError if it does not fit the rules."""
+    came_back, apart, rule, features, rows, curve = (arrays[f"trust_{name}"] for name in _TRUST)
+    sizes = [0 if one is None else one.n_features_used for one in rules]
+    if features.shape != (sum(sizes),):
+        raise FileFormatError("trust_feature_came_back does not fit the rules")
+    parts = np.split(_counts(features), np.cumsum(sizes)[:-1])
+    numbers, stability, reference = curve
+    return Trust(
+        n_refits=int(n_refits),
+        came_back=_counts(came_back),
+        apart=_counts(apart),
+        rule_came_back=_counts(rule),
+        feature_came_back=tuple(parts),
+        rows=rows.astype(np.float64),
+        curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
+    )
+
+
+def _counts(array: NDArray[Any]) -> NDArray[np.intp]:
+    return array.astype(np.intp, casting="same_kind")
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -111,8 +151,10 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
     check_version(meta)
-    if arrays.keys() != _NAMES:
-        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+    n_refits = meta.get("n_refits")
+    expected = _NAMES if n_refits is None else _NAMES | _TRUST_NAMES
+    if arrays.keys() != expected:
+        missing, foreign = sorted(expected - arrays.keys()), sorted(arrays.keys() - expected)
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
@@ -122,14 +164,17 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
     cells = [arrays[name] for name in _PLACEMENT[:-1]]
     has_cells = any(len(array) for array in (*cells, leaves))
+    rules = _unstack(arrays["parents"], *(arrays[name] for name in _RULES))
     return {
         **{name: arrays[name] for name in (*_INDICES, *_NODES)},
-        "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
+        "rules": rules,
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": meta["feature_names"],
         "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
         "means": None if means.shape == (0, 0) else means,
+        "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
+        "made_by": meta.get("made_by"),
     }
 
 

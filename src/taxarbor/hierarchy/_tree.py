@@ -62,6 +62,8 @@ class Hierarchy:
         The mean of each node's rows, where known, of the dtype of the rules.
     trust : Trust or None
         What came back when the model was fitted again, once it was assessed.
+    made_by : dict or None
+        The estimator that made it and its parameters, with which to fit it again.
 
     Raises
     ------
@@ -94,6 +96,7 @@ class Hierarchy:
     placement: Placement | None = None
     means: Array | None = None
     trust: Trust | None = None
+    made_by: dict[str, Any] | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
