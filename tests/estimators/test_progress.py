@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning, Taxarbor
+from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
-from taxarbor.estimators._progress import ProgressBar, observe_all
+from taxarbor.estimators._progress import observe_all
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import GapSplitter, MaxMarginSplitter

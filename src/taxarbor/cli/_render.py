@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._display import count_leaves
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.hierarchy._words import describe_doubt, format_number, phrase
@@ -80,6 +80,16 @@ def say_first_levels(tree: Hierarchy) -> None:
     say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
     if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
         typer.echo("(the first levels; taxarbor show has all of it)")
+
+
+def say_assessed(tree: Hierarchy, trust: Trust) -> None:
+    """Print how often each node of a tree came back, and how many clusters to keep."""
+    below = {node: trust.told(node) for node in range(1, tree.n_nodes)}
+    say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
+    verdict = trust.curve.verdict()
+    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.")
+    if trust.suggested < tree.n_leaves:
+        typer.echo("taxarbor cut --suggest undoes the other splits.")
 
 
 def draw_tree(

@@ -1,14 +1,27 @@
 """Our method, the one that people get by default."""
 
+import warnings
+from dataclasses import replace
 from typing import Any, Literal, Self
 
-from taxarbor._errors import InputError
+from sklearn.base import clone
+
+from taxarbor._errors import GrowthWarning, InputError, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
+from taxarbor.hierarchy._trust import Curve
 from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe, link_leaves
 from taxarbor.split import GapSplitter
-from taxarbor.tables._checks import check_balance, check_count, check_strength
+from taxarbor.tables._checks import (
+    check_balance,
+    check_count,
+    check_jobs,
+    check_strength,
+    check_training_rows,
+)
+from taxarbor.trust import assess
+from taxarbor.trust._assess import most_clusters, suggest
 
 
 class Taxarbor(HierarchyEstimator):
@@ -21,8 +34,10 @@ class Taxarbor(HierarchyEstimator):
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
+    n_clusters : int, "auto" or None, default=8
         Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
+        "auto" looks for as many as are stable, up to 50, and assesses the tree: it takes as
+        long as some forty fits, but of 5,000 rows at most. See :func:`taxarbor.trust.assess`.
     branching : int, default=2
         Children per split. With more than two, leaves come in steps of ``branching - 1``,
         and their number never exceeds ``n_clusters``.
@@ -93,7 +108,7 @@ class Taxarbor(HierarchyEstimator):
 
     def __init__(
         self,
-        n_clusters: int | None = 8,
+        n_clusters: int | str | None = 8,
         *,
         branching: int = 2,
         rules: Literal["decide", "describe"] = "decide",
@@ -145,9 +160,11 @@ class Taxarbor(HierarchyEstimator):
         Warns
         -----
         GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why.
+            If there are fewer leaves than asked for, with the leaves that refused and why; or
+            if ``n_clusters="auto"`` finds no clusters.
         """
-        branching, stop = check_growth(self)
+        curve = self._suggest(X) if self.n_clusters == "auto" else None
+        branching, stop = check_growth(self, None if curve is None else curve.suggested)
         most = self.max_features
         if most is not None:
             most = check_count("max_features", most, least=1)
@@ -178,4 +195,23 @@ class Taxarbor(HierarchyEstimator):
                     tree, placement = link_leaves(tree, placement, coordinates)
                 told = rows, placement, sparsity, run
                 fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+        if curve is not None:
+            self._keep_trust(X, curve)
         return self
+
+    def _suggest(self, X: Any) -> Curve:
+        """Return how stable the clusters are that a tree of many leaves can be cut into."""
+        rows, _ = check_training_rows(self, X, check_jobs(self.n_jobs))
+        many = clone(self).set_params(n_clusters=most_clusters(rows.n_rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
+            many.fit(X)
+        return suggest(many, X, n_jobs=self.n_jobs, random_state=self.random_state)
+
+    def _keep_trust(self, X: Any, curve: Curve) -> None:
+        """Assess the tree, and keep why it has as many leaves as it has."""
+        tree = assess(self, X, n_jobs=self.n_jobs, random_state=self.random_state)
+        assert tree.trust is not None
+        self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
+        if curve.suggested == 1:
+            warn_caller(curve.verdict(), GrowthWarning)

@@ -5,5 +5,14 @@ from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._reasons import Reason
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy
+from taxarbor.hierarchy._trust import Trust
 
-__all__ = ["Follows", "Hierarchy", "HierarchyBuilder", "LinearRule", "Placement", "Reason"]
+__all__ = [
+    "Follows",
+    "Hierarchy",
+    "HierarchyBuilder",
+    "LinearRule",
+    "Placement",
+    "Reason",
+    "Trust",
+]

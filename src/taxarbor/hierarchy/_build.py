@@ -263,6 +263,8 @@ class HierarchyBuilder:
             placement=placement,
             means=means,
             temperature=None,
+            trust=None,
+            made_by=None,
         )
 
     def _node(self, node: int) -> _Node:

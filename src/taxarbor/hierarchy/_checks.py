@@ -11,6 +11,7 @@ from taxarbor._types import Array, IndexArray
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
+    from taxarbor.hierarchy._trust import Trust
 
 BLOCK = 1 << 20
 """Cells that are looked at in one go."""
@@ -83,6 +84,8 @@ def check(h: "Hierarchy") -> None:
         heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
         f"temperature must be None or a positive, finite float, got {heat!r}",
     )
+    if h.trust is not None:
+        _check_trust(h, h.trust)
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -235,3 +238,24 @@ def _check_follows(h: "Hierarchy") -> None:
     )
     shares = np.concatenate((f.share, f.worst_share))
     _require(((shares >= 0) & (shares <= 1)).all(), "the shares of follows must be from 0 to 1")
+
+
+def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
+    n_nodes, n_rows, n_refits = len(h.parents), len(h.order), trust.n_refits
+    _require(n_refits > 0, "there must be a refit")
+    for counts in (trust.came_back, trust.apart, trust.rule_came_back):
+        is_in_range = counts.shape == (n_nodes,) and (counts >= 0).all()
+        _require(
+            is_in_range and (counts <= n_refits).all(),
+            f"trust must have a count of refits, 0 to {n_refits}, for each of {n_nodes} nodes",
+        )
+    used = [0 if rule is None else rule.n_features_used for rule in h.rules]
+    _require(
+        [len(counts) for counts in trust.feature_came_back] == used,
+        "trust must have a count for each feature of each rule",
+    )
+    shares = trust.rows
+    _require(
+        shares.shape == (n_rows,) and ((shares >= 0) & (shares <= 1)).all(),
+        f"trust must have a share for each of {n_rows} rows",
+    )

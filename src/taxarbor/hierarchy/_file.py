@@ -5,8 +5,9 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
-Since version 2 there may be more: ``two_values``, and what a ``Follows`` holds, each under its
-own name. What is not there is not known.
+Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
+name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
+``made_by``, the method that made the tree. What is not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -37,6 +38,7 @@ from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._rule import LinearRule, Placement
+from taxarbor.hierarchy._trust import Curve, Trust
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -49,6 +51,8 @@ _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
 _OPTIONAL = frozenset((*(f"follows_{part}" for part in _FOLLOWS), "two_values"))
+_TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
+_TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
@@ -91,6 +95,8 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
         "temperature": hierarchy.temperature,
+        "made_by": hierarchy.made_by,
+        "n_refits": None if hierarchy.trust is None else hierarchy.trust.n_refits,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
     placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
@@ -108,6 +114,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "fidelity": hierarchy.fidelity,
         **dict(zip(_PLACEMENT, placement, strict=True)),
         "means": nothing if hierarchy.means is None else hierarchy.means,
+        **({} if hierarchy.trust is None else _pack_trust(hierarchy.trust)),
     }
 
 
@@ -138,14 +145,48 @@ def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return found
 
 
+def _pack_trust(trust: Trust) -> dict[str, NDArray[Any]]:
+    features = np.concatenate(trust.feature_came_back)
+    counts = trust.came_back, trust.apart, trust.rule_came_back, features
+    arrays = *(count.astype(np.int64) for count in counts), trust.rows, np.stack(trust.curve)
+    return {f"trust_{name}": array for name, array in zip(_TRUST, arrays, strict=True)}
+
+
+def _unpack_trust(
+    arrays: dict[str, NDArray[Any]], n_refits: Any, rules: tuple[LinearRule | None, ...]
+) -> Trust:
+    """Return the trust in these arrays, or raise ValueError if it does not fit the rules."""
+    came_back, apart, rule, features, rows, curve = (arrays[f"trust_{name}"] for name in _TRUST)
+    sizes = [0 if one is None else one.n_features_used for one in rules]
+    if features.shape != (sum(sizes),):
+        raise FileFormatError("trust_feature_came_back does not fit the rules")
+    parts = np.split(_counts(features), np.cumsum(sizes)[:-1])
+    numbers, stability, reference = curve
+    return Trust(
+        n_refits=int(n_refits),
+        came_back=_counts(came_back),
+        apart=_counts(apart),
+        rule_came_back=_counts(rule),
+        feature_came_back=tuple(parts),
+        rows=rows.astype(np.float64),
+        curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
+    )
+
+
+def _counts(array: NDArray[Any]) -> NDArray[np.intp]:
+    return array.astype(np.intp, casting="same_kind")
+
+
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`pack` packed, or raise FileFormatError."""
     if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
     check_version(meta)
-    missing = sorted(_NAMES - arrays.keys())
-    foreign = sorted(arrays.keys() - _NAMES - _OPTIONAL)
+    n_refits = meta.get("n_refits")
+    expected = _NAMES if n_refits is None else _NAMES | _TRUST_NAMES
+    missing = sorted(expected - arrays.keys())
+    foreign = sorted(arrays.keys() - expected - _OPTIONAL)
     if missing or foreign:
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
     for name in _FLOATS:
@@ -156,9 +197,10 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
     cells = [arrays[name] for name in _PLACEMENT[:-1]]
     has_cells = any(len(array) for array in (*cells, leaves))
+    rules = _unstack(arrays["parents"], *(arrays[name] for name in _RULES))
     return {
         **{name: arrays[name] for name in (*_INDICES, *_NODES)},
-        "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
+        "rules": rules,
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": meta["feature_names"],
@@ -166,6 +208,8 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "means": None if means.shape == (0, 0) else means,
         **_unpack_optional(arrays),
         "temperature": meta.get("temperature"),  # older files have none
+        "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
+        "made_by": meta.get("made_by"),
     }
 
 

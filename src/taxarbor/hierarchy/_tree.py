@@ -17,6 +17,7 @@ from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.hierarchy._trust import Trust
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -67,6 +68,10 @@ class Hierarchy:
         other columns, where known: features of yes and no have 0 and 1.
     temperature : float or None
         How far probabilities are evened out, measured by fitting again; None where it was not.
+    trust : Trust or None
+        What came back when the model was fitted again, once it was assessed.
+    made_by : dict or None
+        The estimator that made it and its parameters, with which to fit it again.
 
     Raises
     ------
@@ -101,6 +106,8 @@ class Hierarchy:
     follows: Follows | None = None
     two_values: Array | None = None
     temperature: float | None = None
+    trust: Trust | None = None
+    made_by: dict[str, Any] | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -379,6 +386,7 @@ class Hierarchy:
             placement=placement,
             means=None if self.means is None else self.means[kept],
             follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
+            trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
 
     def predict(self, X: ArrayLike) -> IndexArray:
