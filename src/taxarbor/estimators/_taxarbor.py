@@ -27,10 +27,10 @@ from taxarbor.trust._assess import most_clusters, suggest
 class Taxarbor(HierarchyEstimator):
     r"""A readable taxonomy of unlabelled rows.
 
-    Grows a tree from the root down, each split by the widest margin it can find; then lets the
-    leaves compete for the rows; then seeks, for each split, a rule that tells its children
-    apart by few features, preferably ones that the splits above it do not use. Fitted and read
-    like :class:`sklearn.cluster.BisectingKMeans`.
+    Grows a tree from the root down, each split by the widest margin it can find; lets the leaves
+    compete for the rows, and links them anew; then seeks, for each split, a rule that tells its
+    children apart by few features, preferably ones that the splits above it do not use. Rows go
+    where the rules send them. Fitted and read like :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
@@ -86,11 +86,18 @@ class Taxarbor(HierarchyEstimator):
     -----
     Clusters are found in up to 63 principal coordinates, where a split minimises the squared
     hinge loss with a light ridge and an intercept. The leaves then compete for the rows by
-    linear scores (``hierarchy_.placement``), which decide where new rows go, too. ``predict``
-    puts the training rows where ``fit`` did, except those that stayed in their leaf for the
-    sake of ``min_leaf_size`` or ``max_leaf_size``. The rule of a split describes it:
-    ``hierarchy_.fidelity`` is the share of its rows that the rule sends to their own child.
-    Scores, objectives and infos of the nodes are those of growth, before rows moved.
+    linear scores in all features. What a row wants at a split, and how much it cares, is how
+    well it fits the leaves on either side; a rule takes a feature if that sorts enough rows.
+    ``predict`` puts the training rows where ``fit`` did.
+
+    Leaves are linked anew, by Ward's method, if ``branching`` is 2 and there is no
+    ``max_depth``; the score of a node is then what its children's union adds to the scatter.
+
+    With ``rules="describe"`` the leaves keep the rows that they won, the tree keeps its shape,
+    and scores, objectives and infos are those of growth. New rows go by the same scores
+    (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did, except
+    those that stayed in their leaf for the sake of ``min_leaf_size`` or ``max_leaf_size``.
+    ``hierarchy_.follows`` says for which rows the rules hold.
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
