@@ -204,11 +204,15 @@ def _pairs_of_sparse(X: Any) -> Array:
     filled = np.bincount(X.indices, minlength=p)
     # A cell that is not stored is zero.
     low, high = np.where(filled < n, 0.0, np.inf), np.where(filled < n, 0.0, -np.inf)
-    np.minimum.at(low, X.indices, X.data)
-    np.maximum.at(high, X.indices, X.data)
+    blocks = [slice(first, first + BLOCK) for first in range(0, len(X.data), BLOCK)]
+    for some in blocks:
+        # Of these types NumPy has a fast way, and of no others.
+        columns, values = X.indices[some].astype(np.intp), X.data[some].astype(np.float64)
+        np.minimum.at(low, columns, values)
+        np.maximum.at(high, columns, values)
     fits = (filled == n) | (low == 0.0) | (high == 0.0)
-    for first in range(0, len(X.data), BLOCK):
-        values, columns = X.data[first : first + BLOCK], X.indices[first : first + BLOCK]
+    for some in blocks:
+        columns, values = X.indices[some], X.data[some]
         fits[columns[(values != low[columns]) & (values != high[columns])]] = False
     return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
