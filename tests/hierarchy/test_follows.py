@@ -24,7 +24,8 @@ from taxarbor.rows._base import best_scores
 
 MODELS = [
     Taxarbor(9, random_state=0),
-    Taxarbor(9, branching=3, max_features=1, random_state=0),
+    Taxarbor(9, rules="describe", random_state=0),
+    Taxarbor(9, rules="describe", branching=3, max_features=1, random_state=0),
     HMMC(6, balance=(0.9, 1.1), random_state=0),
     MMC(4, random_state=0),
     HierarchicalKMeans(6, random_state=0),
