@@ -59,12 +59,13 @@ READING = """\
 
 - Without refits nobody knows. What comes out otherwise in another fit is mostly the tree as a
   whole, and how far a row lies from a border says little about that. The guess is one
-  temperature for all data, chosen on data such as these: elsewhere it may be far off.
-- `noise` is one normal cloud without clusters; `planted` is a tree of eight, well apart.
-- Measured, the mean is about right, unless rows are few: halves of halves then say too little
-  of the tree of all. What is left of the error is that clusters differ: one temperature holds
-  for the whole tree, which does not tell a cluster that rarely comes back from one that always
-  does.
+  temperature for all data. It was chosen with the real data of these tables in view, so its
+  error on them is flattered: on other data it may be far off, as on `noise`, one normal cloud
+  without clusters. (`planted` is a tree of eight clusters, well apart.)
+- Measured, the mean is about right, unless there are few rows per leaf: the refits, to half as
+  many, then agree less than trees of all rows do, and the probabilities are too low.
+- What is left of the error is that clusters differ: one temperature holds for the whole tree,
+  which does not tell a cluster that rarely comes back from one that always does.
 - Hits depend on both trees, of which one may be unlucky: a seed more or less moves a line by
   several points.
 """

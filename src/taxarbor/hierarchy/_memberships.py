@@ -30,7 +30,7 @@ from taxarbor.rows import as_rows
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-PLACED, RULED = 2.0, 0.6
+PLACED, RULED = 2.0, 0.5
 """The temperature before it is measured, with a placement and with rules that decide: about the
 middle of what was measured on many data."""
 

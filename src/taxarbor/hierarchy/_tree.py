@@ -411,7 +411,7 @@ class Hierarchy:
 
         That is: to lie in this cluster again when the same method is fitted to other rows of
         the same kind. How often that is so, only fitting again can tell; until then, where
-        ``temperature`` is None, the numbers rank the rows and are a rough guess.
+        ``temperature`` is None, the numbers are a rough guess.
 
         Parameters
         ----------
