@@ -1,17 +1,12 @@
 "use strict";
 // What the other parts share: the data, and ways to make elements. Text is only ever set as text.
 const data = JSON.parse(document.getElementById("data").textContent);
-const nodes = data.nodes;
-nodes.forEach((node, id) => { node.id = id; node.children = []; node.size = node.stop - node.start; });
-nodes.forEach((node) => {
-  node.depth = 0;
-  if (node.parent !== null) {
-    nodes[node.parent].children.push(node.id);
-    node.depth = nodes[node.parent].depth + 1;
-  }
+const nodes = data.nodes, root = nodes[0];
+nodes.forEach((node, id) => {
+  Object.assign(node, { id, children: [], size: node.stop - node.start, above: node.parent === null ? null : nodes[node.parent], depth: 0 });
+  if (node.above) { node.above.children.push(node); node.depth = node.above.depth + 1; }
 });
 const leaves = nodes.filter((node) => !node.children.length).sort((a, b) => a.start - b.start);
-leaves.forEach((node, label) => { node.label = "c" + label; });
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a39a00", "#8a63b8"];
 const byId = (id) => document.getElementById(id);
@@ -31,28 +26,66 @@ function svg(tag, attributes, ...kids) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, kids);
 }
 
-const plural = (count, one) => count.toLocaleString("en") + " " + one + (count === 1 ? "" : "s");
+const count = (value) => value.toLocaleString("en");
+const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`;
 const percent = (share, digits = 0) => (100 * share).toFixed(digits) + " %";
-function number(value) {
-  if (value === null) return "–";
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(1);
-  return value.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 6 : 3 });
-}
+const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 function colour(code) {
   if (code < 0) return "var(--other)";
-  return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% 58%)`;
+  return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% ${code % 2 ? 48 : 62}%)`;
 }
-// The names of all rows, in the order of the tree; or their numbers, where they have none.
-const allNames = data.names === null ? null : data.names.split("\n");
-const hasNames = allNames !== null || data.order !== null;
-const nameAt = (position) => (allNames ? allNames[position] : "row " + data.order[position]);
+
+// Whole numbers of some bytes each, the lowest first.
+const bytesOf = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+function unpack([width, text]) {
+  const bytes = bytesOf(text), found = new Array(bytes.length / width);
+  for (let n = 0; n < found.length; n++) {
+    found[n] = 0;
+    for (let at = width - 1; at >= 0; at--) found[n] = 256 * found[n] + bytes[n * width + at];
+  }
+  return found;
+}
+// Of all rows, in the order of the tree: numbers, names, whether their words are true, margins.
+const order = data.order && unpack(data.order), allNames = data.names && data.names.split("\n");
+const areTrue = data.true && unpack(data.true);
+const weakest = data.weakest && { margin: unpack(data.weakest.margin), node: unpack(data.weakest.node) };
+const hasNames = allNames !== null || order !== null;
+const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
+
+// How probable the nodes on a row's path are for it: see _probabilities in _context.py.
+let probabilities = null;
+async function readProbabilities() {
+  if (!data.probabilities) return;
+  const packed = new Blob([bytesOf(data.probabilities)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  probabilities = new Uint8Array(await new Response(packed).arrayBuffer());
+  let first = 0;
+  for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
+}
+function leafAt(position) {
+  let low = 0, high = leaves.length - 1;
+  while (low < high) { const middle = (low + high + 1) >> 1; if (leaves[middle].start <= position) low = middle; else high = middle - 1; }
+  return leaves[low];
+}
+function probabilityOf(position, node) {
+  if (!probabilities) return null;
+  if (!node.depth) return 1;
+  const leaf = leafAt(position);
+  return probabilities[leaf.first + (node.depth - 1) * leaf.size + position - leaf.start] / 100;
+}
+
 function path(node) {
-  const way = [node];
-  while (way[0].parent !== null) way.unshift(nodes[way[0].parent]);
+  const way = [];
+  for (let one = node; one; one = one.above) way.unshift(one);
   return way;
 }
-function majority(node) { return node.classes.find(([code]) => code >= 0) || null; }
+const majority = (node) => node.classes.find(([code]) => code >= 0) || null;
+const pictureOf = (one) => data.pictures[one.row];
+const nameOf = (one) => data.rows[one.row][0];
+
+// In plain words: how true the words are, and how often a cluster came back.
+const doubt = (node) => (node.doubtful ? `words hold for ${percent(node.holds)}` : "");
+const recurrence = (node) => (data.trust && node.depth ? `came back in ${node.came_back} of ${data.trust.n_refits} refits` : "");
+const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), doubt(node), recurrence(node)].filter(Boolean).join(", ");
 
 // Who wants to know that another node was chosen.
 const listeners = [];
