@@ -19,15 +19,19 @@ from taxarbor.report._sources import (
     follows_of,
     format_column,
     format_number,
+    leading_of,
     node_proba_of,
     standout_of,
     trust_of,
     typical_of,
-    words_of,
+    yes_no_of,
 )
 
-MANY = 400  # nodes from which on less is said of each
-N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)  # rows of each kind and features: of a few nodes, of many
+MANY = 250  # nodes from which on less is said of each
+N_EXAMPLES, N_FEATURES = (
+    (5, 3),
+    (8, 4),
+)  # rows of each kind and features: of a few nodes, of many
 N_VALUES = 3  # features whose values are shown with an example
 N_CLASSES = 100  # classes of a node that are named, at most
 LONGEST = 300  # characters of a row's name, which may be a text
@@ -39,7 +43,6 @@ PICTURES = 300_000  # characters of all thumbnails of a page
 EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may be reduced to
 BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-WORDS = ("lower", "higher"), ("seldom", "often")  # of measures, and of what is yes or no
 KINDS = ("typical", "extreme", "borderline")
 
 
@@ -88,70 +91,66 @@ class _Nodes:
         self.used = tree.n_features_used.tolist()
         self.follows, self.trust = follows_of(tree), trust_of(tree)
         self.standout = standout_of(explanation)
-        self.examples = dict(
-            zip(KINDS, (typical_of(explanation), extreme_of(explanation), explanation.borderline),
-                strict=True)
-        )  # fmt: skip
-        # Name, mean and histogram of all rows, and the words for less and for more than that.
-        self.features: dict[tuple[str, ...], int] = {}
+        ways = typical_of(explanation), extreme_of(explanation), explanation.borderline
+        self.examples = dict(zip(KINDS, ways, strict=True))
+        self.yes_no = yes_no_of(explanation)
+        self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
 
     def tell(self, node: int) -> dict[str, Any]:
         explanation, tree = self.explanation, self.tree
-        parent = tree.parent(node)
+        parent, leads = tree.parent(node), leading_of(explanation, node, self.n_features)
+        columns = [one["column"] for one in leads[:N_VALUES]]
         return {
             "parent": parent,
             "name": explanation.names[node],
             "start": int(tree.start[node]),
             "stop": int(tree.stop[node]),
             "birth": int(tree.birth[node]),
-            "leads": self._leads(node),
+            "leads": self._leads(leads),
             "stands": self._stands(node),
             "n_features": self.used[node],
             "n_leading": 0 if parent is None else self.used[parent],
             "fidelity": _tidy(float(tree.fidelity[node])),
             "note": printable(tree.notes[node]),
-            **{kind: self._examples(kind, node) for kind in KINDS},
+            **{kind: self._examples(kind, node, columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
             **self._holds(node),
             **self._came_back(node),
         }
 
-    def _leads(self, node: int) -> list[dict[str, Any]]:
+    def _leads(self, leads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Say what sets a node apart from its siblings."""
-        reasons = self.tree.reasons(node, self.n_features)
-        told = self.explanation.leading(node, self.n_features)
         lines = []
-        for one, reason in zip(told, reasons, strict=True):
-            is_share = bool(self.explanation.is_yes_no[reason.feature])
-            mean, rest = _means((one["mean"], one["rest_mean"]), is_share)
+        for one in leads:
+            mean, rest = _means((one["mean"], one["rest_mean"]), self.yes_no[one["column"]])
             lines.append({
-                "name": printable(one["feature"]), "text": words_of(self.explanation, node, reason),
-                "sign": reason.sign, "share": _tidy(one["share"]), "mean": mean, "rest": rest,
+                "name": printable(one["feature"]), "text": printable(one["words"]),
+                "sign": 1 if one["direction"] == "higher" else -1,
+                "share": _tidy(one["share"]), "mean": mean, "rest": rest,
             })  # fmt: skip
         return lines
 
     def _stands(self, node: int) -> list[list[Any]]:
-        """Say what sets a node apart from all rows: feature, effect, mean and histogram."""
+        """Say what sets a node apart from all rows: feature, words, effect, mean, histogram."""
         lines = []
         for one in self.standout(node, self.n_features):
             is_share = one["share"] is not None
             mean, every = _means((one["mean"], one["all_mean"]), is_share)
-            name = printable(one["feature"])
-            feature = (name, every, _spark(one["all_histogram"]), *WORDS[is_share])
+            feature = printable(one["feature"]), every, _spark(one["all_counts"])
             place = self.features.setdefault(feature, len(self.features))
-            lines.append([place, _tidy(one["effect"]), mean, _spark(one["histogram"])])
+            words = printable(one["words"])
+            lines.append([place, words, _tidy(one["effect"]), mean, _spark(one["counts"])])
         return lines
 
-    def _examples(self, kind: str, node: int) -> list[dict[str, Any]]:
-        """Return rows with the values of the features that led to their node."""
+    def _examples(self, kind: str, node: int, columns: list[int]) -> list[dict[str, Any]]:
+        """Return rows with their values of some features."""
         found = self.examples[kind](node, self.n_examples)
-        columns = [reason.feature for reason in self.tree.reasons(node, N_VALUES)]
         rows = np.array([one["row"] for one in found], dtype=np.intp)
         values = self.explanation.values(rows, np.array(columns, dtype=np.intp))
         texts = [
             ["yes" if value else "no" for value in column]
-            if self.explanation.is_yes_no[feature]
+            if self.yes_no[feature]
             else format_column(column)
             for feature, column in zip(columns, values.T.tolist(), strict=True)
         ]
@@ -165,7 +164,7 @@ class _Nodes:
         """Say for how many rows the words are true, and which rule is the worst."""
         if self.follows is None:
             return {}
-        told = {
+        told: dict[str, Any] = {
             "holds": _tidy(float(self.follows.share[node])),
             "doubtful": bool(self.follows.is_doubtful[node]),
         }
@@ -181,6 +180,7 @@ class _Nodes:
             return {}
         return {
             "came_back": int(self.trust.came_back[node]),
+            "returned": self.trust.told(node),
             "stable": bool(self.trust.is_stable[node]),
         }
 
@@ -193,7 +193,7 @@ def _means(values: tuple[float, ...], is_share: bool) -> list[str]:
 def _spark(counts: list[int]) -> str:
     """Return a small histogram, a digit per bin."""
     heights: Array = np.asarray(counts, dtype=np.float64)
-    steps = np.ceil(heights * ((len(DIGITS) - 1) / max(heights.max(initial=0.0), 1e-300)))
+    steps = np.ceil((len(DIGITS) - 1) * heights / max(heights.max(initial=0.0), 1.0))
     return "".join(DIGITS[step] for step in steps.astype(int))
 
 
@@ -218,7 +218,7 @@ def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
 
 
 def _shown(nodes: list[dict[str, Any]]) -> list[int]:
-    """Return the rows that any node shows: typical ones of leaves first, borderline ones last."""
+    """Return the rows that any node shows: typical ones of leaves first, borderline last."""
     inner = {node["parent"] for node in nodes}
     leaves = [node for number, node in enumerate(nodes) if number not in inner]
     parts = [(leaves, KINDS[0]), *((nodes, kind) for kind in KINDS)]

@@ -19,9 +19,9 @@ from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
 
-SCRIPTS = tuple(
-    f"{name}.js"
-    for name in "start cut view tree icicle panel search tables download main".split()
+SCRIPTS = (
+    *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
+    *("search.js", "tables.js", "download.js", "main.js"),
 )
 
 

@@ -1,18 +1,18 @@
 """Where the page's values come from: one function per value, None where it is not known."""
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from taxarbor._types import Array
 from taxarbor.explain import Explanation
-from taxarbor.explain._names import phrase
-from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy import Hierarchy
 
 BLOCK = 4_000_000  # numbers of rows or probabilities held at a time
-BINS = 12  # of the small histograms
-Examples = list[dict[str, Any]]
+Told = list[dict[str, Any]]
 
 
 def follows_of(tree: Hierarchy) -> Any:
@@ -36,50 +36,55 @@ def node_proba_of(explanation: Explanation) -> Iterable[Array] | None:
     return (tree.node_proba(tree.predict_proba(explanation.values(p, columns))) for p in parts)
 
 
-def typical_of(explanation: Explanation) -> Callable[[int, int], Examples]:
+def typical_of(explanation: Explanation) -> Callable[[int, int], Told]:
     """Return what gives the rows nearest to the middle of a node."""
     return getattr(explanation, "typical", None) or _Spread(explanation).typical
 
 
-def extreme_of(explanation: Explanation) -> Callable[[int, int], Examples]:
+def extreme_of(explanation: Explanation) -> Callable[[int, int], Told]:
     """Return what gives the rows deepest inside a node's margins."""
-    return getattr(explanation, "extreme", None) or explanation.exemplars
+    found: Any = getattr(explanation, "extreme", None) or explanation.exemplars
+    return found  # type: ignore[no-any-return]
 
 
-def standout_of(explanation: Explanation) -> Callable[[int, int], Examples]:
+def standout_of(explanation: Explanation) -> Callable[[int, int], Told]:
     """Return what gives the features in which a node differs most from all rows."""
     return getattr(explanation, "standout", None) or _Spread(explanation).standout
 
 
-def words_of(explanation: Explanation, node: int, reason: Reason) -> str:
-    """Put a reason into words."""
-    return phrase(reason, bool(explanation.is_yes_no[reason.feature]))
+def leading_of(explanation: Explanation, node: int, n_top: int) -> Told:
+    """Return the features that lead to a node, with their columns and words."""
+    reasons = explanation.hierarchy.reasons(node, n_top)
+    told = zip(explanation.leading(node, n_top), reasons, strict=True)
+    return [
+        {"column": why.feature, "words": f"{one['direction']} {one['feature']}", **one}
+        for one, why in told
+    ]
 
 
-def format_number(value: float | None) -> str:
+def yes_no_of(explanation: Explanation) -> Any:
+    """Return which features hold 0 and 1 and nothing else."""
+    found = getattr(explanation.hierarchy, "yes_no", None)
+    return getattr(explanation, "is_yes_no", ()) if found is None else found
+
+
+def format_number(value: float) -> str:
     """Return a number for people: 46 million, 17,590, 0.1235."""
-    if value is None or not np.isfinite(value):
-        return "–"
-    size = abs(value)
-    for unit, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if size >= unit:
-            return f"{value / unit:.3g} {word}"
-    if size >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4f}".rstrip("0").rstrip(".") if size >= 1e-3 or not size else f"{value:.2g}"
+    return str(_words().format_number(value)) if _words() else f"{value:.4g}"
 
 
 def format_column(values: Sequence[float]) -> list[str]:
     """Return numbers with the same decimals."""
-    found = [format_number(value) for value in values]
-    if any(" " in text or "e" in text for text in found):
-        return found
-    decimals = min(2, max((len(text.partition(".")[2]) for text in found), default=0))
-    return [f"{value:,.{decimals}f}" for value in values]
+    return list(_words().format_column(values)) if _words() else [f"{v:,.2f}" for v in values]
+
+
+def _words() -> Any:
+    name = "taxarbor.hierarchy._words"
+    return import_module(name) if find_spec(name) else None
 
 
 class _Spread:
-    """Stands in for what the explanation will say itself."""
+    """Stands in for what an explanation does not say."""
 
     def __init__(self, explanation: Explanation) -> None:
         tree = explanation.hierarchy
@@ -88,34 +93,32 @@ class _Spread:
         self.explanation, self.means = explanation, tree.means.astype(np.float64)
         self.values = explanation.values(np.arange(len(tree.order)), columns)
         self.spread = np.maximum(self.values.std(axis=0), 1e-12)
-        self.edges: dict[int, Array] = {}
+        self.low, self.high = np.quantile(self.values, (0.01, 0.99), axis=0)
 
-    def typical(self, node: int, n: int) -> Examples:
+    def typical(self, node: int, n: int) -> Told:
         rows = self.explanation.hierarchy.rows(node)
         far = ((self.values[rows] - self.means[node]) / self.spread) ** 2
         nearest = rows[np.argsort(far.sum(axis=1), kind="stable")[:n]].tolist()
         return [{"row": row, "name": self.explanation.row_name(row)} for row in nearest]
 
-    def standout(self, node: int, n: int) -> Examples:
-        tree, yes_no = self.explanation.hierarchy, self.explanation.is_yes_no
-        names = tree.feature_names or [f"x{j}" for j in range(self.means.shape[1])]
-        effects = (self.means[node] - self.means[0]) / self.spread
+    def standout(self, node: int, n: int) -> Told:
+        tree, yes_no, mean = self.explanation.hierarchy, yes_no_of(self.explanation), self.means
+        effects = np.tanh((mean[node] - mean[0]) / self.spread)
         found = []
-        for j in np.argsort(-np.abs(effects), kind="stable")[:n].tolist():
-            if abs(effects[j]) < 0.2:
-                break
-            if j not in self.edges:
-                low, high = np.quantile(self.values[:, j], [0.005, 0.995])
-                bins = 2 if yes_no[j] else BINS
-                self.edges[j] = np.linspace(*((0, 1) if yes_no[j] else (low, max(high, low + 1e-9))), bins + 1)
-            edges = self.edges[j]
-            own = np.clip(self.values[tree.rows(node), j], edges[0], edges[-1])
-            every = np.clip(self.values[:, j], edges[0], edges[-1])
+        for j in np.argsort(-np.abs(effects), kind="stable")[: n if node else 0].tolist():
+            low, high = (0.0, 1.0) if yes_no[j] else (self.low[j], self.high[j])
+            edges = np.linspace(low, max(high, low + 1e-9), 3 if yes_no[j] else 13)
+            own, every = (
+                np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
+                for values in (self.values[tree.rows(node), j], self.values[:, j])
+            )
+            name = tree.feature_names[j] if tree.feature_names else f"x{j}"
+            means = float(mean[node, j]), float(mean[0, j])
+            shares = means if yes_no[j] else (None, None)
+            words = f"{'higher' if effects[j] > 0 else 'lower'} {name}"
             found.append({
-                "feature": names[j], "effect": float(effects[j]),
-                "mean": float(self.means[node, j]), "all_mean": float(self.means[0, j]),
-                "share": float(self.means[node, j]) if yes_no[j] else None,
-                "histogram": np.histogram(own, edges)[0].tolist(),
-                "all_histogram": np.histogram(every, edges)[0].tolist(),
+                "feature": name, "column": j, "words": words, "effect": float(effects[j]),
+                "mean": means[0], "all_mean": means[1], "share": shares[0],
+                "all_share": shares[1], "counts": own, "all_counts": every,
             })  # fmt: skip
         return found

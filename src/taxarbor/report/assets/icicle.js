@@ -10,6 +10,7 @@ function arrangeIcicle() {
   const end = clamp(0.2 * width, 50, 170);  // more room for the last of them
   const levels = clamp(Math.floor((width - first - end) / CELL), 1, Math.max(1, below)), cell = (width - first - end) / levels;
   const unit = height / zoomed.size, found = [];
+  if (!kids(zoomed).length) return [Object.assign(zoomed, { isOpen: false, isStrip: false, x: 0, y: 0, w: width, h: height })];  // all rows are one cluster
   strips.forEach((node, n) => { Object.assign(node, { isOpen: true, isStrip: true, x: n * STRIP, y: 0, w: STRIP, h: height }); found.push(node); });
   const waiting = kids(zoomed).slice().reverse();
   while (waiting.length) {
@@ -53,7 +54,8 @@ function writeCell(node, element, isFolded) {
     const isWide = !node.isOpen && room > 130, first = isFolded && !isWide ? size : name;
     const text = fit(first, isWide ? Math.max(0.55 * room - used, 50) : room - used), after = used + measure(text, NAME) + 10;
     put(text, left + used, high, "name");
-    if (isWide) put(fit(facts.join(" · "), room - after - bar - 4, FINE), left + after, high, node.doubtful ? "warn size" : "size");
+    const space = room - after - bar - 4, whole = facts.join(" · ");
+    if (isWide) put(node.doubtful && measure(whole, FINE) > space ? fitDoubt(node, space) : fit(whole, space, FINE), left + after, high, node.doubtful ? "warn size" : "size");
     return;
   }
   const lines = used || h < 62 ? [fit(name, room - used - bar)] : wrap(name, room);

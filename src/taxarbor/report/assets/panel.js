@@ -43,17 +43,18 @@ function spark(own, every, width = 64, height = 22) {
   const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
   return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
 }
-// A feature that stands out: [number, effect, mean here, histogram].
-function standing([feature, effect, mean, digits]) {
-  const [name, every, all, less, more] = data.features[feature], word = effect > 0 ? more : less;
-  return { name, every, mean, effect, word, way: effect > 0 ? "plus" : "minus", picture: (...size) => spark(digits, all, ...size) };
+// A feature that stands out: its number, words, effect, mean here and histogram.
+function standing([feature, words, effect, mean, digits]) {
+  const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
+  const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
+  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), parts[1] + parts[2]);
+  return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
   if (!node.stands.length || !node.depth) return [];
-  const line = (one) => html("div", { class: "standing", title: `effect size ${one.effect.toFixed(1)}: standard deviations from the mean of all rows` }, one.picture(),
-    html("span", { class: "what" }, html("b", { class: one.way }, one.word + " "), one.name),
-    html("span", { class: "how" }, `${one.mean} here, ${one.every} in all`, html("br"), `${Math.abs(one.effect).toFixed(1)} sd ${one.effect > 0 ? "above" : "below"}`));
-  return [html("h3", {}, "What stands out, against all rows"), ...node.stands.slice(0, 6).map((one) => line(standing(one)))];
+  const line = (one) => html("div", { class: "standing" }, one.picture(), one.what, html("span", { class: "how" }, one.mean, html("br"), one.every), html("span", { class: "how" }, Math.abs(one.effect).toFixed(2)));
+  const head = html("div", { class: "standing how" }, html("span"), html("span"), html("span", { class: "how" }, "here", html("br"), "in all rows"), html("span", { class: "how", title: "from 0 to 1: how well it alone tells these rows from all others" }, "effect"));
+  return [html("h3", {}, "What stands out, against all rows"), head, ...node.stands.slice(0, 6).map((one) => line(standing(one)))];
 }
 
 function leading(feature) {

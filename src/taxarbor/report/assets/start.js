@@ -84,7 +84,7 @@ const nameOf = (one) => data.rows[one.row][0];
 
 // In plain words: how true the words are, and how often a cluster came back.
 const doubt = (node) => (node.doubtful ? `words hold for ${percent(node.holds)}` : "");
-const recurrence = (node) => (data.trust && node.depth ? `came back in ${node.came_back} of ${data.trust.n_refits} refits` : "");
+const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
 const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), doubt(node), recurrence(node)].filter(Boolean).join(", ");
 
 // Who wants to know that another node was chosen.

@@ -4,7 +4,7 @@ const table = { column: null, page: 0, query: "" };
 const COLUMNS = [
   { head: "Cluster", value: (node) => node.start, cell: nameCell },
   { head: "Rows", isDescending: true, value: (node) => -node.size, cell: sizeCell },
-  { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0])[1]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
+  { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0, 0])[2]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
   { head: "Words hold", value: (node) => node.holds, cell: (node) => html("td", { class: node.doubtful ? "num warn" : "num" }, percent(node.holds), node.doubtful ? html("div", {}, "doubtful") : null), when: () => root.holds !== undefined },
   { head: "Came back", value: (node) => node.came_back, cell: trustCell, when: () => data.trust },
   { head: "Classes", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
@@ -19,15 +19,14 @@ function sizeCell(node) {
     html("div", { class: "bar" }, html("span", { style: { width: 100 * node.size / most + "%", background: "var(--lit)" } })));
 }
 function standCell(node) {
-  return html("td", { class: "stands" }, html("div", {}, ...node.stands.slice(0, 3).map(standing).map((one) => html("div", { title: `${one.mean} here, ${one.every} in all rows` }, one.picture(48, 16),
-    html("span", { class: "what" }, html("b", { class: one.way }, one.word + " "), one.name)))));
+  return html("td", { class: "stands" }, html("div", {}, ...node.stands.slice(0, 3).map(standing).map((one) => html("div", { title: `${one.mean} here, ${one.every} in all rows` }, one.picture(48, 16), one.what))));
 }
 function trustCell(node) {
   if (!node.depth) return html("td", {});
   return html("td", { class: node.stable ? "num" : "num warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, "not stable"));
 }
 function classCell(node) {
-  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${code < 0 ? "others" : data.classes[code]} ${percent(rows / node.size)}`);
+  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${code < 0 ? "others" : data.classes[code]}`);
   const bar = html("div", { class: "bar" }, ...node.classes.map(([code, rows]) => html("span", { style: { width: 100 * rows / node.size + "%", background: colour(code), minWidth: 0 } })));
   return html("td", { class: "make-up" }, bar, tops.slice(0, 2).join(", "), node.classes.length > 2 ? html("span", { class: "muted" }, ` and ${count(node.classes.length - 2)} more`) : null);
 }
@@ -43,7 +42,7 @@ function showClusters(isPrinted = false) {
   const found = clusters.filter((node) => !table.query || path(node).some((one) => matches(one, table.query))).sort((a, b) => column.value(a) - column.value(b));
   const last = Math.max(0, Math.ceil(found.length / PER_PAGE) - 1), page = Math.min(table.page, last);
   const some = isPrinted ? found : found.slice(page * PER_PAGE, (page + 1) * PER_PAGE);
-  const body = some.map((node) => html("tr", { onclick: () => visit(node), "data-id": node.id }, ...columns.map((one) => one.cell(node))));
+  const body = some.map((node) => html("tr", { onclick: () => visit(node), "data-id": node.id }, ...columns.map((one) => fill(one.cell(node), { "data-head": one.head }, []))));
   byId("clusters").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
   const turn = (text, to) => html("button", { disabled: to < 0 || to > last, onclick: () => { table.page = to; showClusters(); byId("page-clusters").scrollTop = 0; } }, text);
   byId("pages").replaceChildren(...(last ? [turn("← earlier", page - 1), turn("later →", page + 1)] : []),

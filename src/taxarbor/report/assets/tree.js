@@ -1,5 +1,5 @@
 // The tree. What has no room for legible text is folded, and says how much that is; zooming makes room.
-const APART = 104, COLUMN = 100, WIDEST = 230, STUB = 34, RIVER = 18, PAD = 14;
+const APART = 104, COLUMN = 100, WIDEST = 180, STUB = 34, RIVER = 18, PAD = 14;
 const view = { x: 0, y: 0 };
 const choices = new Map();  // nodes that were opened or closed by hand
 let scale = 1, least = 33, line = 33, column = COLUMN, side = 150, margin = 66;
@@ -34,9 +34,14 @@ function arrangeTree() {
   let n = 0;
   for (const node of found) {
     node.x = !node.above ? margin : node.above.x + (node.isOpen ? column : STUB);
-    if (!node.isOpen) node.y = line * (n++ + 0.5);
+    if (!node.isOpen) Object.assign(node, { y: line * (n++ + 0.5), band: line });
   }
-  for (const node of found.slice().reverse()) if (node.isOpen) node.y = (node.children[0].y + node.children.at(-1).y) / 2;
+  for (const node of found.slice().reverse()) {
+    if (!node.isOpen) continue;
+    node.y = (node.children[0].y + node.children.at(-1).y) / 2;
+    node.band = node.children.reduce((sum, child) => sum + child.band, 0);  // nothing else is in its column there
+    node.free = Math.min(node.y - node.children[0].y + node.children[0].band / 2, node.children.at(-1).y + node.children.at(-1).band / 2 - node.y);
+  }
   return found;
 }
 const river = () => Math.min(RIVER, 0.4 * line) / data.n_rows;
@@ -81,12 +86,12 @@ function drawEnd(node, element) {
 // On the branch to an open node: its name, and below that its rows.
 function drawBranch(node, element) {
   if (!node.above) {
-    if (margin > 40) ["all", plural(node.size, "row")].forEach((text, n) => element.append(svg("text", { class: n ? "size" : "name", x: node.x - 12, y: node.y + 1 + 13 * n, "text-anchor": "end" }, text)));
     element.append(svg("rect", { class: "back", x: 2, y: node.y - 14, rx: 7, width: node.x + 8, height: 32 }));
+    if (margin > 40) [fit(count(node.size), margin - 14), node.size === 1 ? "row" : "rows"].forEach((text, n) => element.append(svg("text", { class: n ? "size" : "name", x: node.x - 12, y: node.y + 1 + 13 * n, "text-anchor": "end" }, text)));
     return;
   }
   const left = node.above.x + 27, room = node.x - 10 - left, half = breadth(node) / 2;
-  const lines = wrap(arrows(node.name), room, line < 46 ? 1 : line < 52 ? 2 : 3), top = node.y - half - 5, below = node.y + half + 12;
+  const top = node.y - half - 5, below = node.y + half + 12, lines = wrap(arrows(node.name), room, clamp(Math.floor((node.free - half - 5) / 14), 1, 3));
   element.append(svg("rect", { class: "back", x: left - 4, y: top - 14 * lines.length, rx: 7, width: room + 8, height: below + 4 - top + 14 * lines.length }));
   lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: top - 14 * (lines.length - 1 - n) }, text)));
   const size = fit(plural(node.size, "row"), room, FINE), used = measure(size, FINE) + 6;

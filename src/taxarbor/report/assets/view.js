@@ -23,11 +23,11 @@ function fit(text, width, font = NAME) {
 }
 // The longest way to say that words are doubtful that fits.
 function fitDoubt(node, width) {
-  const ways = [doubt(node), doubt(node).slice(6), doubt(node).slice(15)];
+  const ways = [doubt(node), doubt(node).slice(6), doubt(node).replace(" hold for", "")];
   return node.doubtful ? ways.find((text) => measure(text, FINE) <= width) || "" : "";
 }
 // In a picture there is little room: an arrow for a word.
-const arrows = (name) => name.replace(/(^|, )higher /g, "$1↑\u00a0").replace(/(^|, )lower /g, "$1↓\u00a0");
+const arrows = (name) => name.replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
   const lines = [], words = text.split(/(?<=[ _-])/);
@@ -44,7 +44,7 @@ function wrap(text, width, most = 2) {
 function gist(node) {
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
-  return top ? `${data.classes[top[0]]} ${percent(top[1] / node.size)}` : "";
+  return top ? `${percent(top[1] / node.size)} ${data.classes[top[0]]}` : "";
 }
 function makeUp(node, x, y, width, height = 5) {
   const element = svg("g", { class: "make-up", transform: `translate(${x},${y})` });
@@ -61,9 +61,9 @@ function makeUp(node, x, y, width, height = 5) {
 
 // Colours of nodes, by choice.
 const SHADES = {
-  classes: { head: "colour: class", when: () => data.classes.length },
-  trust: { head: "colour: came back", when: () => data.trust, share: (node) => node.came_back / data.trust.n_refits },
-  words: { head: "colour: words hold", when: () => root.holds !== undefined, share: (node) => (node.holds - 0.5) * 2 },
+  classes: { head: "by class", when: () => data.classes.length },
+  trust: { head: "by refits", when: () => data.trust, share: (node) => node.came_back / data.trust.n_refits },
+  words: { head: "by words", when: () => root.holds !== undefined, share: (node) => (node.holds - 0.5) * 2 },
   none: { head: "no colour", when: () => true },
 };
 const mix = (share) => `color-mix(in oklab, var(--low), var(--high) ${Math.round(100 * clamp(share, 0, 1))}%)`;
@@ -77,8 +77,8 @@ function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
   if (shade === "trust" || shade === "words") {
-    const [low, high] = shade === "trust" ? [`0 of ${data.trust.n_refits} refits`, `${data.trust.n_refits} of ${data.trust.n_refits}`] : ["50 % of rows, or fewer", "100 %"];
-    key.replaceChildren(html("span", {}, SHADES[shade].head.slice(8) + ":"), html("span", {}, low), html("i", { class: "ramp" }), html("span", {}, high));
+    const [low, high] = shade === "trust" ? [`0 of ${data.trust.n_refits} refits`, `${data.trust.n_refits} of ${data.trust.n_refits}`] : ["50 % of the rows or fewer", "100 %"];
+    key.replaceChildren(html("span", {}, shade === "trust" ? "came back in" : "words hold for"), html("span", {}, low), html("i", { class: "ramp" }), html("span", {}, high));
     return;
   }
   const codes = data.classes.map((_, code) => code).slice(0, isWhole ? 500 : 60);
