@@ -153,6 +153,7 @@ def visit(browser):
             ),
         )
         page.goto(address)
+        page.locator(".node.chosen").first.wait_for()
         return page
 
     yield open_page

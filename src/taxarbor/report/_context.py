@@ -35,8 +35,8 @@ N_EXAMPLES, N_FEATURES = (
 N_VALUES = 3  # features whose values are shown with an example
 N_CLASSES = 100  # classes of a node that are named, at most
 LONGEST = 300  # characters of a row's name, which may be a text
-NAMES = 350_000
-"""Characters of all rows' names up to which a page holds them, so that they can be found."""
+NAMES = 250_000
+"""Characters that the packed names of all rows may take, so that they can be found."""
 ROWS = 100_000  # rows up to which a page holds the number and the probability of each
 WEAKEST = 10_000  # rows up to which a page says where each was least clear
 PICTURES = 300_000  # characters of all thumbnails of a page
@@ -290,15 +290,16 @@ def _all_rows(explanation: Explanation) -> dict[str, Any]:
     and the least margin on the path, with the node where that is.
     """
     tree, names = explanation.hierarchy, explanation.row_names
-    n_rows, lines, follows = len(tree.order), None, follows_of(tree)
-    if names is not None and sum(map(len, names)) + n_rows <= NAMES:
-        lines = "\n".join(printable(explanation.row_name(row)) for row in tree.order.tolist())
+    n_rows, packed, follows = len(tree.order), None, follows_of(tree)
+    if names is not None:
+        lines = (printable(explanation.row_name(row)) for row in tree.order.tolist())
+        packed = _pack("\n".join(lines).encode("utf-8", "replace"))
     is_small = n_rows <= ROWS
     return {
-        "order": _pack(tree.order, n_rows) if is_small else None,
-        "names": lines,
+        "order": _pack_numbers(tree.order) if is_small else None,
+        "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": None if follows is None or not is_small else _pack(follows.rows[tree.order], 2),
+        "true": _pack_numbers(follows.rows[tree.order]) if follows and is_small else None,
         "weakest": _weakest(explanation),
     }
 
@@ -309,14 +310,17 @@ def _speak(names: tuple[str, ...]) -> bool:
     return len(stems) > 0.5 * len(names) and len(set("".join(stems))) > 10
 
 
-def _pack(values: NDArray[Any], most: int) -> list[Any]:
-    """Return whole numbers below ``most`` as base64, and how many bytes each has."""
-    width = max(1, (int(most - 1).bit_length() + 7) // 8)
-    raw = values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
-    return [width, b64encode(raw.tobytes()).decode("ascii")]
+def _pack(raw: bytes) -> str:
+    """Return bytes compressed, as text."""
+    return b64encode(zlib.compress(raw, 9)).decode("ascii")
 
 
-def _weakest(explanation: Explanation) -> dict[str, Any] | None:
+def _pack_numbers(values: NDArray[Any]) -> str:
+    """Pack whole numbers: all first bytes, the lowest, then all second ones, and so on."""
+    return _pack(values.astype("<u4").view(np.uint8).reshape(-1, 4).T.tobytes())
+
+
+def _weakest(explanation: Explanation) -> dict[str, str] | None:
     tree = explanation.hierarchy
     if len(tree.order) > WEAKEST or tree.n_leaves == 1:
         return None
@@ -329,7 +333,7 @@ def _weakest(explanation: Explanation) -> dict[str, Any] | None:
             least[own] = np.minimum(margins, least[own])
     # Hundredths, from -300 to 300: what is further is as clear.
     hundredths = np.nan_to_num(100.0 * least.clip(-3.0, 3.0)).round() + 300
-    return {"margin": _pack(hundredths, 601), "node": _pack(where, tree.n_nodes)}
+    return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
 def _probabilities(explanation: Explanation) -> str | None:
@@ -352,7 +356,7 @@ def _probabilities(explanation: Explanation) -> str | None:
         found[some] = np.clip(100.0 * own, 0.0, 100.0).round()
         first += len(part)
     levels = [found[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves]
-    return b64encode(zlib.compress(b"".join(levels), 9)).decode("ascii")
+    return _pack(b"".join(levels))
 
 
 def _trust(tree: Hierarchy) -> dict[str, Any] | None:

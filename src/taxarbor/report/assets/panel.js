@@ -138,7 +138,7 @@ function examples(node, which, title, why, margin) {
 }
 
 function members(node) {
-  if (!hasNames) return [html("p", { class: "muted small" }, "There are too many rows for this page to list or to download them.")];
+  if (!hasNames()) return [html("p", { class: "muted small" }, "There are too many rows for this page to list or to download them.")];
   const most = Math.min(node.stop, node.start + 500), names = [];
   for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;

@@ -10,7 +10,7 @@ function matches(node, query) {
 }
 function findRows(query) {
   const found = [];
-  if (hasNames) {
+  if (hasNames()) {
     // One that is called just so comes first.
     for (let n = 0; n < data.n_rows && found.length < 500; n++) {
       const name = nameAt(n);
@@ -39,7 +39,7 @@ function search() {
   list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
     html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
   if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
-  if (query && !hasNames) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only typical, extreme and borderline ones can be found here."));
+  if (query && !hasNames()) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only typical, extreme and borderline ones can be found here."));
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
   byId("count").textContent = query ? `${plural(matched.length, "branch", "branches")} and ${plural(rows.length, "row")} found` : "";

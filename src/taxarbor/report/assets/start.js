@@ -35,37 +35,36 @@ function colour(code) {
   return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% ${code % 2 ? 48 : 62}%)`;
 }
 
-// Whole numbers of some bytes each, the lowest first.
-const bytesOf = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-function unpack([width, text]) {
-  const bytes = bytesOf(text), found = new Array(bytes.length / width);
-  for (let n = 0; n < found.length; n++) {
-    found[n] = 0;
-    for (let at = width - 1; at >= 0; at--) found[n] = 256 * found[n] + bytes[n * width + at];
-  }
+// What is known of all rows, in the order of the tree; null where it is not, or in a browser too old to unpack it.
+// Numbers, names, whether their words are true, least margins, and how probable the nodes on their path are.
+let order = null, allNames = null, areTrue = null, weakest = null, probabilities = null;
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
+}
+async function unpackNumbers(text) {
+  const bytes = await unpack(text), many = bytes.length / 4, found = new Uint32Array(many);
+  for (let n = 0; n < many; n++) found[n] = bytes[n] + 256 * (bytes[n + many] + 256 * (bytes[n + 2 * many] + 256 * bytes[n + 3 * many]));
   return found;
 }
-// Of all rows, in the order of the tree: numbers, names, whether their words are true, margins.
-const order = data.order && unpack(data.order), allNames = data.names && data.names.split("\n");
-const areTrue = data.true && unpack(data.true);
-const weakest = data.weakest && { margin: unpack(data.weakest.margin), node: unpack(data.weakest.node) };
-const hasNames = allNames !== null || order !== null;
-const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
-
-// How probable the nodes on a row's path are for it: see _probabilities in _context.py.
-let probabilities = null;
-async function readProbabilities() {
-  if (!data.probabilities) return;
-  const packed = new Blob([bytesOf(data.probabilities)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  probabilities = new Uint8Array(await new Response(packed).arrayBuffer());
+async function readRows() {
+  if (!window.DecompressionStream) return;
+  if (data.order) order = await unpackNumbers(data.order);
+  if (data.names) allNames = new TextDecoder().decode(await unpack(data.names)).split("\n");
+  if (data.true) areTrue = await unpackNumbers(data.true);
+  if (data.weakest) weakest = { margin: await unpackNumbers(data.weakest.margin), node: await unpackNumbers(data.weakest.node) };
+  if (data.probabilities) probabilities = await unpack(data.probabilities);
   let first = 0;
   for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
 }
+const hasNames = () => allNames !== null || order !== null;
+const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
 function leafAt(position) {
   let low = 0, high = leaves.length - 1;
   while (low < high) { const middle = (low + high + 1) >> 1; if (leaves[middle].start <= position) low = middle; else high = middle - 1; }
   return leaves[low];
 }
+// Leaf by leaf, within it level by level from the root's child down, within that row by row.
 function probabilityOf(position, node) {
   if (!probabilities) return null;
   if (!node.depth) return 1;
