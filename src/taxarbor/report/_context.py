@@ -187,7 +187,7 @@ class _Nodes:
 
 def _means(values: tuple[float, ...], is_share: bool) -> list[str]:
     """Put means into words, as shares where they are such."""
-    return [f"{100.0 * v:.0f} %" for v in values] if is_share else format_column(values)
+    return [f"{abs(100.0 * v):.0f} %" for v in values] if is_share else format_column(values)
 
 
 def _spark(counts: list[int]) -> str:

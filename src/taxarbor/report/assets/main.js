@@ -38,12 +38,18 @@ function startKeys() {
   });
 }
 // On paper there is no scrolling: all clusters in the table, and the picture as it is.
+let isPrinting = false;
 function startPrinting() {
   window.addEventListener("beforeprint", () => {
+    isPrinting = true;
     showClusters(true);
     canvas.setAttribute("viewBox", `0 0 ${canvas.clientWidth || 900} ${canvas.clientHeight || 600}`);
   });
-  window.addEventListener("afterprint", () => { canvas.removeAttribute("viewBox"); showClusters(); });
+  window.addEventListener("afterprint", () => {
+    isPrinting = false;
+    canvas.removeAttribute("viewBox");
+    showClusters();
+  });
 }
 
 function start() {
@@ -72,7 +78,11 @@ function start() {
   showHelp();
   choose(root, { stay: true });
   showKind(kind);
-  window.addEventListener("resize", () => { showKey(); if (kind === "tree" && scale === 1 && !choices.size) fitTree(); else render(); });
+  window.addEventListener("resize", () => {
+    if (isPrinting) return;
+    showKey();
+    if (kind === "tree" && scale === 1 && !choices.size) fitTree(); else render();
+  });
   if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a node, feature or row";
 }
 readRows().then(start);

@@ -86,9 +86,11 @@ function showMeasures() {
   if (facts.holds !== null) lines.push(["Words hold", percent(facts.holds, 1), "the share of rows for which every rule on their path is true"]);
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
-    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `Over ${data.trust.n_refits} refits on resampled rows, ${plural(data.trust.suggested, "cluster")} is the finest cut whose clusters are all stable. `,
-      html("span", { class: "muted" }, "The line is the stability of each cut; the dashed one that of data of the same shape without clusters.")),
-      html("div", { class: "chart" }, curve(520, 150, true), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(data.n_clusters, "cluster")))));
+    const { n_refits: refits, suggested } = data.trust, where = 100 * (suggested - 1) / Math.max(1, data.n_clusters - 1);
+    const verdict = suggested === 1 ? "no division was stable: these rows may have no clusters." : `${plural(suggested, "cluster")} is the finest cut whose clusters are all stable.`;
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `Over ${plural(refits, "refit")} on resampled rows, ${verdict} `,
+      html("span", { class: "muted" }, "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
+      html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, true), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(data.n_clusters, "cluster")))));
   }
   const known = Object.keys(SCORES).filter((name) => name in data.scores);
   if (known.length) {

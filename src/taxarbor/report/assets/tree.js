@@ -78,10 +78,10 @@ function drawEnd(node, element) {
     return;
   }
   const size = plural(node.size, "row");
-  const told = node.doubtful ? `${size} · ${doubt(node)}` : [size, gist(node)].filter(Boolean).join(" · ");
   const bar = node.classes.length && !data.speak && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
   if (bar) element.append(makeUp(node, x, node.y + 5, bar));
-  put(fit(told, end - x - (bar ? bar + 6 : 0), FINE), x + (bar ? bar + 6 : 0), 12, node.doubtful ? "warn size" : "size");
+  const left = x + (bar ? bar + 6 : 0), room = end - left, told = `${size} · ${node.doubtful ? doubt(node) : gist(node)}`.replace(/ · $/, "");
+  put(node.doubtful && measure(told, FINE) > room ? fitDoubt(node, room) : fit(told, room, FINE), left, 12, node.doubtful ? "warn size" : "size");
 }
 // On the branch to an open node: its name, and below that its rows.
 function drawBranch(node, element) {
