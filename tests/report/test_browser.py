@@ -121,6 +121,15 @@ def test_what_is_folded_unfolds(visit, planted):
     assert nodes(page).count() > drawn[0]
     page.click("#zoom-fit")
     assert nodes(page).count() == drawn[0]
+    # What is deep in the tree is found there, whatever the icicle has shown.
+    for leaf in (0, 77, 199):
+        page.click("#as-icicle")
+        page.evaluate(f"choose(leaves[{leaf}])")
+        page.click("#as-tree")
+        assert page.locator(".node.chosen .label").text_content() == f"c{leaf}"
+        box, canvas = (page.locator(name).bounding_box() for name in (".chosen .dot", "#tree"))
+        assert canvas["y"] < box["y"] < canvas["y"] + canvas["height"]
+    page.click("#zoom-fit")
     # Two fingers.
     page.evaluate("""() => {
       const tell = (type, id, x) => document.getElementById("tree").dispatchEvent(

@@ -187,7 +187,14 @@ class _Nodes:
 
 def _means(values: tuple[float, ...], is_share: bool) -> list[str]:
     """Put means into words, as shares where they are such."""
-    return [f"{abs(100.0 * v):.0f} %" for v in values] if is_share else format_column(values)
+    return [_percent(value) for value in values] if is_share else format_column(values)
+
+
+def _percent(share: float) -> str:
+    """Return a share in words; what is not all is never 100 %, and what is some never 0 %."""
+    text = f"{abs(100.0 * share):.0f}"
+    near = {"100": ">99", "0": "<1"} if 1e-6 < share < 1.0 - 1e-6 else {}
+    return f"{near.get(text, text)} %"
 
 
 def _spark(counts: list[int]) -> str:

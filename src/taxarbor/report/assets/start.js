@@ -28,7 +28,11 @@ function svg(tag, attributes, ...kids) {
 
 const count = (value) => value.toLocaleString("en");
 const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`;
-const percent = (share, digits = 0) => (100 * share).toFixed(digits) + " %";
+// Not all is never 100 %, and some is never 0 %.
+function percent(share, digits = 0) {
+  const text = (100 * share).toFixed(digits);
+  return (share < 1 && Number(text) === 100 ? ">99" : share > 0 && Number(text) === 0 ? "<1" : text) + " %";
+}
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 function colour(code) {
   if (code < 0) return "var(--other)";
@@ -78,6 +82,7 @@ function path(node) {
   return way;
 }
 const majority = (node) => node.classes.find(([code]) => code >= 0) || null;
+const className = (code) => (code < 0 ? "others" : /^\d+$/.test(data.classes[code]) ? "class " + data.classes[code] : data.classes[code]);
 const pictureOf = (one) => data.pictures[one.row];
 const nameOf = (one) => data.rows[one.row][0];
 

@@ -26,7 +26,7 @@ function trustCell(node) {
   return html("td", { class: node.stable ? "num" : "num warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, "not stable"));
 }
 function classCell(node) {
-  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${code < 0 ? "others" : data.classes[code]}`);
+  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${className(code)}`);
   const bar = html("div", { class: "bar" }, ...node.classes.map(([code, rows]) => html("span", { style: { width: 100 * rows / node.size + "%", background: colour(code), minWidth: 0 } })));
   return html("td", { class: "make-up" }, bar, tops.slice(0, 2).join(", "), node.classes.length > 2 ? html("span", { class: "muted" }, ` and ${count(node.classes.length - 2)} more`) : null);
 }

@@ -2,7 +2,7 @@
 const APART = 104, COLUMN = 100, WIDEST = 180, STUB = 34, RIVER = 18, PAD = 14;
 const view = { x: 0, y: 0 };
 const choices = new Map();  // nodes that were opened or closed by hand
-let scale = 1, least = 33, line = 33, column = COLUMN, side = 150, margin = 66;
+let scale = 1, least = 33, line = 33, column = COLUMN, side = 150, margin = 64, edge = 0;
 
 // Open the earliest splits that there is room for, and what was opened by hand.
 function findOpen(width, height) {
@@ -29,12 +29,16 @@ function arrangeTree() {
     node.isOpen = open.has(node);
     if (node.isOpen) { depth = Math.max(depth, node.depth); waiting.push(...node.children.slice().reverse()); } else ends++;
   }
-  line = clamp((height - PAD) / ends, least, APART);
+  // A split into very many cannot be folded: its ends have one line each.
+  line = clamp((height - PAD) / ends, root.isOpen && root.children.length * least > height - PAD ? 16 : least, APART);
   column = clamp((width - margin - STUB - side) / Math.max(1, depth), COLUMN, WIDEST);
   let n = 0;
+  edge = wide;
   for (const node of found) {
     node.x = !node.above ? margin : node.above.x + (node.isOpen ? column : STUB);
-    if (!node.isOpen) Object.assign(node, { y: line * (n++ + 0.5), band: line });
+    if (node.isOpen) continue;
+    Object.assign(node, { y: line * (n++ + 0.5), band: line });
+    edge = Math.max(edge, node.x + side);
   }
   for (const node of found.slice().reverse()) {
     if (!node.isOpen) continue;
@@ -59,18 +63,24 @@ function link(node) {
 
 // Beside an end: the cluster and its name, and below that its rows and what is typical, or how much is folded.
 function drawEnd(node, element) {
-  const isFolded = kids(node).length > 0, end = node.x + side - 8;
+  const isFolded = kids(node).length > 0, end = edge - 8, isLow = line < 28;  // nothing else stands to its right
   const put = (text, x, dy, name) => { if (text) element.append(svg("text", { class: name, x, y: node.y + dy }, text)); };
   let x = node.x + 13;
-  element.append(svg("rect", { class: "back", x: node.x - 10, y: node.y - 15, rx: 7, width: side, height: 30 }));
-  const pictures = isFolded ? [] : node.typical.map(pictureOf).filter(Boolean).slice(0, Math.floor(0.36 * side / 27));
+  element.append(svg("rect", { class: "back", x: node.x - 10, y: node.y - Math.min(line, 32) / 2, rx: 7, width: Math.min(edge - node.x, 1.6 * side), height: Math.min(line, 32) }));
+  const pictures = isFolded ? [] : node.typical.map(pictureOf).filter(Boolean).slice(0, isLow ? 0 : Math.floor(0.36 * (end - x) / 27));
   if (node.label) {
-    put(node.label, x, pictures.length ? 4 : -2, "label");
+    put(node.label, x, pictures.length || isLow ? 4 : -2, "label");
     if (pictures.length) x += measure(node.label, NAME) + 8;
   }
   pictures.forEach((href, n) => element.append(svg("image", { href, x: x + 27 * n, y: node.y - 12, width: 24, height: 24, class: "thumb" })));
   x += 27 * pictures.length + (pictures.length ? 4 : 0);
   const name = node.above ? arrows(node.name) : node.name, used = node.label && !pictures.length ? measure(node.label, NAME) + 7 : 0;
+  if (isLow) {
+    const text = fit(name, 0.6 * (end - x)), after = x + used + measure(text, NAME) + 10;
+    put(text, x + used, 4, "name");
+    put(node.doubtful ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubtful ? "warn size" : "size");
+    return;
+  }
   put(fit(name, end - x - used), x + used, -2, "name");
   if (isFolded) {
     const parts = [plural(node.count, "cluster") + ",", plural(node.size, "row")], whole = parts.join(" ");
@@ -113,11 +123,12 @@ function hold() {
   const box = bounds(), keep = (at, low, high, room) => clamp(at, Math.min(-low, room - high), Math.max(-low, room - high));
   view.x = keep(view.x, 0, box.right, canvas.clientWidth);
   view.y = keep(view.y, box.top, box.bottom, canvas.clientHeight);
+  // A finger moves the picture only if there is more of it than is seen; else it scrolls the page.
+  canvas.style.touchAction = box.bottom - box.top > canvas.clientHeight + 1 || box.right > canvas.clientWidth + 1 ? "none" : "pan-y";
   place();
 }
 function bounds() {
-  const ends = shown.filter((node) => !node.isOpen);
-  return { right: Math.max(...ends.map((node) => node.x)) + side, top: -PAD / 2, bottom: line * ends.length + PAD / 2 };
+  return { right: edge, top: -PAD / 2, bottom: line * shown.filter((node) => !node.isOpen).length + PAD / 2 };
 }
 function moveTree(dx, dy) { view.x += dx; view.y += dy; hold(); }
 function fitTree() {
@@ -125,9 +136,9 @@ function fitTree() {
   scale = 1;
   render();
   const box = bounds();
-  view.x = Math.max(0, (canvas.clientWidth - box.right) / 3);
+  view.x = 0;
   view.y = (canvas.clientHeight - box.bottom - box.top) / 2;
-  place();
+  hold();
 }
 // Draw anew in such a way that a node, or what it is folded into, stays where it is.
 function keepInPlace(node, change) {
@@ -160,7 +171,7 @@ function clickTree(node, event) {
   choose(node, { keepFocus: true, stay: !isFolded });
 }
 function revealInTree(node) {
-  const closed = path(node).slice(0, -1).filter((above) => !above.isOpen);
+  const closed = path(node).slice(0, -1).filter((above) => !drawn.has(above.id) || !above.isOpen);
   closed.forEach((above) => choices.set(above, true));
   return closed.length > 0;
 }

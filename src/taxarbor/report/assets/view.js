@@ -11,6 +11,7 @@ function measure(text, font) { ruler.font = font; return ruler.measureText(text)
 function fit(text, width, font = NAME) {
   const key = `${font}|${Math.round(width)}|${text}`;
   if (fitted.has(key)) return fitted.get(key);
+  if (fitted.size > 20000) fitted.clear();
   let low = 0, high = text.length;
   if (measure(text, font) <= width) low = high;
   while (low < high) {
@@ -44,7 +45,7 @@ function wrap(text, width, most = 2) {
 function gist(node) {
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
-  return top ? `${percent(top[1] / node.size)} ${data.classes[top[0]]}` : "";
+  return top ? `${percent(top[1] / node.size)} ${className(top[0])}` : "";
 }
 function makeUp(node, x, y, width, height = 5) {
   const element = svg("g", { class: "make-up", transform: `translate(${x},${y})` });
@@ -146,7 +147,7 @@ function mark() {
 function place() { scene.setAttribute("transform", kind === "tree" ? `translate(${view.x},${view.y})` : ""); }
 
 function zoom(factor, x, y) { if (kind === "tree") zoomTree(factor, x, y); else zoomIcicle(factor, y); }
-function showAll() { if (kind === "tree") fitTree(); else { zoomed = root; render(); } }
+function showAll() { if (kind === "tree") fitTree(); else { zoomed = root; canvas.style.touchAction = "pan-y"; render(); } }
 function showKind(name) {
   kind = name;
   for (const one of ["tree", "icicle"]) byId("as-" + one).setAttribute("aria-pressed", String(one === name));
