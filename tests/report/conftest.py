@@ -104,7 +104,10 @@ def doubted_page(animals, tmp_path_factory):
     trust = SimpleNamespace(
         n_refits=20, came_back=20 - tree.depth, is_stable=tree.depth < 4, suggested=7,
         told=lambda node: f"came back in {20 - tree.depth[node]} of 20 refits",
-        curve=SimpleNamespace(n_clusters=points, stability=1 / points, reference=0.3 / points),
+        curve=SimpleNamespace(
+            n_clusters=points, stability=1 / points, reference=0.3 / points,
+            verdict=lambda: "the finest stable cut has 7 clusters",
+        ),
     )  # fmt: skip
     path = tmp_path_factory.mktemp("pages") / "doubted.html"
     with pytest.MonkeyPatch.context() as patch:

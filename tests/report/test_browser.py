@@ -273,7 +273,7 @@ def test_doubts_and_refits_are_told_everywhere(visit, animals, doubted_page):
                      "Typical rows"]  # fmt: skip
     assert "of 20" in page.locator("#clusters td[data-head='Came back']").first.text_content()
     page.click("#tab-measures")
-    assert "7 clusters is the finest cut" in page.locator("#measures").text_content()
+    assert "the finest stable cut has 7 clusters" in page.locator("#measures").text_content()
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())

@@ -375,6 +375,7 @@ def _trust(tree: Hierarchy) -> dict[str, Any] | None:
     return {
         "n_refits": int(trust.n_refits),
         "suggested": int(trust.suggested),
+        "verdict": curve.verdict(),
         "curve": [[int(n), _tidy(float(own)), _tidy(float(ref))] for n, own, ref in points],
     }
 

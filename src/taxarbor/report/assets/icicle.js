@@ -45,7 +45,7 @@ function writeCell(node, element, isFolded) {
   const { x, y, w, h } = node, room = w - 14, isLow = h < 31, isTiny = h < 14;
   const size = isFolded ? `${plural(node.count, "cluster")}, ${plural(node.size, "row")}` : plural(node.size, "row");
   const used = node.label ? measure(node.label, NAME) + 8 : 0, bar = shade === "classes" && !kids(node).length && room > 300 ? 64 : 0;
-  const facts = [fitDoubt(node, room), size, shade === "trust" && recurrence(node).replace("came back in ", "").split(",")[0], !node.isOpen && gist(node)].filter(Boolean);
+  const facts = [fitDoubt(node, room), size, (shade === "trust" || !node.isOpen) && gist(node)].filter(Boolean);
   const put = (text, left, line, name) => { if (text) element.append(svg("text", { class: name + (isTiny ? " tiny" : ""), x: left, y: line }, text)); };
   const left = x + 7, name = arrows(node.name), high = isLow ? y + h / 2 + (isTiny ? 3.5 : 4) : Math.min(y + h / 2 - 3, y + 18);
   if (node.label) put(node.label, left, high, "label");

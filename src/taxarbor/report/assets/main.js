@@ -77,7 +77,7 @@ function start() {
   showMeasures();
   showHelp();
   choose(root, { stay: true });
-  showKind(kind);
+  showKind(data.n_clusters >= 50 || 16 * root.children.length > canvas.clientHeight ? "icicle" : "tree");
   window.addEventListener("resize", () => {
     if (isPrinting) return;
     showKey();

@@ -87,8 +87,7 @@ function showMeasures() {
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
     const { n_refits: refits, suggested } = data.trust, where = 100 * (suggested - 1) / Math.max(1, data.n_clusters - 1);
-    const verdict = suggested === 1 ? "no division was stable: these rows may have no clusters." : `${plural(suggested, "cluster")} is the finest cut whose clusters are all stable.`;
-    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `Over ${plural(refits, "refit")} on resampled rows, ${verdict} `,
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `After ${plural(refits, "refit")} to resampled rows: ${data.trust.verdict}. `,
       html("span", { class: "muted" }, "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
       html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, true), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(data.n_clusters, "cluster")))));
   }

@@ -3,7 +3,7 @@ const canvas = byId("tree"), scene = byId("scene");
 const ruler = document.createElement("canvas").getContext("2d");
 const NAME = "550 12.5px system-ui, sans-serif", PLAIN = "12px system-ui, sans-serif", FINE = "11px system-ui, sans-serif", FOLDED = "550 11px system-ui, sans-serif";
 const hits = new Set(), drawn = new Map(), fitted = new Map();  // found nodes, elements in sight, shortened texts
-let kind = data.n_clusters >= 50 ? "icicle" : "tree", shade = "none";
+let kind = "tree", shade = "none";
 let shown = [], focused = 0;
 
 function measure(text, font) { ruler.font = font; return ruler.measureText(text).width; }
@@ -31,7 +31,7 @@ function fitDoubt(node, width) {
 const arrows = (name) => name.replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
-  const lines = [], words = text.split(/(?<=[ _-])/);
+  const lines = [], words = text.split(/(?<=[ _])/);
   while (words.length && lines.length < most - 1) {
     let next = words.shift();
     while (words.length && !next.endsWith(", ") && fit((next + words[0]).trim(), width) === (next + words[0]).trim()) next += words.shift();
@@ -41,8 +41,9 @@ function wrap(text, width, most = 2) {
   return lines;
 }
 
-// What is best known of a cluster in a few words: its typical rows, if they have names, or its largest class.
+// A cluster in a few words: how often it came back, if that is shown; its typical rows, if they have names; or its largest class.
 function gist(node) {
+  if (shade === "trust") return recurrence(node).replace("came back in ", "").split(",")[0];
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
   return top ? `${percent(top[1] / node.size)} ${className(top[0])}` : "";
@@ -78,7 +79,7 @@ function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
   if (shade === "trust" || shade === "words") {
-    const [low, high] = shade === "trust" ? [`0 of ${data.trust.n_refits} refits`, `${data.trust.n_refits} of ${data.trust.n_refits}`] : ["50 % of the rows or fewer", "100 %"];
+    const [low, high] = shade === "trust" ? [`0 of ${data.trust.n_refits} refits`, `${data.trust.n_refits} of ${data.trust.n_refits}`] : ["50 % or less", "100 % of rows"];
     key.replaceChildren(html("span", {}, shade === "trust" ? "came back in" : "words hold for"), html("span", {}, low), html("i", { class: "ramp" }), html("span", {}, high));
     return;
   }
@@ -99,7 +100,7 @@ function showKey(isWhole = false) {
 function startShades() {
   const list = byId("shade"), able = Object.keys(SHADES).filter((name) => SHADES[name].when());
   list.append(...able.map((name) => html("option", { value: name }, SHADES[name].head)));
-  shade = able[0];
+  shade = able[0] === "words" && !nodes.some((node) => node.doubtful) ? "none" : able[0];
   list.value = shade;
   byId("shades").hidden = able.length === 1;
   list.addEventListener("change", () => { shade = list.value; showKey(); render(); });
