@@ -100,11 +100,11 @@ def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clust
 def test_what_is_folded_unfolds(visit, planted):
     page = visit(planted(200)[0])
     page.click("#as-tree")
-    drawn = [nodes(page).count()]
+    drawn = [page.evaluate("shown.length")]
     page.click("#zoom-in")
-    drawn.append(nodes(page).count())
+    drawn.append(page.evaluate("shown.length"))
     page.keyboard.press("+")
-    drawn.append(nodes(page).count())
+    drawn.append(page.evaluate("shown.length"))
     page.mouse.move(400, 400)
     page.mouse.wheel(0, -240)
     until(page, f"shown.length > {drawn[-1]}")
@@ -112,15 +112,15 @@ def test_what_is_folded_unfolds(visit, planted):
     sizes = page.evaluate(SEEN)["shown"]
     assert min(one["size"] for one in sizes) >= 9
     page.keyboard.press("0")
-    assert nodes(page).count() == drawn[0]
+    assert page.evaluate("shown.length") == drawn[0]
     closed = page.locator(".node.closed").first
     name = closed.get_attribute("id")
     closed.locator(".folded").first.click()
     assert page.locator(f"#{name}").get_attribute("aria-expanded") == "true"
     assert page.locator(".node.chosen").get_attribute("id") == name
-    assert nodes(page).count() > drawn[0]
+    assert page.evaluate("shown.length") > drawn[0]
     page.click("#zoom-fit")
-    assert nodes(page).count() == drawn[0]
+    assert page.evaluate("shown.length") == drawn[0]
     # What is deep in the tree is found there, whatever the icicle has shown.
     for leaf in (0, 77, 199):
         page.click("#as-icicle")
@@ -137,7 +137,7 @@ def test_what_is_folded_unfolds(visit, planted):
       tell("pointerdown", 1, 300); tell("pointerdown", 2, 400); tell("pointermove", 2, 600);
       tell("pointerup", 1, 300); tell("pointerup", 2, 600);
     }""")
-    assert nodes(page).count() > drawn[0]
+    assert page.evaluate("shown.length") > drawn[0]
 
 
 def test_the_icicle_zooms_by_click_key_and_wheel(visit, planted):
@@ -277,6 +277,12 @@ def test_doubts_and_refits_are_told_everywhere(visit, animals, doubted_page):
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
+    tree = animals[2].hierarchy_
+    leaf, chances = page.evaluate("chosen.id"), fake_probabilities(tree)
+    lines = page.locator("#panel .rows").last.locator("tbody tr")
+    told = lines.first.locator("td").last.text_content()
+    row = page.evaluate("chosen.borderline[0].row")
+    assert told == f"{100 * chances[row, leaf]:.0f} %"
 
 
 def test_the_table_is_paged_sorted_and_searched(visit, planted):
@@ -542,21 +548,18 @@ def test_scripts_that_are_not_ours_do_not_run(visit, hostile_page, browser):
 
 
 def test_1000_clusters_are_fluid(visit, planted):
-    """Far above what is seen: the bound is to catch what grows with the square."""
     page = visit(planted(1000)[0])
     page.click("#as-tree")
     page.click("#expand")
     assert page.evaluate("shown.length") == 1999
-    lasted = page.evaluate(
-        "() => { const t = performance.now(); render(); return performance.now() - t; }"
-    )
-    assert lasted < 2000
+    assert nodes(page).count() < 300  # what is far from the canvas is not drawn
     # Choosing and searching draw nothing anew.
     page.evaluate("window.kept = document.getElementById('node-7')")
     page.locator("#node-0").focus()
     for _ in range(5):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("End")
+    assert page.locator(".node.chosen .label").text_content() == "c999"
     page.fill("#search", "x3")
-    assert page.locator(".node.hit").count() > 10
+    assert page.locator(".node.hit").count() > 3
     assert page.evaluate("window.kept === document.getElementById('node-7')")

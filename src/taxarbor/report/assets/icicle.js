@@ -84,7 +84,7 @@ function zoomIcicle(factor, y) {
   if (into && kids(into).length) zoomTo(into, false);
 }
 function revealInIcicle(node) {
-  if (drawn.has(node.id) && (node.isStrip || node.h >= 2)) return false;
+  if (inSight.has(node) && (node.isStrip || node.h >= 2)) return false;
   zoomed = kids(node).length ? node : node.above || node;
   return true;
 }

@@ -121,14 +121,18 @@ function thumb(one) {
   const image = html("img", { src: pictureOf(one), alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
+// Rows with their values of the features that lead here, their margin, and how probable the node is for them.
 function rowTable(node, some, margin) {
-  const columns = some[0].values.map((_, n) => node.leads[n]), hasMargin = margin && some.some((one) => one.margin !== null);
+  const columns = some[0].values.map((_, n) => ({ head: node.leads[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
+  if (margin && some.some((one) => one.margin !== null)) columns.push({ head: margin, cell: (one) => (one.margin === null ? "–" : one.margin.toFixed(2)) });
+  if (columns.length > 3 && probabilities) columns.splice(2, 1);  // the names need room
+  if (probabilities && node.depth) columns.push({ head: "proba\u00adbility", cell: (one) => percent(probabilityOf(placeOf(one.row), node)) });
   const body = some.map((one) => {
     const [name, code] = data.rows[one.row];
     const dot = code >= 0 ? html("i", { class: "blot", title: data.classes[code], style: { background: colour(code) } }) : null;
-    return html("tr", {}, html("td", {}, dot, name), ...one.values.map((value) => html("td", {}, value)), hasMargin ? html("td", {}, one.margin === null ? "–" : one.margin.toFixed(2)) : null);
+    return html("tr", {}, html("td", {}, dot, name), ...columns.map((column) => html("td", {}, column.cell(one))));
   });
-  const top = html("tr", {}, html("th", {}, ""), ...columns.map((feature) => html("th", {}, feature.name.replaceAll("_", "_\u200b"))), hasMargin ? html("th", {}, margin) : null);
+  const top = html("tr", {}, html("th", {}, ""), ...columns.map((column) => html("th", {}, column.head)));
   return html("table", { class: "rows" }, html("thead", {}, top), html("tbody", {}, ...body));
 }
 function examples(node, which, title, why, margin) {

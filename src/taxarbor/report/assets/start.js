@@ -62,6 +62,11 @@ async function readRows() {
   for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
 }
 const hasNames = () => allNames !== null || order !== null;
+const places = new Map();
+function placeOf(row) {
+  if (!places.size) order.forEach((one, position) => places.set(one, position));
+  return places.get(row);
+}
 const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
 function leafAt(position) {
   let low = 0, high = leaves.length - 1;

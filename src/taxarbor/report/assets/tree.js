@@ -125,6 +125,7 @@ function hold() {
   view.y = keep(view.y, box.top, box.bottom, canvas.clientHeight);
   // A finger moves the picture only if there is more of it than is seen; else it scrolls the page.
   canvas.style.touchAction = box.bottom - box.top > canvas.clientHeight + 1 || box.right > canvas.clientWidth + 1 ? "none" : "pan-y";
+  if (Math.abs(view.y - drawnAt) > canvas.clientHeight / 2) drawNear();
   place();
 }
 function bounds() {
@@ -145,7 +146,7 @@ function keepInPlace(node, change) {
   const { x, y } = node;
   change();
   render(true);
-  while (!drawn.has(node.id)) node = node.above;
+  while (!inSight.has(node)) node = node.above;
   moveTree(x - node.x, y - node.y);
 }
 function zoomTree(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
@@ -171,7 +172,7 @@ function clickTree(node, event) {
   choose(node, { keepFocus: true, stay: !isFolded });
 }
 function revealInTree(node) {
-  const closed = path(node).slice(0, -1).filter((above) => !drawn.has(above.id) || !above.isOpen);
+  const closed = path(node).slice(0, -1).filter((above) => !inSight.has(above) || !above.isOpen);
   closed.forEach((above) => choices.set(above, true));
   return closed.length > 0;
 }

@@ -2,9 +2,11 @@
 const canvas = byId("tree"), scene = byId("scene");
 const ruler = document.createElement("canvas").getContext("2d");
 const NAME = "550 12.5px system-ui, sans-serif", PLAIN = "12px system-ui, sans-serif", FINE = "11px system-ui, sans-serif", FOLDED = "550 11px system-ui, sans-serif";
-const hits = new Set(), drawn = new Map(), fitted = new Map();  // found nodes, elements in sight, shortened texts
+const hits = new Set(), drawn = new Map(), fitted = new Map();  // found nodes, elements, shortened texts
 let kind = "tree", shade = "none";
-let shown = [], focused = 0;
+const linkLayer = svg("g"), nodeLayer = svg("g");
+scene.append(linkLayer, nodeLayer);
+let shown = [], inSight = new Set(), focused = 0, drawnAt = 0;
 
 function measure(text, font) { ruler.font = font; return ruler.measureText(text).width; }
 // Shorten a text to a width.
@@ -118,20 +120,29 @@ function nodeElement(node, classes) {
 }
 function render(keepFocus = false) {
   if (!canvas.clientWidth) return;  // another page is shown
-  drawn.clear();
   shown = kind === "tree" ? arrangeTree() : arrangeIcicle();
-  if (!shown.some((node) => node.id === focused)) focused = shown.includes(chosen) ? chosen.id : shown[0].id;
-  const links = [], elements = [];
-  for (const node of shown) {
-    const branch = kind === "tree" && node.above ? link(node) : null, element = kind === "tree" ? drawTree(node) : drawCell(node);
-    drawn.set(node.id, { element, branch });
-    if (branch) links.push(branch);
-    elements.push(element);
-  }
-  scene.replaceChildren(...links, ...elements);
-  mark();
+  inSight = new Set(shown);
+  if (!inSight.has(nodes[focused])) focused = inSight.has(chosen) ? chosen.id : shown[0].id;
+  drawn.clear();
+  linkLayer.replaceChildren();
+  nodeLayer.replaceChildren();
+  drawNear();
   if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
   place();
+}
+// Draw what is on the canvas or near it, and what has the focus; what is drawn already stays.
+function drawNear() {
+  const height = canvas.clientHeight, isTree = kind === "tree";
+  const isNear = (node) => { const other = node.above ? node.above.y : node.y; return view.y + Math.max(node.y, other) > -height && view.y + Math.min(node.y, other) < 2 * height; };
+  drawnAt = view.y;
+  for (const node of shown) {
+    if (drawn.has(node.id) || isTree && node.id !== focused && !isNear(node)) continue;
+    const branch = isTree && node.above ? link(node) : null, element = isTree ? drawTree(node) : drawCell(node);
+    drawn.set(node.id, { element, branch });
+    if (branch) linkLayer.append(branch);
+    nodeLayer.append(element);
+  }
+  mark();
 }
 // Show what is chosen, found and focused, on what is drawn already.
 function mark() {
@@ -207,8 +218,10 @@ function watchPointer() {
 listeners.push((node, { keepFocus = false, stay = false }) => {
   focused = node.id;
   const isNew = kind === "tree" ? revealInTree(node) : revealInIcicle(node);
-  if (isNew || !drawn.has(node.id)) render(keepFocus);
-  else { mark(); if (keepFocus) byId("node-" + focused).focus({ preventScroll: true }); }
+  if (isNew || !inSight.has(node)) render();
+  else if (!drawn.has(node.id)) drawNear();
+  else mark();
+  if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
   if (!stay && kind === "tree") bringIn(node);
 });
 cutListeners.push(() => { while (zoomed.above && !(isThere(zoomed) && kids(zoomed).length)) zoomed = zoomed.above; if (chosen) render(); });
