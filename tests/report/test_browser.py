@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from taxarbor.exchange import from_labels
+from taxarbor.report import report
 from tests.report.conftest import fake_probabilities
 
 # All texts of the picture, in pixels from the corner of the canvas, and what is around them.
@@ -169,6 +171,23 @@ def test_the_icicle_zooms_by_click_key_and_wheel(visit, planted):
     for _ in range(12):
         page.click("#zoom-out")
     assert page.evaluate("zoomed === root")
+
+
+def test_low_cells_of_a_wide_split_grow(visit, tmp_path):
+    labels, path = np.arange(600) % 150, tmp_path / "page.html"
+    report(from_labels(labels), np.random.default_rng(0).normal(size=(600, 3)), path)
+    page = visit(path)
+    height = page.locator("#tree").bounding_box()["height"]
+    assert page.locator("#node-1 .back").bounding_box()["height"] < 6
+    for _ in range(3):
+        page.click("#zoom-in")
+    assert page.locator("#node-80 .back").bounding_box()["height"] > 15
+    assert "4 rows" in page.locator("#node-80").text_content()
+    page.evaluate("choose(clusters[149])")
+    box, canvas = (page.locator(name).bounding_box() for name in ("#node-150 .back", "#tree"))
+    assert canvas["y"] <= box["y"] < canvas["y"] + height
+    page.keyboard.press("0")
+    assert page.locator("#node-0 .back").bounding_box()["height"] <= height
 
 
 @pytest.mark.parametrize("n_clusters", [12, 200])

@@ -64,8 +64,13 @@ def leading_of(explanation: Explanation, node: int, n_top: int) -> Told:
 
 def yes_no_of(explanation: Explanation) -> Any:
     """Return which features hold 0 and 1 and nothing else."""
-    found = getattr(explanation.hierarchy, "yes_no", None)
-    return getattr(explanation, "is_yes_no", ()) if found is None else found
+    tree = explanation.hierarchy
+    found = getattr(tree, "yes_no", None)
+    if found is None:
+        found = getattr(explanation, "is_yes_no", None)
+    return (
+        np.zeros(0 if tree.means is None else tree.means.shape[1]) if found is None else found
+    )
 
 
 def format_number(value: float) -> str:

@@ -1,9 +1,9 @@
 // The icicle: the height of a cell is its share of the rows. A click shows a node at full height.
 const STRIP = 24, CELL = 92, FOLD = 20, TEXT = 10;
-let zoomed = root;
+let zoomed = root, stretch = 1;  // what has the full height, and how many times that is: more where cells have no parts to zoom to
 
 function arrangeIcicle() {
-  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const width = canvas.clientWidth, height = canvas.clientHeight * stretch;
   const strips = path(zoomed).slice(width < 500 ? -2 : -5), first = STRIP * strips.length;
   let below = 0;
   for (const node of clusters) if (node.start >= zoomed.start && node.stop <= zoomed.stop) below = Math.max(below, node.depth - zoomed.depth);
@@ -66,7 +66,21 @@ function writeCell(node, element, isFolded) {
 
 function zoomTo(node, keepFocus = true) {
   zoomed = kids(node).length ? node : node.above || node;
+  moveIcicle(-view.y);
+  stretch = 1;
   render(keepFocus);
+}
+function moveIcicle(dy) {
+  view.y = clamp(view.y + dy, canvas.clientHeight * (1 - stretch), 0);
+  canvas.style.touchAction = stretch > 1 ? "none" : "pan-y";
+  place();
+}
+// Make all cells higher, such that what is at a height stays there.
+function stretchTo(times, y = canvas.clientHeight / 2) {
+  const before = stretch, lowest = Math.min(...kids(zoomed).map((node) => node.size)) / zoomed.size;
+  stretch = clamp(times, 1, Math.max(1, 40 / (lowest * canvas.clientHeight)));
+  render();
+  moveIcicle((y - view.y) * (1 - stretch / before));
 }
 function clickCell(node) {
   if (node.isStrip) zoomTo(node === zoomed && node.above ? node.above : node);
@@ -78,15 +92,25 @@ let lastZoom = 0;
 function zoomIcicle(factor, y) {
   if (y !== undefined && performance.now() - lastZoom < 220) return;
   lastZoom = performance.now();
-  if (factor < 1) { if (zoomed.above) zoomTo(zoomed.above, false); return; }
-  const at = (node) => (y === undefined ? path(chosen).includes(node) : node.y <= y && y < node.y + node.h);
+  if (factor < 1) {
+    if (stretch > 1) stretchTo(stretch / 1.7, y);
+    else if (zoomed.above) zoomTo(zoomed.above, false);
+    return;
+  }
+  const at = (node) => (y === undefined ? path(chosen).includes(node) : node.y <= y - view.y && y - view.y < node.y + node.h);
   const into = kids(zoomed).find(at) || (y === undefined ? kids(zoomed)[0] : null);
-  if (into && kids(into).length) zoomTo(into, false);
+  if (into && kids(into).length) zoomTo(into, false); else stretchTo(1.7 * stretch, y);
 }
+// Show what a node is in at full height, and higher if its cell is too low to be seen then.
 function revealInIcicle(node) {
-  if (inSight.has(node) && (node.isStrip || node.h >= 2)) return false;
-  zoomed = kids(node).length ? node : node.above || node;
-  return true;
+  const isLow = () => !node.isStrip && node.h < 2;
+  if (!inSight.has(node) || isLow()) {
+    zoomTo(node, false);
+    if (isLow()) stretchTo(16 / node.h);
+  }
+  const at = view.y + node.y + node.h / 2;
+  if (!node.isStrip && (at < 0 || at > canvas.clientHeight)) moveIcicle(canvas.clientHeight / 2 - at);
+  return false;  // nothing is left to be drawn
 }
 function icicleKeys(node, go) {
   const beside = (way) => shown.filter((other) => other.depth === node.depth && way * (other.y - node.y) > 0.01).sort((a, b) => way * (a.y - b.y))[0];

@@ -156,10 +156,10 @@ function mark() {
     if (branch) branch.classList.toggle("lit", lit.has(id));
   }
 }
-function place() { scene.setAttribute("transform", kind === "tree" ? `translate(${view.x},${view.y})` : ""); }
+function place() { scene.setAttribute("transform", `translate(${kind === "tree" ? view.x : 0},${view.y})`); }
 
 function zoom(factor, x, y) { if (kind === "tree") zoomTree(factor, x, y); else zoomIcicle(factor, y); }
-function showAll() { if (kind === "tree") fitTree(); else { zoomed = root; canvas.style.touchAction = "pan-y"; render(); } }
+function showAll() { if (kind === "tree") fitTree(); else zoomTo(root, false); }
 function showKind(name) {
   kind = name;
   for (const one of ["tree", "icicle"]) byId("as-" + one).setAttribute("aria-pressed", String(one === name));
@@ -196,7 +196,10 @@ function watchPointer() {
     if (fingers.size === 2) {
       const [a, b] = [...fingers.values()], factor = reach() / Math.max(before, 1);
       if (Math.abs(Math.log(factor)) > 0.08) { zoom(factor, ...within({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 })); before = reach(); }
-    } else if (moved > 4 && kind === "tree") { canvas.classList.add("moving"); moveTree(dx, dy); }
+    } else if (moved > 4 && (kind === "tree" || stretch > 1)) {
+      canvas.classList.add("moving");
+      if (kind === "tree") moveTree(dx, dy); else moveIcicle(dy);
+    }
   });
   const lift = (event) => { fingers.delete(event.pointerId); canvas.classList.remove("moving"); };
   window.addEventListener("pointerup", lift);
@@ -224,4 +227,7 @@ listeners.push((node, { keepFocus = false, stay = false }) => {
   if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
   if (!stay && kind === "tree") bringIn(node);
 });
-cutListeners.push(() => { while (zoomed.above && !(isThere(zoomed) && kids(zoomed).length)) zoomed = zoomed.above; if (chosen) render(); });
+cutListeners.push(() => {
+  while (zoomed.above && !(isThere(zoomed) && kids(zoomed).length)) zoomed = zoomed.above;
+  if (chosen && kind === "icicle") zoomTo(zoomed, false); else if (chosen) render();
+});
