@@ -1,6 +1,7 @@
 """Where the page's values come from: one function per value, None where it is not known."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -83,6 +84,7 @@ def format_column(values: Sequence[float]) -> list[str]:
     return list(_words().format_column(values)) if _words() else [f"{v:,.2f}" for v in values]
 
 
+@cache
 def _words() -> Any:
     name = "taxarbor.hierarchy._words"
     return import_module(name) if find_spec(name) else None
