@@ -25,9 +25,10 @@ WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
 def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
-        animals, digits = Path(made, "animals.html"), Path(made, "digits.html")
+        animals, digits, many = (Path(made, name) for name in ("a.html", "d.html", "m.html"))
         write_animals(animals)
-        write_digits(digits)
+        write_digits(digits, 12)
+        write_digits(many, 60)
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
@@ -35,17 +36,19 @@ def main(folder: Path) -> None:
         def take(name: str, page: Path, actions=(), **options) -> None:
             tab = browser.new_page(**{"viewport": WIDE, "color_scheme": "light", **options})
             tab.goto(page.as_uri())
+            tab.locator(".node.chosen").wait_for()
             for action, *arguments in actions:
                 getattr(tab, action)(*arguments)
             tab.screenshot(path=folder / f"{name}.png")
 
-        chosen = [("click", "#node-11 .size")]
+        chosen = [("click", "#node-11 .name")]
         take("report", animals, chosen)
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
         take("report-clusters", animals, [("click", "#tab-clusters")])
-        take("report-digits", digits, [("click", "#node-2 .size")])
+        take("report-digits", digits, [("click", "#node-2 .name")])
+        take("report-icicle", many, [("click", "#node-6 .name")])
         browser.close()
 
 
@@ -57,9 +60,9 @@ def write_animals(path: Path) -> None:
     report(model, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
-def write_digits(path: Path) -> None:
+def write_digits(path: Path, n_clusters: int) -> None:
     digits = load_digits()
-    model = Taxarbor(12, random_state=0).fit(digits.data)
+    model = Taxarbor(n_clusters, random_state=0).fit(digits.data)
     ink = 1.0 - np.asarray(digits.images) / 16.0
     tree = model.hierarchy_.rename_features(map(str, digits.feature_names))
     title = "Handwritten digits, divided by their pixels"

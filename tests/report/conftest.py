@@ -1,15 +1,16 @@
 """A tree worth a page, pages of it, and a browser to open them in."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import Taxarbor, load_animals
+from taxarbor import Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
-from taxarbor.report import report
+from taxarbor.report import _context, report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 BREAKOUT = "</script><script>alert(2)</script>"
@@ -60,11 +61,61 @@ def three_way_page(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def large_page(tmp_path_factory):
-    """A page of 500 clusters."""
-    X = np.random.default_rng(0).normal(size=(4000, 12))
-    path = tmp_path_factory.mktemp("pages") / "large.html"
-    report(Taxarbor(500, n_init=1, random_state=0).fit(X), X, path)
+def planted(tmp_path_factory):
+    """Pages of planted trees, by their number of clusters: the path and the tree."""
+    made = {}
+
+    def page_of(n_clusters):
+        if n_clusters not in made:
+            data = make_planted_tree(n_rows=2048, branching=2, depth=10, random_state=0)
+            model = Taxarbor(n_clusters, n_init=1, random_state=0).fit(data.X)
+            path = tmp_path_factory.mktemp("pages") / f"{n_clusters}.html"
+            classes = np.char.add("kind ", (data.labels // 16).astype(str))
+            report(model, data.X, path, classes=classes, title=f"{n_clusters} clusters")
+            made[n_clusters] = path, model.hierarchy_
+        return made[n_clusters]
+
+    return page_of
+
+
+def fake_probabilities(tree):
+    """Return probabilities of all nodes: leaves sum to one, a node is the sum of its own."""
+    found = np.random.default_rng(0).random((len(tree.order), tree.n_nodes)) ** 4
+    found[:, np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)] = 0.0
+    found[np.arange(len(found)), tree.leaves[tree.labels]] += 1.0
+    found /= found.sum(axis=1, keepdims=True)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        found[:, tree.parent(node)] += found[:, node]
+    return found
+
+
+@pytest.fixture(scope="session")
+def doubted_page(animals, tmp_path_factory):
+    """A page that knows of false words, refits and probabilities: node 4 is in doubt."""
+    X, kinds, model = animals
+    tree = model.hierarchy_
+    share = np.where(np.arange(tree.n_nodes) == 4, 0.37, 0.95)
+    worst = np.array([-1 if tree.parent(n) is None else tree.parent(n) for n in range(23)])
+    rows = np.arange(206) % 5 > 0
+    follows = SimpleNamespace(
+        rows=rows, share=share, worst=worst, worst_share=share + 0.01, is_doubtful=share < 0.8
+    )
+    points = np.arange(1, 13)
+    trust = SimpleNamespace(
+        n_refits=20, came_back=20 - tree.depth, is_stable=tree.depth < 4, suggested=7,
+        told=lambda node: f"came back in {20 - tree.depth[node]} of 20 refits",
+        curve=SimpleNamespace(
+            n_clusters=points, stability=1 / points, reference=0.3 / points,
+            verdict=lambda: "the finest stable cut has 7 clusters",
+        ),
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("pages") / "doubted.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_context, "follows_of", lambda tree: follows)
+        patch.setattr(_context, "trust_of", lambda tree: trust)
+        parts = np.array_split(fake_probabilities(tree), 3)
+        patch.setattr(_context, "node_proba_of", lambda explanation: iter(parts))
+        report(model, X, path, classes=kinds, title="Doubted")
     return path
 
 
@@ -89,6 +140,7 @@ def visit(browser):
 
     def open_page(path, **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(5000)
         contexts.append(context)
         page = context.new_page()
         address = path.as_uri()
@@ -99,11 +151,12 @@ def visit(browser):
             "request",
             lambda request: (
                 request.url in (address, f"{address}#")
-                or request.url.startswith("data:")
+                or request.url.startswith(("data:", "blob:"))
                 or troubles.append(f"request: {request.url}")
             ),
         )
         page.goto(address)
+        page.locator(".node.chosen").first.wait_for()
         return page
 
     yield open_page

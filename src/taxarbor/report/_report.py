@@ -19,7 +19,10 @@ from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
 
-SCRIPTS = ("start.js", "tree.js", "panel.js", "search.js", "tables.js", "main.js")
+SCRIPTS = (
+    *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
+    *("search.js", "tables.js", "download.js", "main.js"),
+)
 
 
 def report(
