@@ -34,10 +34,13 @@ points of adjusted Rand index on the shared sets, with 2,500 a tenth of one."""
 LEAST = 50
 """Rows of each child that the sample has, if there are as many."""
 
-PRICE, GROWTH = 0.0022, 0.25
+PRICE, GROWTH = 0.0015, 0.25
 """What a feature must be worth: this share of the rows of an average leaf, and more at a node
 that is larger, by this power of how many times. A lower price buys more features for less; with
 one that is the same for all nodes the first rules of large trees become long."""
+
+LEAST_WORTH = 0.5
+"""And at least that, whatever the size: the loss of one row that stands on the border."""
 
 DOUBT = 4.0
 """How much better a row must fit one leaf than another, in halves of a squared distance, to
@@ -219,14 +222,15 @@ class _Search:
             reluctance[rule.features] = 1.0 + self.sparsity.novelty
         reluctance[true_spread(few) == 0.0] = 0.0
         average = len(self.places) / self.leaves.n_children
-        price = PRICE * (average / len(own)) ** (1.0 - GROWTH) * len(drawn)
+        worth = PRICE * average * (len(own) / average) ** GROWTH
+        price = max(worth, LEAST_WORTH) * len(drawn) / len(own)
         return find_rule(
             few,
             labels,
             cares,
             reluctance,
             n_children=len(children),
-            price=float(price),
+            price=price,
             max_features=self.sparsity.max_features,
         )
 
