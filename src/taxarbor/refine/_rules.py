@@ -134,6 +134,8 @@ def decide(
 
     def find(node: int) -> tuple[LinearRule, IndexArray] | None:
         own = arrived[node]
+        if len(own) < len(plan.children(node)):
+            return None
         rule = search.rule(node, own, lineage[node])
         spans = [search.spans[child] for child in plan.children(node)]
         least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
