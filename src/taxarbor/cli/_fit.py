@@ -21,7 +21,7 @@ MAX_NAMED = 5
 ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
 """Options of the tree that every method has."""
 ONLY = {
-    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
+    **dict.fromkeys(("rules", "max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
     "balance": ("taxarbor", "hmmc"),
     **dict.fromkeys(
         ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
@@ -79,6 +79,10 @@ def fit(
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,
     jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
+    rules: Annotated[
+        Literal["decide", "describe"] | None,
+        _some("rules", "Rows go where the rules send them, or to the cluster that fits best."),
+    ] = None,
     max_features: Annotated[
         int | None, _some("max_features", "Most features per split.", min=1)
     ] = None,

@@ -56,7 +56,7 @@ CANDIDATES = 1024
 NEAREST = 8
 """Thresholds that are tried where the best one breaks the sizes of leaves."""
 
-ALIKE = "its rows are too much alike for a rule to tell them apart"
+REFUSED = "no rule that divides its rows was found"
 
 
 @final
@@ -123,8 +123,8 @@ def decide(
     rows, placement, sparsity, run
         As in :func:`describe`.
     min_leaf_size, max_leaf_size : int
-        Sizes that leaves keep to, where those of the plan do. A node whose rows no rule can
-        divide this way becomes a leaf.
+        Sizes that leaves keep to, where those of the plan do. A node whose rows no rule
+        divides this way becomes a leaf.
     """
     search = _Search.of(plan, rows, placement, sparsity, run)
     sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
@@ -137,10 +137,15 @@ def decide(
 
     def find(node: int) -> tuple[LinearRule, IndexArray] | None:
         own = arrived[node]
+        if len(own) < len(plan.children(node)):
+            return None
         rule = search.rule(node, own, lineage[node])
         spans = [search.spans[child] for child in plan.children(node)]
         least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
-        return _divide(rows.take(own, center=rows.center), rule, least, most)
+        seen = rows.take(own, center=rows.center)
+        found = _divide(seen, rule, least, most)
+        # A child with too few rows for all its leaves is better than no child.
+        return found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
 
     for level in _levels(plan):
         there = [node for node in level if node in arrived]
@@ -168,8 +173,8 @@ def _built(
     for node, leaf in node_of.items():
         if node in rules:
             continue
-        note = ALIKE if plan.children(node) else plan.note(node)
-        if note and note != ALIKE and set(tree.rows(leaf)) != set(plan.rows(node)):
+        note = REFUSED if plan.children(node) else plan.note(node)
+        if note and note != REFUSED and set(tree.rows(leaf)) != set(plan.rows(node)):
             note = note.removesuffix(MOVED) + MOVED
         tree.refuse(leaf, note)
     return tree

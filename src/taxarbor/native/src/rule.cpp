@@ -264,6 +264,7 @@ nb::object rule(const Data& data, nb::handle problem) {
     const auto labels = from.get<Given>("labels"), weights = from.get<Given>("weights");
     const auto reluctance = from.get<Given>("reluctance");
     const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
+    if (K > 2 && K > n) refuse("n_children must be at most ", n, ", the number of rows; got ", K);
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
         checked_weights("weights", weights, n), checked_weights("reluctance", reluctance, p),
         from.weight("price"), from.weight("ridge"), from.count("max_features", 0),
