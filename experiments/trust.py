@@ -30,9 +30,10 @@ BEGIN, END = "<!-- numbers: written by make trust -->", "<!-- end of numbers -->
 
 def write_trust(folder: Path | None, page: Path, n_seeds: int = 1, max_rows: int = 0) -> Path:
     """Write the table to a page: between two marks, if it has them, else alone."""
+    kinds: list[int | str] = [*PLANTED, *NOISE]
     known = table(
         ["rows", "clusters", "suggested", "right"],
-        [_known(kind, 1 if max_rows else N_DRAWS) for kind in (*PLANTED, *NOISE)],
+        [_known(kind, 1 if max_rows else N_DRAWS) for kind in kinds],
     )
     found = table(
         ["data set", "rows", "features", "classes", "suggested", "silhouette", "gap"],
@@ -63,7 +64,7 @@ def plant(n_leaves: int, seed: int, n_rows: int = 1000, n_features: int = 20) ->
         centers += [center + shift, center - shift]
         depths += [depth + 1, depth + 1]
     labels = rng.permutation(np.arange(n_rows) * n_leaves // n_rows)
-    return np.array(centers)[labels] + rng.standard_normal((n_rows, n_features))
+    return np.asarray(np.stack(centers)[labels] + rng.standard_normal((n_rows, n_features)))
 
 
 def _correlated(rng: np.random.Generator, shape: tuple[int, int]) -> Rows:

@@ -31,7 +31,7 @@ def test_json_changes_nothing(trees, same, data):
 
 def test_json_is_strict_and_says_what_there_is(known, bare):
     document = strict(to_json(known))
-    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 1)
+    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 2)
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
@@ -91,7 +91,7 @@ def test_json_files(known, bare, placed, chain, same, tmp_path):
 
 
 FORGED = [
-    ("version", "newer taxarbor", [2]),
+    ("version", "newer taxarbor", [3]),
     ("format", "not a taxarbor hierarchy", ["other"]),
     ("order", "lacks 'order'", [KeyError]),
     ("order 0", "once", [2]),

@@ -162,9 +162,10 @@ class _Study:
             coordinates = Coordinates.of(as_rows(few), int(rng.randint(2**31 - 1)))
             drawn = _without_clusters(coordinates, rng)
             noise = Coordinates.of(as_rows(drawn), int(rng.randint(2**31 - 1)))
-        parts = [few[half] for half in halves]
-        parts += [drawn[half] for half in halves[: -(-n_refits // REFERENCES)]] + [drawn]
-        tasks = [(part, int(rng.randint(2**31 - 1))) for part in parts]
+        parts = [(few, half) for half in halves]
+        parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
+        parts.append((drawn, np.arange(len(rows))))
+        tasks = [(*part, int(rng.randint(2**31 - 1))) for part in parts]
         fitted = _fit_all(_unfitted(model, tree, size / tree.n_rows), tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
         if len(fitted) < len(tasks):
@@ -273,16 +274,16 @@ def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> A
 
 
 def _fit_all(
-    model: Any, tasks: list[tuple[Any, int]], n_threads: int, observe: Observer
+    model: Any, tasks: list[tuple[Any, IndexArray, int]], n_threads: int, observe: Observer
 ) -> list[Any]:
-    """Return the model fitted to each part with its seed: to all, or those before Ctrl-C."""
+    """Return the model fitted to rows of some data with a seed: all, or those before Ctrl-C."""
 
-    def fit(task: tuple[Any, int]) -> Any:
-        part, seed = task
+    def fit(task: tuple[Any, IndexArray, int]) -> Any:
+        data, rows, seed = task
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
-        return fresh.fit(part)
+        return fresh.fit(data[rows])
 
     done: list[Any] = []
     with ExitStack() as stack:
