@@ -1,5 +1,6 @@
 """What is planted comes back, noise does not, and both are told."""
 
+import json
 import signal
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from taxarbor import (
     HMMC,
     MMC,
+    FileFormatError,
     GrowthWarning,
     HierarchicalKMeans,
     HierarchicalSpectral,
@@ -19,6 +21,7 @@ from taxarbor import (
     make_planted_tree,
 )
 from taxarbor.exchange import from_labels
+from taxarbor.hierarchy import _file
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.trust import _assess, assess
 
@@ -166,6 +169,26 @@ def test_trust_is_saved(tree, tmp_path):
     ):
         with pytest.raises(ValueError, match="invalid hierarchy: "):
             replace(tree, trust=replace(tree.trust, **change))
+
+
+def test_damaged_and_old_files(tree, tmp_path):
+    arrays = _file.pack(tree)
+    for change in (
+        {"trust_came_back": arrays["trust_came_back"][:-1]},
+        {"trust_apart": arrays["trust_apart"] + 0.5},
+        {"trust_feature_came_back": arrays["trust_feature_came_back"][:-1]},
+        {"trust_curve": arrays["trust_curve"][:2]},
+        {"trust_rows": arrays["trust_rows"] - 2.0},
+    ):
+        with (tmp_path / "bad").open("wb") as file:
+            _file._write_archive(file, arrays | change)
+        with pytest.raises(FileFormatError, match="cannot load"):
+            type(tree).load(tmp_path / "bad")
+    old = _file.pack(replace(tree, trust=None, made_by=None))
+    meta = json.loads(str(old["meta"])) | {"version": 1}
+    del meta["made_by"], meta["n_refits"]
+    found = _file.unpack(old | {"meta": np.array(json.dumps(meta))})
+    assert found["trust"] is found["made_by"] is None
 
 
 def test_the_suggestion_is_the_last_stable_number():

@@ -110,9 +110,13 @@ def assess(
     return replace(study.tree, trust=trust)
 
 
-def suggest(model: Any, X: Any, *, n_jobs: int | None, random_state: Any) -> Curve:
+def suggest(
+    model: Any, X: Any, *, n_jobs: int | None, random_state: Any, verbose: int
+) -> Curve:
     """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
-    return _Study.of(model, X, n_refits=20, n_jobs=n_jobs, random_state=random_state).curve()
+    asked = {"n_refits": 20, "n_jobs": n_jobs, "random_state": random_state}
+    with show_progress("how many clusters", verbose, "refits") as bar:
+        return _Study.of(model, X, observe=bar or ignore, **asked).curve()
 
 
 def most_clusters(n_rows: int) -> int:
