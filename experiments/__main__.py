@@ -1,4 +1,4 @@
-"""``python -m experiments results``, ``defaults`` and ``calibration``: a page each."""
+"""``python -m experiments PAGE``: results, defaults, rules, calibration or trust."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ from experiments.plan import Setup, plan_results
 from experiments.results import write_results
 from experiments.rules import plan_rules, write_rules
 from experiments.run import Progress, run_jobs
+from experiments.trust import write_trust
 from taxarbor import TaxarborError
 
 PAGES = {
@@ -25,11 +26,15 @@ PAGES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what has no result yet, and write the page; return the exit status."""
     asked = _parser().parse_args(arguments)
-    plan, write = PAGES[asked.page]
     setup = (Setup.quick if asked.quick else Setup)(asked.data)
     setup = setup if asked.seeds is None else replace(setup, n_seeds=asked.seeds)
     page = asked.report or asked.out / asked.page
     try:
+        if asked.page == "trust":
+            page = page.with_suffix(".md")
+            print(f"wrote {write_trust(asked.data, page, asked.seeds or 1, setup.max_rows)}")
+            return 0
+        plan, write = PAGES[asked.page]
         store = run_jobs(
             plan(setup),
             setup.folder,
@@ -54,9 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m experiments", description=__doc__)
     parser.add_argument(
         "page",
-        choices=PAGES,
-        help="the paper's experiment, why Taxarbor's defaults are what they are, or how far "
-        "probabilities hold",
+        choices=[*PAGES, "trust"],
+        help="the paper's experiment, why Taxarbor's defaults are what they are, what rules that "
+        "decide cost, how far probabilities hold, or how many clusters are suggested (one seed, "
+        "unless --seeds)",
     )
     parser.add_argument(
         "--data",

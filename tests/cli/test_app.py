@@ -31,7 +31,7 @@ def examples_of(name):
 
 
 def test_help_ends_with_an_example(run):
-    named = "fit predict show explain cut export score report demo info"
+    named = "fit predict show explain assess cut export score report demo info"
     assert set(COMMANDS) == set(named.split())
     assert "Example: taxarbor demo" in run("--help").stdout
     for name in COMMANDS:

@@ -26,7 +26,7 @@ METHODS: dict[str, type[Any]] = {
     "kmeans": HierarchicalKMeans,
     "spectral": HierarchicalSpectral,
 }
-MODELS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*METHODS.values(), MMC)}
+MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
 STANDARDIZED = "standardized"
 """Where a tree says that columns were scaled before its model saw them."""
 

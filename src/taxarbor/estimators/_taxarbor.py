@@ -213,12 +213,16 @@ class Taxarbor(HierarchyEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
             many.fit(X)
-        return suggest(many, X, n_jobs=self.n_jobs, random_state=self.random_state)
+        return suggest(many, X, **self._how())
 
     def _keep_trust(self, X: Any, curve: Curve) -> None:
         """Assess the tree, and keep why it has as many leaves as it has."""
-        tree = assess(self, X, n_jobs=self.n_jobs, random_state=self.random_state)
+        tree = assess(self, X, **self._how())
         assert tree.trust is not None
         self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
         if curve.suggested == 1:
             warn_caller(curve.verdict(), GrowthWarning)
+
+    def _how(self) -> dict[str, Any]:
+        names = ("n_jobs", "random_state", "verbose")
+        return {name: getattr(self, name) for name in names}

@@ -110,9 +110,13 @@ def assess(
     return replace(study.tree, trust=trust)
 
 
-def suggest(model: Any, X: Any, *, n_jobs: int | None, random_state: Any) -> Curve:
+def suggest(
+    model: Any, X: Any, *, n_jobs: int | None, random_state: Any, verbose: int
+) -> Curve:
     """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
-    return _Study.of(model, X, n_refits=20, n_jobs=n_jobs, random_state=random_state).curve()
+    asked = {"n_refits": 20, "n_jobs": n_jobs, "random_state": random_state}
+    with show_progress("how many clusters", verbose, "refits") as bar:
+        return _Study.of(model, X, observe=bar or ignore, **asked).curve()
 
 
 def most_clusters(n_rows: int) -> int:
@@ -162,9 +166,10 @@ class _Study:
             coordinates = Coordinates.of(as_rows(few), int(rng.randint(2**31 - 1)))
             drawn = _without_clusters(coordinates, rng)
             noise = Coordinates.of(as_rows(drawn), int(rng.randint(2**31 - 1)))
-        parts = [few[half] for half in halves]
-        parts += [drawn[half] for half in halves[: -(-n_refits // REFERENCES)]] + [drawn]
-        tasks = [(part, int(rng.randint(2**31 - 1))) for part in parts]
+        parts = [(few, half) for half in halves]
+        parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
+        parts.append((drawn, np.arange(len(rows))))
+        tasks = [(*part, int(rng.randint(2**31 - 1))) for part in parts]
         fitted = _fit_all(_unfitted(model, tree, size / tree.n_rows), tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
         if len(fitted) < len(tasks):
@@ -273,16 +278,16 @@ def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> A
 
 
 def _fit_all(
-    model: Any, tasks: list[tuple[Any, int]], n_threads: int, observe: Observer
+    model: Any, tasks: list[tuple[Any, IndexArray, int]], n_threads: int, observe: Observer
 ) -> list[Any]:
-    """Return the model fitted to each part with its seed: to all, or those before Ctrl-C."""
+    """Return the model fitted to rows of some data with a seed: all, or those before Ctrl-C."""
 
-    def fit(task: tuple[Any, int]) -> Any:
-        part, seed = task
+    def fit(task: tuple[Any, IndexArray, int]) -> Any:
+        data, rows, seed = task
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
-        return fresh.fit(part)
+        return fresh.fit(data[rows])
 
     done: list[Any] = []
     with ExitStack() as stack:
