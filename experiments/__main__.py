@@ -60,9 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "page",
         choices=[*PAGES, "trust"],
-        help="the paper's experiment, why Taxarbor's defaults are what they are, what rules that "
-        "decide cost, how far probabilities hold, or how many clusters are suggested (one seed, "
-        "unless --seeds)",
+        help="the paper's experiment, why Taxarbor's defaults are what they are, what rules "
+        "that decide cost, how far probabilities hold, or how many clusters are suggested (one "
+        "seed, unless --seeds)",
     )
     parser.add_argument(
         "--data",

@@ -24,6 +24,7 @@ from taxarbor._progress import show_progress
 from taxarbor._run import GrowthEvent, Observer, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, Trust
+from taxarbor.hierarchy._memberships import calibrated
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._trust import LIKENESS, Curve
 from taxarbor.refine import Coordinates
@@ -81,7 +82,8 @@ def assess(
     Returns
     -------
     Hierarchy
-        The model's tree with its :class:`~taxarbor.hierarchy.Trust`, in ``trust``.
+        The model's tree with its :class:`~taxarbor.hierarchy.Trust`, in ``trust``, and with
+        the temperature at which its probabilities are as sure as the refits agree.
 
     Raises
     ------
@@ -106,8 +108,9 @@ def assess(
     asked = {"n_refits": n_refits, "n_jobs": n_jobs, "random_state": random_state}
     with show_progress("assess", verbose, "refits") as bar:
         study = _Study.of(model, X, observe=bar or ignore, **asked)
-        trust = study.trust()
-    return replace(study.tree, trust=trust)
+        homes = [model.predict(study.data).astype(np.int32) for model in study.refits]
+        trust = study.trust(homes)
+    return replace(calibrated(study.tree, study.data, homes), trust=trust)
 
 
 def suggest(
@@ -200,16 +203,16 @@ class _Study:
     def _grown(self, models: list[Any]) -> list[tuple[Hierarchy, IndexArray]]:
         return [(one.hierarchy_, half) for one, half in zip(models, self.halves, strict=False)]
 
-    def trust(self) -> Trust:
-        """Return what came back."""
+    def trust(self, homes: list[IndexArray]) -> Trust:
+        """Return what came back, given the leaf of each row in each refit."""
         tree = self.tree
         came_back, apart, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
         features = [np.zeros(n, dtype=np.intp) for n in tree.n_features_used.tolist()]
         stayed = np.zeros(tree.n_rows)
         Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
-        for model, half in zip(self.refits, self.halves, strict=True):
-            other, labels = model.hierarchy_, model.predict(self.data)
+        for model, half, labels in zip(self.refits, self.halves, homes, strict=True):
+            other = model.hierarchy_
             match, likeness, is_below = _match(tree, other, labels)
             back = likeness >= LIKENESS
             came_back += back
