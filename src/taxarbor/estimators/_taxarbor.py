@@ -30,7 +30,8 @@ class Taxarbor(HierarchyEstimator):
     Grows a tree from the root down, each split by the widest margin it can find; lets the
     leaves compete for the rows, and links them anew; then seeks, for each split, a rule that
     tells its children apart by few features, preferably ones that the splits above it do not
-    use. Rows go where the rules send them. Fitted and read like :class:`sklearn.cluster.BisectingKMeans`.
+    use. Rows go where the rules send them. Fitted and read like
+    :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
