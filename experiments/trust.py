@@ -19,7 +19,7 @@ from taxarbor import GrowthWarning, Taxarbor
 
 Rows: TypeAlias = NDArray[Any]
 
-MAX_ROWS = 2000
+MAX_ROWS = 1000
 NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of clusters that k-means is run with; Taxarbor looks at all from 1 to 50."""
 N_REFERENCES = 5
