@@ -24,6 +24,7 @@ from taxarbor.estimators._progress import (
 )
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
@@ -204,6 +205,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
 def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
+    refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
         f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
         for node, why in refused[:most]
