@@ -22,6 +22,7 @@ from taxarbor._types import Array, Status
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._route import route, visited
@@ -244,6 +245,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
 def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
+    refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
         f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
         for node, why in refused[:most]

@@ -289,7 +289,31 @@ def find_rule(
     if n_children == 2:
         found = np.concatenate([0.5 * found, -0.5 * found])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
-    return LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
+    rule = LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
+    if n_children == 2 or not rule.weights.any():
+        return rule
+    # One child against the rest hides a child that lies between two others.
+    other = _nearest(rows, labels, weights, rule)
+    costs = [float(weights[_send(rows, one) != labels].sum()) for one in (rule, other)]
+    return rule if costs[0] <= costs[1] else other
+
+
+def _nearest(
+    rows: Rows, labels: NDArray[np.int32], weights: Array, rule: LinearRule
+) -> LinearRule:
+    """Return the rule of the nearest mean of a child, on the features of another rule.
+
+    In units of the features' deviations; a child without rows has the mean of all.
+    """
+    features, K = rule.features, rule.n_children
+    member = np.where(labels[:, None] == np.arange(K), weights[:, None], 0.0)
+    total = np.maximum(member.sum(axis=0), np.finfo(np.float64).tiny)
+    means = rows.adjoint(member.astype(rows.dtype))[:, features] / total[:, None]
+    squares = np.diag(rows.gram(np.arange(rows.n_rows), features))
+    W = np.zeros(rule.weights.shape)
+    W[:, features] = means / (squares / rows.n_rows)
+    offsets = -0.5 * np.einsum("kj,kj->k", W[:, features], means)
+    return LinearRule(*(part.astype(rows.dtype) for part in (W, rows.center, offsets)))
 
 
 def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:
