@@ -24,7 +24,12 @@ from experiments.tables import Mean, percent, table
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
 from taxarbor.hierarchy._memberships import calibrated, stays
 
-MODELS = {"Taxarbor": Taxarbor(), "HMMC": HMMC(), "HKM-D": HierarchicalKMeans()}
+MODELS = {
+    "Taxarbor": Taxarbor(),
+    "Taxarbor, rules that describe": Taxarbor(rules="describe"),
+    "HMMC": HMMC(),
+    "HKM-D": HierarchicalKMeans(),
+}
 MAX_ROWS = 6000
 N_REFITS = 10
 BINS = 15
