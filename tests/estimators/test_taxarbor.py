@@ -1,4 +1,4 @@
-"""Our method: sizes that hold to the end, rules that decide or describe, a budget that is kept."""
+"""Our method: sizes that hold to the end, rules of both kinds, a budget that is kept."""
 
 import numpy as np
 import pytest
