@@ -50,7 +50,7 @@ def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     assert len(lines) == tree.n_nodes
     assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
     assert "\x1b[34mhigher" in told.stdout  # blue
-    assert "\x1b[31mspend at most" in told.stdout  # red
+    assert "\x1b[31mitems at most" in told.stdout  # red
     assert all(f"c{label}" in told.stdout for label in range(6))
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
     assert len(lines) == 3

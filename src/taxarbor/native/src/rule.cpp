@@ -20,8 +20,9 @@ struct RuleProblem {
   int64_t max_candidates;    // features, the most promising ones, that are looked at closely
 };
 
-constexpr int Few = 2, Many = 20;  // Newton steps while features are added, and at the end
+constexpr int Few = 6, Many = 20;  // Newton steps while features are added, and at the end
 constexpr double Settled = 1e-3;   // share of the loss below which a step is the last
+constexpr double Alike = 1e-6;     // share by which two costs must differ to be told apart
 
 TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
   using V = Lanes<double>::type;
@@ -46,9 +47,10 @@ TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
 class Model {
  public:
   std::vector<double> beta{0.0};  // the intercept, then a weight per feature in use
-  double loss = 0.0;
-  std::vector<double> pull;  // w s [1 - s f]_+: how much each row wants a higher score
-  double active = 0.0;       // weight of the rows that pull
+  double loss = 0.0;              // with the ridge
+  double hinge = 0.0;             // without it: what a feature is paid for
+  std::vector<double> pull;       // w s [1 - s f]_+: how much each row wants a higher score
+  double active = 0.0;            // weight of the rows that pull
 
   Model(const RuleProblem& a, int64_t n, int64_t child, double ridge)
       : pull(n), w_(a.weights), n_(n), ridge_(ridge), sides_(n), scores_(n), along_(n), active_(n) {
@@ -110,6 +112,7 @@ class Model {
       sum += active_[i] * lack * lack;
       active += active_[i];
     }
+    hinge = 0.5 * sum;
     for (size_t a = 1; a < beta.size(); ++a) sum += ridge_ * beta[a] * beta[a];
     return 0.5 * sum;
   }
@@ -157,7 +160,7 @@ template <class T> class RuleSearch {
  private:
   static double total(const std::vector<Model>& models) {
     return std::accumulate(models.begin(), models.end(), 0.0,
-        [](double sum, const Model& model) { return sum + model.loss; });
+        [](double sum, const Model& model) { return sum + model.hinge; });
   }
 
   const double* column(int64_t c) const { return values_.data() + c * n_; }
@@ -197,6 +200,7 @@ template <class T> class RuleSearch {
   }
 
   // The feature, not in use, that lowers a model of the loss most for its price; -1 if none does.
+  // The first of those that are alike but for rounding.
   int64_t most_promising() const {
     int64_t best = -1;
     double most = 0.0;
@@ -208,7 +212,7 @@ template <class T> class RuleSearch {
         if (model.active > 0.0) gain += slope * slope / model.active;
       }
       gain /= a_.reluctance[candidates_[c]];
-      if (gain > most) best = c, most = gain;
+      if (gain > (1.0 + Alike) * most) best = c, most = gain;
     }
     return best;
   }
@@ -237,12 +241,14 @@ template <class T> class RuleSearch {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(
         order.begin(), order.end(), [&](int64_t i, int64_t j) { return at[i] < at[j]; });
+    const double rounding = Alike * std::accumulate(a_.weights, a_.weights + n_, 0.0);
     double cost = 0.0, least = 0.0, cut = 0.0;
     bool is_inside = false;
     for (int64_t i = 0; i + 1 < n_; ++i) {
       cost += a_.weights[order[i]] * model.sides()[order[i]];
       const double here = at[order[i]], next = at[order[i + 1]];
-      if (next > here && cost < least) least = cost, cut = 0.5 * (here + next), is_inside = true;
+      if (next > here && cost < least - rounding)
+        least = cost, cut = 0.5 * (here + next), is_inside = true;
     }
     return model.beta[0] - (is_inside ? cut : 0.0);
   }
