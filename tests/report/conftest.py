@@ -1,7 +1,6 @@
 """A tree worth a page, pages of it, and a browser to open them in."""
 
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,8 @@ import pytest
 from taxarbor import Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
-from taxarbor.report import _context, report
+from taxarbor.report import report
+from taxarbor.trust import assess
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 BREAKOUT = "</script><script>alert(2)</script>"
@@ -78,45 +78,18 @@ def planted(tmp_path_factory):
     return page_of
 
 
-def fake_probabilities(tree):
-    """Return probabilities of all nodes: leaves sum to one, a node is the sum of its own."""
-    found = np.random.default_rng(0).random((len(tree.order), tree.n_nodes)) ** 4
-    found[:, np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)] = 0.0
-    found[np.arange(len(found)), tree.leaves[tree.labels]] += 1.0
-    found /= found.sum(axis=1, keepdims=True)
-    for node in range(tree.n_nodes - 1, 0, -1):
-        found[:, tree.parent(node)] += found[:, node]
-    return found
-
-
 @pytest.fixture(scope="session")
-def doubted_page(animals, tmp_path_factory):
-    """A page that knows of false words, refits and probabilities: node 4 is in doubt."""
-    X, kinds, model = animals
-    tree = model.hierarchy_
-    share = np.where(np.arange(tree.n_nodes) == 4, 0.37, 0.95)
-    worst = np.array([-1 if tree.parent(n) is None else tree.parent(n) for n in range(23)])
-    rows = np.arange(206) % 5 > 0
-    follows = SimpleNamespace(
-        rows=rows, share=share, worst=worst, worst_share=share + 0.01, is_doubtful=share < 0.8
-    )
-    points = np.arange(1, 13)
-    trust = SimpleNamespace(
-        n_refits=20, came_back=20 - tree.depth, is_stable=tree.depth < 4, suggested=7,
-        told=lambda node: f"came back in {20 - tree.depth[node]} of 20 refits",
-        curve=SimpleNamespace(
-            n_clusters=points, stability=1 / points, reference=0.3 / points,
-            verdict=lambda: "the finest stable cut has 7 clusters",
-        ),
-    )  # fmt: skip
+def doubted(animals, tmp_path_factory):
+    """A page of rules that describe, by one feature each, and fail for many rows of some nodes.
+
+    The tree has been assessed; returned are the path and the tree.
+    """
+    X, kinds, _ = animals
+    tree = assess(Taxarbor(12, rules="describe", max_features=1, random_state=0).fit(X), X,
+                  n_refits=4)  # fmt: skip
     path = tmp_path_factory.mktemp("pages") / "doubted.html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_context, "follows_of", lambda tree: follows)
-        patch.setattr(_context, "trust_of", lambda tree: trust)
-        parts = np.array_split(fake_probabilities(tree), 3)
-        patch.setattr(_context, "node_proba_of", lambda explanation: iter(parts))
-        report(model, X, path, classes=kinds, title="Doubted")
-    return path
+    report(tree, X, path, classes=kinds, title="Doubted")
+    return path, tree
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from taxarbor import HMMC
 from taxarbor.exchange import from_labels
+from taxarbor.hierarchy._words import describe_doubt
 from taxarbor.report import report
-from tests.report.conftest import fake_probabilities
 
 # All texts of the picture, in pixels from the corner of the canvas, and what is around them.
 SEEN = """() => {
@@ -220,25 +221,27 @@ def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
     assert page.locator("#panel .tag").text_content() == "c2"
 
 
-def test_rows_are_downloaded_as_csv(visit, animals, doubted_page, hostile_page):
-    X, _, model = animals
-    tree = model.hierarchy_
-    page = visit(doubted_page)
+def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hostile_page):
+    X, (path, tree) = animals[0], doubted
+    page = visit(path)
     with page.expect_download() as got:
         page.click("#csv")
     assert got.value.suggested_filename == "rows.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
     assert [*rows[0]] == ["row", "name", "cluster", "path", "probability", "rules_hold"]
-    chances, names = fake_probabilities(tree), page.evaluate("nodes.map((node) => node.name)")
+    chances = tree.predict_proba(X)
+    names = page.evaluate("nodes.map((node) => node.name)")
     assert len(rows) == 206
     for row in rows:
         number = int(row["row"])
         assert row["name"] == X.index[number]
         assert int(row["cluster"]) == tree.labels[number]
         leaf = tree.leaves[tree.labels[number]]
-        assert float(row["probability"]) == pytest.approx(chances[number, leaf], abs=0.0051)
+        assert float(row["probability"]) == pytest.approx(
+            chances[number, tree.labels[number]], abs=0.0051
+        )
         assert row["path"] == " > ".join(names[node] for node in tree.path(leaf)[1:])
-        assert row["rules_hold"] == ("yes" if number % 5 else "no")
+        assert row["rules_hold"] == ("yes" if tree.follows.rows[number] else "no")
     page.locator("#cut").fill("4")
     until(page, "clusters.length === 4")
     page.evaluate("choose(clusters[1])")
@@ -250,8 +253,11 @@ def test_rows_are_downloaded_as_csv(visit, animals, doubted_page, hostile_page):
     assert sorted(int(row["row"]) for row in rows) == sorted(tree.rows(node).tolist())
     for row in rows:  # the sum over the leaves below
         assert float(row["probability"]) == pytest.approx(
-            chances[int(row["row"]), node], abs=0.0051
+            tree.node_proba(chances)[int(row["row"]), node], abs=0.0051
         )
+    # Where the rules decide, they hold for all rows.
+    page = visit(animals_page)
+    assert [*read_csv(page.evaluate("toCsv(root)"))[0]][-1] == "probability"
     # What a spreadsheet would take for a formula is none, and quotes are doubled.
     page = visit(hostile_page)
     for given, expected in (
@@ -265,43 +271,65 @@ def test_rows_are_downloaded_as_csv(visit, animals, doubted_page, hostile_page):
     assert all("<img src=x" in row["name"] for row in rows)
 
 
-def test_doubts_and_refits_are_told_everywhere(visit, animals, doubted_page):
-    page = visit(doubted_page)
-    doubtful = page.locator("#node-4")
-    assert "words hold for 37 %" in doubtful.get_attribute("aria-label")
-    assert re.search("hold for 37 %|words 37 %", doubtful.text_content())
-    assert page.locator(".node.doubtful").count() == 1
-    page.locator("#node-4 .dot").click()
+def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
+    path, tree = doubted
+    page = visit(path)
+    marked = np.flatnonzero(tree.follows.is_doubtful)
+    node = int(marked[-1])
+    words = describe_doubt(tree, node)
+    assert words.startswith("words hold for ")
+    short = "|".join((words[:-8], words[:-8].replace(" hold for", "")))
+    assert "The rules describe" in page.locator("#panel").text_content()
+    assert words in page.locator(f"#node-{node}").get_attribute("aria-label")
+    assert re.search(short, page.locator(f"#node-{node}").text_content())
+    assert page.locator(".node.doubtful").count() == len(marked) > 0
+    page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
-    assert "Doubtful words. The words on its path hold for 37 % of its rows. The worst" in panel
-    assert "holds for 38 % of them" in panel
-    assert "Came back in 18 of 20 refits" in panel
+    assert f"{words.capitalize()}. The worst, “" in panel
+    assert f"holds for {100 * tree.follows.worst_share[node]:.0f} %." in panel
+    told = tree.trust.told(node)
+    assert told.capitalize() + ": not a stable cluster." in panel
     page.click("#as-icicle")
-    assert re.search("hold for 37 %|words 37 %", page.locator("#node-4").text_content())
+    assert re.search(short, page.locator(f"#node-{node}").text_content())
     page.click("#as-tree")
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
     page.select_option("#shade", "trust")
     assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
-    assert "20 of 20" in page.locator("#key").text_content()
+    assert "4 of 4" in page.locator("#key").text_content()
     assert page.locator("#track .curve .suggested").count() == 1
     page.click("#suggested")
-    assert page.locator("#cut-number").input_value() == "7"
+    suggested = tree.trust.suggested
+    assert page.locator("#cut-number").input_value() == str(suggested)
     page.click("#tab-clusters")
     heads = page.locator("#clusters th").all_text_contents()
-    assert heads == ["Cluster", "Rows", "What stands out", "Words hold", "Came back", "Classes",
-                     "Typical rows"]  # fmt: skip
-    assert "of 20" in page.locator("#clusters td[data-head='Came back']").first.text_content()
+    assert heads == ["Cluster", "Rows", "What stands out", "Words hold for", "Came back",
+                     "Classes", "Typical rows"]  # fmt: skip
+    assert "of 4" in page.locator("#clusters td[data-head='Came back']").first.text_content()
     page.click("#tab-measures")
-    assert "the finest stable cut has 7 clusters" in page.locator("#measures").text_content()
+    told = page.locator("#measures").text_content()
+    assert f"the finest stable cut has {suggested} clusters" in told
+    assert f"Words hold{100 * tree.follows.rows.mean():.1f} %" in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
-    tree = animals[2].hierarchy_
-    leaf, chances = page.evaluate("chosen.id"), fake_probabilities(tree)
-    lines = page.locator("#panel .rows").last.locator("tbody tr")
-    told = lines.first.locator("td").last.text_content()
-    row = page.evaluate("chosen.borderline[0].row")
-    assert told == f"{100 * chances[row, leaf]:.0f} %"
+    chances = tree.node_proba(tree.predict_proba(animals[0]))
+    told = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
+    chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
+    assert told == f"{100 * chances[row, chosen]:.0f} %"
+
+
+def test_rules_that_decide_are_said_to(visit, animals_page):
+    page = visit(animals_page)
+    assert "The rules decide: every row is where" in page.locator("#panel").text_content()
+    assert page.locator(".node.doubtful").count() == 0
+    assert "by words" not in page.locator("#shade").text_content()
+    page.locator("#node-1 .dot").click()
+    assert "hold" not in page.locator("#panel").text_content()
+    assert "agrees" not in page.locator("#panel").text_content()
+    page.click("#tab-clusters")
+    assert "Words hold for" not in page.locator("#clusters").text_content()
+    page.click("#tab-measures")
+    assert "Words hold100.0 %" in page.locator("#measures").text_content()
 
 
 def test_the_table_is_paged_sorted_and_searched(visit, planted):
@@ -431,17 +459,29 @@ def test_focus_is_not_lost_and_keys_of_the_tree_are_its_own(visit, animals_page)
     assert page.evaluate("document.activeElement.classList.contains('chosen')")
 
 
-def test_splits_in_three_have_a_legend_and_the_help_fits(visit, animals_page, three_way_page):
+def test_splits_in_three_have_a_legend(visit, three_way_page):
     page = visit(three_way_page)
     legend = page.locator("#panel svg.histogram ~ .legend")
     assert legend.locator("i").count() == 3
     assert "Histogram of margins. " in page.locator(".histogram").get_attribute("aria-label")
-    for path, told in ((animals_page, "placed"), (three_way_page, "means")):
+
+
+def test_the_help_says_what_decides(visit, animals_page, doubted, three_way_page, tmp_path):
+    X = np.random.default_rng(0).normal(size=(2000, 10))
+    bounded = HMMC(12, random_state=0).fit(X)
+    assert 0.99 < bounded.hierarchy_.follows.rows.mean() < 1.0
+    report(bounded, X, tmp_path / "bounded.html")
+    helps = ("rules", "bounds", "placed", "unknown", "holds", "trust", "probable")
+    for path, told in (
+        (animals_page, ["rules", "probable"]),
+        (doubted[0], ["placed", "holds", "trust", "probable"]),
+        (tmp_path / "bounded.html", ["bounds", "holds", "probable"]),
+        (three_way_page, ["unknown", "holds"]),
+    ):
         page = visit(path)
         page.click("#tab-help")
-        shown = [kind for kind in ("placed", "rules", "means")
-                 if page.locator(f"#help-{kind}").is_visible()]  # fmt: skip
-        assert shown == [told]
+        shown = [kind for kind in helps if page.locator(f"#help-{kind}").is_visible()]
+        assert shown == told
 
 
 def test_the_keyboard_is_enough(visit, animals_page):

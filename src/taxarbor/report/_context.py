@@ -14,18 +14,7 @@ from taxarbor._images import small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.report._sources import (
-    extreme_of,
-    follows_of,
-    format_column,
-    format_number,
-    leading_of,
-    node_proba_of,
-    standout_of,
-    trust_of,
-    typical_of,
-    yes_no_of,
-)
+from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
 N_EXAMPLES, N_FEATURES = (
@@ -37,6 +26,7 @@ N_CLASSES = 100  # classes of a node that are named, at most
 LONGEST = 300  # characters of a row's name, which may be a text
 NAMES = 250_000
 """Characters that the packed names of all rows may take, so that they can be found."""
+BLOCK = 4_000_000  # numbers of rows or of their probabilities held at a time
 ROWS = 100_000  # rows up to which a page holds the number and the probability of each
 WEAKEST = 10_000  # rows up to which a page says where each was least clear
 PICTURES = 300_000  # characters of all thumbnails of a page
@@ -48,15 +38,17 @@ KINDS = ("typical", "extreme", "borderline")
 
 def build_context(
     explanation: Explanation,
+    X: Any,
     title: str,
     *,
     images: NDArray[Any] | None,
     scores: dict[str, float],
     decides: str,
 ) -> dict[str, Any]:
-    """Return all that the page shows, as JSON can hold it.
+    """Return all that the page shows, as JSON can hold it; ``X`` is an array or CSR matrix.
 
-    ``decides`` says what places the rows: "placed", all features; "rules"; or "means".
+    ``decides`` says what placed the rows: "rules" that all rows follow; "bounds", rules and
+    what kept some rows elsewhere; "placed", all features; or "unknown".
     """
     tree, classes = explanation.hierarchy, explanation.classes
     writer = _Nodes(explanation)
@@ -64,7 +56,7 @@ def build_context(
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
-        "n_features": 0 if tree.means is None else tree.means.shape[1],
+        "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "nodes": nodes,
@@ -72,7 +64,8 @@ def build_context(
         "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
         **_all_rows(explanation),
-        "probabilities": None if decides == "means" else _probabilities(explanation),
+        "probabilities": None if decides == "unknown" else _probabilities(tree, X),
+        "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(tree),
@@ -89,16 +82,13 @@ class _Nodes:
         self.explanation, self.tree = explanation, tree
         self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
         self.used = tree.n_features_used.tolist()
-        self.follows, self.trust = follows_of(tree), trust_of(tree)
-        self.standout = standout_of(explanation)
-        ways = typical_of(explanation), extreme_of(explanation), explanation.borderline
-        self.examples = dict(zip(KINDS, ways, strict=True))
-        self.yes_no = yes_no_of(explanation)
+        yes_no = tree.yes_no
+        self.yes_no = np.zeros(tree.n_features or 0, dtype=bool) if yes_no is None else yes_no
         self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
 
     def tell(self, node: int) -> dict[str, Any]:
         explanation, tree = self.explanation, self.tree
-        parent, leads = tree.parent(node), leading_of(explanation, node, self.n_features)
+        parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
         columns = [one["column"] for one in leads[:N_VALUES]]
         return {
             "parent": parent,
@@ -134,7 +124,7 @@ class _Nodes:
     def _stands(self, node: int) -> list[list[Any]]:
         """Say what sets a node apart from all rows: feature, words, effect, mean, histogram."""
         lines = []
-        for one in self.standout(node, self.n_features):
+        for one in self.explanation.standout(node, self.n_features):
             is_share = one["share"] is not None
             mean, every = _means((one["mean"], one["all_mean"]), is_share)
             feature = printable(one["feature"]), every, _spark(one["all_counts"])
@@ -145,7 +135,7 @@ class _Nodes:
 
     def _examples(self, kind: str, node: int, columns: list[int]) -> list[dict[str, Any]]:
         """Return rows with their values of some features."""
-        found = self.examples[kind](node, self.n_examples)
+        found = getattr(self.explanation, kind)(node, self.n_examples)
         rows = np.array([one["row"] for one in found], dtype=np.intp)
         values = self.explanation.values(rows, np.array(columns, dtype=np.intp))
         texts = [
@@ -162,26 +152,25 @@ class _Nodes:
 
     def _holds(self, node: int) -> dict[str, Any]:
         """Say for how many rows the words are true, and which rule is the worst."""
-        if self.follows is None:
-            return {}
-        told: dict[str, Any] = {
-            "holds": _tidy(float(self.follows.share[node])),
-            "doubtful": bool(self.follows.is_doubtful[node]),
-        }
-        worst = int(self.follows.worst[node])
+        follows = self.tree.follows
+        assert follows is not None  # an explanation has seen the rows
+        told: dict[str, Any] = {"holds": _share(follows.share[node])}
+        doubt, worst = describe_doubt(self.tree, node), int(follows.worst[node])
+        if doubt:
+            told["doubt"] = doubt
         if worst >= 0:
-            path = self.tree.path(node)
-            below = path[path.index(worst) + 1]
-            told["worst"] = [below, _tidy(float(self.follows.worst_share[node]))]
+            below = self.tree.path(node)[int(self.tree.depth[worst]) + 1]
+            told["worst"] = [below, _share(follows.worst_share[node])]
         return told
 
     def _came_back(self, node: int) -> dict[str, Any]:
-        if self.trust is None:
+        trust = self.tree.trust
+        if trust is None:
             return {}
         return {
-            "came_back": int(self.trust.came_back[node]),
-            "returned": self.trust.told(node),
-            "stable": bool(self.trust.is_stable[node]),
+            "came_back": int(trust.came_back[node]),
+            "returned": trust.told(node),
+            "stable": bool(trust.is_stable[node]),
         }
 
 
@@ -293,11 +282,13 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 def _all_rows(explanation: Explanation) -> dict[str, Any]:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
-    Numbers; names, as lines, and whether these are words; whether all rules on the path hold;
-    and the least margin on the path, with the node where that is.
+    Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
+    unless that is so for all; and the least margin on the path, with the node where that is.
     """
     tree, names = explanation.hierarchy, explanation.row_names
-    n_rows, packed, follows = len(tree.order), None, follows_of(tree)
+    n_rows, packed = len(tree.order), None
+    assert tree.follows is not None
+    holds = tree.follows.rows
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in tree.order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
@@ -306,7 +297,7 @@ def _all_rows(explanation: Explanation) -> dict[str, Any]:
         "order": _pack_numbers(tree.order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": _pack_numbers(follows.rows[tree.order]) if follows and is_small else None,
+        "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,
         "weakest": _weakest(explanation),
     }
 
@@ -343,31 +334,29 @@ def _weakest(explanation: Explanation) -> dict[str, str] | None:
     return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
-def _probabilities(explanation: Explanation) -> str | None:
+def _probabilities(tree: Hierarchy, X: Any) -> str | None:
     """Return, in hundredths, how probable each node on a row's path is for the row.
 
     Leaf by leaf, within it from the root's child down, within that row by row; compressed.
     """
-    tree = explanation.hierarchy
-    parts = node_proba_of(explanation) if len(tree.order) <= ROWS else None
-    if parts is None or tree.n_leaves == 1:
+    if tree.n_rows > ROWS or tree.n_leaves == 1:
         return None
     paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
     for label, leaf in enumerate(tree.leaves.tolist()):
         paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
-    found = np.empty((len(tree.order), tree.height), dtype=np.uint8)
-    first = 0
-    for part in parts:
-        some = slice(first, first + len(part))
+    found = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
+    step = max(1, BLOCK // max(X.shape[1], tree.n_nodes))
+    for first in range(0, tree.n_rows, step):
+        some = slice(first, first + step)
+        part = tree.node_proba(tree.predict_proba(X[some]))
         own = np.take_along_axis(part, paths[tree.labels[some]], axis=1)
         found[some] = np.clip(100.0 * own, 0.0, 100.0).round()
-        first += len(part)
     levels = [found[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves]
     return _pack(b"".join(levels))
 
 
 def _trust(tree: Hierarchy) -> dict[str, Any] | None:
-    trust = trust_of(tree)
+    trust = tree.trust
     if trust is None:
         return None
     curve = trust.curve
@@ -385,14 +374,19 @@ def _facts(tree: Hierarchy) -> dict[str, Any]:
     is_split = [rule is not None for rule in tree.rules]
     used, leaves = tree.n_features_used[is_split], tree.sizes[tree.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
-    follows = follows_of(tree)
+    assert tree.follows is not None
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "fidelity": _tidy(float(known.mean())) if len(known) else None,
-        "holds": None if follows is None else _tidy(float(np.mean(follows.rows))),
+        "holds": _share(tree.follows.rows.mean()),
     }
+
+
+def _share(value: float) -> float:
+    """Return a share in few digits; what is not all stays less than one."""
+    return math.floor(1e4 * float(value) + 1e-6) / 1e4
 
 
 def _tidy(value: float | None) -> float | None:

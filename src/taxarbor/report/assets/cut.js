@@ -34,14 +34,14 @@ function tellCut() {
 }
 
 // The stability of every cut over the number of clusters: a thin line above the slider, or a picture.
-function curve(width, height, isLarge) {
-  const { curve: points, suggested, n_refits: refits } = data.trust, last = Math.max(2, data.n_clusters);
-  const x = (n) => width * (n - 1) / (last - 1), y = (value) => height - 2 - (height - 4) * clamp(value, 0, 1);
+function curve(width, height, last, isLarge = true) {
+  const { suggested, n_refits: refits } = data.trust, points = data.trust.curve.filter(([n]) => n <= last);
+  const x = (n) => width * (n - 1) / Math.max(1, last - 1), y = (value) => height - 2 - (height - 4) * clamp(value, 0, 1);
   const way = (which) => points.filter((point) => point[which] !== null).map((point, n) => `${n ? "L" : "M"}${x(point[0]).toFixed(1)},${y(point[which]).toFixed(1)}`).join("");
   return svg("svg", { class: isLarge ? "curve large" : "curve", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: isLarge ? null : "none", role: "img",
     "aria-label": `Stability of each number of clusters over ${refits} refits, beside data without clusters; suggested: ${plural(suggested, "cluster")}` },
     svg("path", { class: "reference", d: way(2) }), svg("path", { class: "stability", d: way(1) }),
-    svg("line", { class: "suggested", x1: x(suggested), x2: x(suggested), y1: 0, y2: height }));
+    svg("line", { class: "suggested", x1: x(Math.min(suggested, last)), x2: x(Math.min(suggested, last)), y1: 0, y2: height }));
 }
 function startCut() {
   const slider = byId("cut"), field = byId("cut-number");
@@ -55,7 +55,7 @@ function startCut() {
   if (data.trust) {
     const button = html("button", { id: "suggested", onclick: () => cutAt(data.trust.suggested), title: "The finest cut whose clusters are all stable" }, "suggested: " + count(data.trust.suggested));
     byId("cut-all").replaceWith(button);
-    byId("track").prepend(curve(200, 22, false));
+    byId("track").prepend(curve(200, 22, data.n_clusters, false));
   }
   cutListeners.push(tellCut);
 }

@@ -55,13 +55,13 @@ function writeCell(node, element, isFolded) {
     const text = fit(first, isWide ? Math.max(0.55 * room - used, 50) : room - used), after = used + measure(text, NAME) + 10;
     put(text, left + used, high, "name");
     const space = room - after - bar - 4, whole = facts.join(" · ");
-    if (isWide) put(node.doubtful && measure(whole, FINE) > space ? fitDoubt(node, space) : fit(whole, space, FINE), left + after, high, node.doubtful ? "warn size" : "size");
+    if (isWide) put(node.doubt && measure(whole, FINE) > space ? fitDoubt(node, space) : fit(whole, space, FINE), left + after, high, node.doubt ? "warn size" : "size");
     return;
   }
   const lines = used || h < 62 ? [fit(name, room - used - bar)] : wrap(name, room);
   lines.forEach((text, n) => put(text, left + used, high + 14 * n, "name"));
   facts.slice(0, Math.max(1, Math.floor((y + h - high - 14 * lines.length) / 14))).forEach((text, n) =>
-    put(fit(text, room, FINE), left, high + 14 * (lines.length + n), n === 0 && node.doubtful ? "warn size" : "size"));
+    put(fit(text, room, FINE), left, high + 14 * (lines.length + n), n === 0 && node.doubt ? "warn size" : "size"));
 }
 
 function zoomTo(node, keepFocus = true) {

@@ -13,18 +13,24 @@ function told(node) {
   if (node.label) parts.unshift("Cluster " + node.label); else parts.push(plural(node.count, "cluster"));
   return html("p", { class: "muted" }, parts.join(" · "));
 }
+// Why rows are where they are, in a sentence.
+const ORIGIN = {
+  rules: "The rules decide: every row is where the rules on its path send it.",
+  bounds: `The rules decide, but for a few rows: words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  placed: `The rules describe: rows are where they fit best by all features, and words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  unknown: "This tree came without rules: the words compare the means of its nodes.",
+};
 // How true the words are, and how often the cluster came back.
 function credit(node) {
   const lines = [];
-  if (node.holds !== undefined && node.depth) {
-    const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])} of them.` : "";
-    const text = `The words on its path hold for ${percent(node.holds)} of its rows.${worst}`;
-    lines.push(html("p", { class: node.doubtful ? "note warn" : "note" }, node.doubtful ? html("b", {}, "Doubtful words. ") : null, text));
+  if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (node.depth && !allHold) {
+    const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
+    lines.push(html("p", { class: node.doubt ? "note warn" : "note" }, capital(wordsHold(node)) + "." + worst));
   }
   if (recurrence(node)) {
-    const text = recurrence(node);
     lines.push(html("p", { class: node.stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }),
-      text[0].toUpperCase() + text.slice(1) + (node.stable ? "." : ": not a stable cluster.")));
+      capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.")));
   }
   return lines;
 }
@@ -72,7 +78,7 @@ function leads(node) {
 
 function childButtons(node) {
   if (!kids(node).length) return node.note && !node.children.length ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
-  const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
+  const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && !allHold && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
   return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
       html("span", {}, child.label ? html("b", {}, child.label + " ") : null, child.name), html("span", { class: "muted" }, plural(child.size, "row")))),

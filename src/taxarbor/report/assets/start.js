@@ -33,6 +33,7 @@ function percent(share, digits = 0) {
   const text = (100 * share).toFixed(digits);
   return (share < 1 && Number(text) === 100 ? ">99" : share > 0 && Number(text) === 0 ? "<1" : text) + " %";
 }
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 function colour(code) {
   if (code < 0) return "var(--other)";
@@ -91,10 +92,14 @@ const className = (code) => (code < 0 ? "others" : /^\d+$/.test(data.classes[cod
 const pictureOf = (one) => data.pictures[one.row];
 const nameOf = (one) => data.rows[one.row][0];
 
-// In plain words: how true the words are, and how often a cluster came back.
-const doubt = (node) => (node.doubtful ? `words hold for ${percent(node.holds)}` : "");
+// In plain words: how true the words are, if they are doubtful, and how often a cluster came back.
+const doubt = (node) => node.doubt || "";
+const wordsHold = (node) => doubt(node) || `words hold for ${percent(node.holds)} of rows`;
 const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
 const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), doubt(node), recurrence(node)].filter(Boolean).join(", ");
+
+// Whether the words are true of all rows: then there is nothing to be said of each node.
+const allHold = data.decides === "rules";
 
 // Who wants to know that another node was chosen.
 const listeners = [];

@@ -5,7 +5,7 @@ const COLUMNS = [
   { head: "Cluster", value: (node) => node.start, cell: nameCell },
   { head: "Rows", isDescending: true, value: (node) => -node.size, cell: sizeCell },
   { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0, 0])[2]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
-  { head: "Words hold", value: (node) => node.holds, cell: (node) => html("td", { class: node.doubtful ? "num warn" : "num" }, percent(node.holds), node.doubtful ? html("div", {}, "doubtful") : null), when: () => root.holds !== undefined },
+  { head: "Words hold for", value: (node) => node.holds, cell: (node) => html("td", { class: doubt(node) ? "num warn" : "num" }, wordsHold(node).slice(15)), when: () => !allHold },
   { head: "Came back", value: (node) => node.came_back, cell: trustCell, when: () => data.trust },
   { head: "Classes", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
@@ -67,9 +67,11 @@ const SCORES = {
 };
 // What the help says of rules depends on what places the rows.
 function showHelp() {
-  for (const kind of ["placed", "rules", "means"]) byId("help-" + kind).hidden = data.decides !== kind;
-  byId("help-holds").hidden = root.holds === undefined;
+  for (const kind of ["rules", "bounds", "placed", "unknown"]) byId("help-" + kind).hidden = data.decides !== kind;
+  byId("help-holds").hidden = allHold;
   byId("help-trust").hidden = !data.trust;
+  byId("help-probable").hidden = !data.probabilities;
+  byId("help-guess").hidden = data.measured;
 }
 function factTable(lines) {
   return html("table", { class: "facts" }, html("tbody", {}, ...lines.map(([name, value, why]) =>
@@ -82,14 +84,14 @@ function showMeasures() {
     ["Rows per cluster", `${count(facts.smallest)} to ${count(facts.largest)}`, "the smallest and the largest"],
   ];
   if (facts.features_per_split !== null) lines.push(["Features per split", facts.features_per_split, `the median, of ${count(data.n_features)}`]);
-  if (facts.fidelity !== null) lines.push(["Rules agree", percent(facts.fidelity, 1), "the share of rows that the few features of a split send to the right child, on average"]);
-  if (facts.holds !== null) lines.push(["Words hold", percent(facts.holds, 1), "the share of rows for which every rule on their path is true"]);
+  if (facts.fidelity !== null && !allHold) lines.push(["Rules agree", percent(facts.fidelity, 1), "the share of a split's rows that its rule sends to the child they are in, on average"]);
+  lines.push(["Words hold", percent(facts.holds, 1), allHold ? "of rows: every row is where the rules on its path send it" : "of rows: every rule on their path sends them where they are"]);
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
-    const { n_refits: refits, suggested } = data.trust, where = 100 * (suggested - 1) / Math.max(1, data.n_clusters - 1);
-    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `After ${plural(refits, "refit")} to resampled rows: ${data.trust.verdict}. `,
+    const { n_refits: refits, suggested, curve: points } = data.trust, last = Math.max(data.n_clusters, ...points.map(([n]) => n)), where = 100 * (suggested - 1) / Math.max(1, last - 1);
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `After ${plural(refits, "refit")} to halves of the rows: ${data.trust.verdict}. `,
       html("span", { class: "muted" }, "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
-      html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, true), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(data.n_clusters, "cluster")))));
+      html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, last), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(last, "cluster")))));
   }
   const known = Object.keys(SCORES).filter((name) => name in data.scores);
   if (known.length) {

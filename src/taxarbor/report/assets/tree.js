@@ -78,7 +78,7 @@ function drawEnd(node, element) {
   if (isLow) {
     const text = fit(name, 0.6 * (end - x)), after = x + used + measure(text, NAME) + 10;
     put(text, x + used, 4, "name");
-    put(node.doubtful ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubtful ? "warn size" : "size");
+    put(node.doubt ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubt ? "warn size" : "size");
     return;
   }
   put(fit(name, end - x - used), x + used, -2, "name");
@@ -90,8 +90,8 @@ function drawEnd(node, element) {
   const size = plural(node.size, "row");
   const bar = node.classes.length && !data.speak && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
   if (bar) element.append(makeUp(node, x, node.y + 5, bar));
-  const left = x + (bar ? bar + 6 : 0), room = end - left, told = `${size} · ${node.doubtful ? doubt(node) : gist(node)}`.replace(/ · $/, "");
-  put(node.doubtful && measure(told, FINE) > room ? fitDoubt(node, room) : fit(told, room, FINE), left, 12, node.doubtful ? "warn size" : "size");
+  const left = x + (bar ? bar + 6 : 0), room = end - left, told = `${size} · ${node.doubt ? doubt(node) : gist(node)}`.replace(/ · $/, "");
+  put(node.doubt && measure(told, FINE) > room ? fitDoubt(node, room) : fit(told, room, FINE), left, 12, node.doubt ? "warn size" : "size");
 }
 // On the branch to an open node: its name, and below that its rows.
 function drawBranch(node, element) {
@@ -105,9 +105,9 @@ function drawBranch(node, element) {
   element.append(svg("rect", { class: "back", x: left - 4, y: top - 14 * lines.length, rx: 7, width: room + 8, height: below + 4 - top + 14 * lines.length }));
   lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: top - 14 * (lines.length - 1 - n) }, text)));
   const size = fit(plural(node.size, "row"), room, FINE), used = measure(size, FINE) + 6;
-  if (node.doubtful) element.append(svg("text", { class: "warn size", x: left, y: below }, fitDoubt(node, room)));
+  if (node.doubt) element.append(svg("text", { class: "warn size", x: left, y: below }, fitDoubt(node, room)));
   else element.append(svg("text", { class: "size", x: left, y: below }, size));
-  if (!node.doubtful && node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));
+  if (!node.doubt && node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));
 }
 function drawTree(node) {
   const isEnd = !kids(node).length;

@@ -26,8 +26,8 @@ function fit(text, width, font = NAME) {
 }
 // The longest way to say that words are doubtful that fits.
 function fitDoubt(node, width) {
-  const ways = [doubt(node), doubt(node).slice(6), doubt(node).replace(" hold for", "")];
-  return node.doubtful ? ways.find((text) => measure(text, FINE) <= width) || "" : "";
+  const whole = doubt(node), short = whole.replace(" of rows", ""), ways = [whole, short, short.replace(" hold for", "")];
+  return ways.find((text) => measure(text, FINE) <= width) || "";
 }
 // In a picture there is little room: an arrow for a word.
 const arrows = (name) => name.replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
@@ -67,7 +67,7 @@ function makeUp(node, x, y, width, height = 5) {
 const SHADES = {
   classes: { head: "by class", when: () => data.classes.length },
   trust: { head: "by refits", when: () => data.trust, share: (node) => node.came_back / data.trust.n_refits },
-  words: { head: "by words", when: () => root.holds !== undefined, share: (node) => (node.holds - 0.5) * 2 },
+  words: { head: "by words", when: () => !allHold, share: (node) => (node.holds - 0.5) * 2 },
   none: { head: "no colour", when: () => true },
 };
 const mix = (share) => `color-mix(in oklab, var(--low), var(--high) ${Math.round(100 * clamp(share, 0, 1))}%)`;
@@ -102,7 +102,7 @@ function showKey(isWhole = false) {
 function startShades() {
   const list = byId("shade"), able = Object.keys(SHADES).filter((name) => SHADES[name].when());
   list.append(...able.map((name) => html("option", { value: name }, SHADES[name].head)));
-  shade = able[0] === "words" && !nodes.some((node) => node.doubtful) ? "none" : able[0];
+  shade = able[0] === "words" && !nodes.some(doubt) ? "none" : able[0];
   list.value = shade;
   byId("shades").hidden = able.length === 1;
   list.addEventListener("change", () => { shade = list.value; showKey(); render(); });
@@ -113,7 +113,7 @@ function startShades() {
 function nodeElement(node, classes) {
   const isOpen = node.isOpen, siblings = node.above ? node.above.children : [node];
   return svg("g", {
-    class: ["node", ...classes, node.doubtful && "doubtful"].filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
+    class: ["node", ...classes, doubt(node) && "doubtful"].filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
     "aria-level": node.depth + 1, "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(node) + 1,
     "aria-expanded": kids(node).length ? String(isOpen) : null, "aria-label": spoken(node),
   }, svg("title", {}, spoken(node).replaceAll(", ", " · ")));
