@@ -31,12 +31,13 @@ def hostile():
     return builder.freeze(feature_names=HOSTILE)
 
 
-def test_frame(known, placed, doubted):
+def test_frame(known, placed, doubted, assessed):
     frame = to_frame(known, n_top=1)
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
         *("objective", "n_features_used", "fidelity", "top_features"),
-        *("follows", "worst_rule", "worst_rule_holds", "note"),
+        *("follows", "worst_rule", "worst_rule_holds"),
+        *("came_back", "apart", "rule_came_back", "is_stable", "note"),
     ]
     assert frame["node"].tolist() == list(range(6))
     assert frame["parent"].tolist() == [-1, 0, 0, 0, 2, 2]
@@ -56,6 +57,12 @@ def test_frame(known, placed, doubted):
     assert frame["follows"].tolist() == doubted.follows.share.tolist()
     assert frame["worst_rule"].tolist() == [-1, 0, 0, -1, 2, 0]
     assert frame["worst_rule_holds"].tolist() == doubted.follows.worst_share.tolist()
+    trust = ["came_back", "apart", "rule_came_back", "is_stable"]
+    assert frame[trust].isna().all().all()
+    frame = to_frame(assessed)
+    for name in trust:
+        assert frame[name].tolist() == getattr(assessed.trust, name).tolist()
+    assert frame["is_stable"].tolist() == [True, True, True, False, False, False]
 
 
 def test_a_tree_without_rules_in_all_forms(known, bare):
@@ -162,7 +169,7 @@ DOT_LINE = re.compile(
 )
 
 
-def test_dot(known, hostile, doubted):
+def test_dot(known, hostile, doubted, assessed):
     lines = to_dot(known, ["p", "q", "r", "s"]).splitlines()
     assert r'  1 [label="p\nhigher a\n3 rows"];' in lines
     assert r'  2 [label="higher b\n5 rows"];' in lines
@@ -170,6 +177,8 @@ def test_dot(known, hostile, doubted):
     assert all(DOT_LINE.fullmatch(line) for line in lines)
     lines = to_dot(doubted).splitlines()
     assert r'  4 [label="c1\na at most 2\n2 rows\nwords hold for 50 % of rows"];' in lines
+    line = r'  1 [label="c0\nhigher a\n3 rows\ncame back in 18 of 20 refits"];'
+    assert line in to_dot(assessed).splitlines()
     text = to_dot(hostile, HOSTILE)
     lines = text.splitlines()
     assert all(DOT_LINE.fullmatch(line) for line in lines)

@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import (
+    Follows,
+    Hierarchy,
+    HierarchyBuilder,
+    LinearRule,
+    Placement,
+    Trust,
+)
 from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._trust import Curve
 from taxarbor.rows import as_rows
 
 DEEP = 3000
@@ -20,7 +28,7 @@ def bits(value):
     if isinstance(value, np.ndarray):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, Follows | LinearRule | Placement | SolveInfo):
+    if isinstance(value, Follows | LinearRule | Placement | SolveInfo | Trust):
         fields = dataclasses.fields(value)
         return type(value), *(bits(getattr(value, field.name)) for field in fields)
     if isinstance(value, tuple | list):
@@ -60,6 +68,32 @@ def rules(draw, n_children, n_features, dtype):
 
 
 @st.composite
+def trusts(draw, tree):
+    n_refits = draw(st.integers(1, 20))
+
+    def counts(size):
+        return draw(hnp.arrays(np.intp, size, elements=st.integers(0, n_refits)))
+
+    used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+    shares = hnp.arrays(np.float64, tree.n_rows, elements=st.floats(0, 1))
+    n_cuts = draw(st.integers(0, tree.n_leaves))
+    heights = hnp.arrays(np.float64, n_cuts, elements=st.floats(0, 1) | st.just(np.nan))
+    is_inner = np.isin(np.arange(tree.n_nodes), tree.parents)
+    return Trust(
+        n_refits,
+        *(counts(tree.n_nodes) * kept for kept in (1, 1, is_inner)),  # leaves have no rules
+        tuple(map(counts, used)),
+        draw(shares),
+        Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
+    )
+
+
+def made_by():
+    values = st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | st.text()
+    return st.none() | st.dictionaries(st.text(), values | st.lists(values, max_size=2))
+
+
+@st.composite
 def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
@@ -93,7 +127,12 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
         X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
         tree = measured(tree, as_rows(X))
-    return dataclasses.replace(tree, temperature=draw(st.none() | st.floats(0.01, 100)))
+    return dataclasses.replace(
+        tree,
+        temperature=draw(st.none() | st.floats(0.01, 100)),
+        trust=draw(st.none() | trusts(tree)),
+        made_by=draw(made_by()),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -178,6 +217,16 @@ def doubted(known):
     gap[2] = 1.5, 2.5
     follows = Follows(broken, share, worst, share, gap)
     return dataclasses.replace(known, follows=follows, two_values=[[0.0, 1.0], [np.nan] * 2])
+
+
+@pytest.fixture
+def assessed(known):
+    """The known tree with trust in nodes 1 and 2; node 3 has no gap, the others are lost."""
+    came_back, apart = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
+    features = tuple(came_back[[0] * n] for n in (2, 0, 1, 0, 0, 0))
+    curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
+    trust = Trust(20, came_back, apart, came_back // 2, features, np.linspace(0, 1, 10), curve)
+    return dataclasses.replace(known, trust=trust, made_by={"estimator": "Taxarbor"})
 
 
 @pytest.fixture(scope="session")

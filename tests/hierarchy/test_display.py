@@ -61,6 +61,22 @@ def test_text(known, bare):
     assert bare.to_text().splitlines()[:2] == [lines[0], "  node 1: 3 rows [c0]"]
 
 
+def test_trees_say_what_came_back(assessed):
+    told = [
+        "node 0: 10 rows",
+        "  node 1: 3 rows, higher a (came back in 18 of 20 refits) [c0]",
+        "  node 2: 5 rows, higher b (came back in 20 of 20 refits)",
+    ]
+    assert assessed.to_text().splitlines()[:3] == told
+    gapless = "(came back in 16 of 20 refits, in 12 of them without a gap)"
+    assert assessed.to_text().endswith(f" {gapless} [c3]")
+    _, page = read(assessed)
+    assert page.count("came back in") == 5
+    html = assessed._repr_html_()
+    assert '<span class="n">(came back in 18 of 20 refits)</span>' in html
+    assert f'<span class="doubt">{gapless}</span>' in html
+
+
 def test_text_without_names_and_of_equal_weights():
     builder = HierarchyBuilder(3)
     W = np.array([[0.1, 1.0], [0.1, -1.0], [0.1, 0.0]])

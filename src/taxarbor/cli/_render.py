@@ -84,12 +84,16 @@ def say_first_levels(tree: Hierarchy) -> None:
 
 def say_assessed(tree: Hierarchy, trust: Trust) -> None:
     """Print how often each node of a tree came back, and how many clusters to keep."""
-    below = {node: trust.told(node) for node in range(1, tree.n_nodes)}
-    say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
-    verdict = trust.curve.verdict()
-    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.")
+    say_tree(tree, None)
+    say_verdict(trust)
     if trust.suggested < tree.n_leaves:
         typer.echo("taxarbor cut --suggest undoes the other splits.")
+
+
+def say_verdict(trust: Trust) -> None:
+    """Print how many clusters to keep."""
+    verdict = trust.curve.verdict()
+    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.")
 
 
 def draw_tree(
@@ -136,9 +140,11 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
         text.append(f"  {label[node]}", "bold green")
     if node != tree.root and reasons:
         text.append(f"  node {node}", "dim")
-    doubt = describe_doubt(tree, node)
-    if doubt:
+    if doubt := describe_doubt(tree, node):
         text.append(f"  ({doubt})", "yellow")
+    if tree.trust is not None and node != tree.root:
+        style = "dim" if tree.trust.is_stable[node] else "yellow"
+        text.append(f"  ({tree.trust.told(node)})", style)
     return text
 
 

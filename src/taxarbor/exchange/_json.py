@@ -8,6 +8,12 @@
                    "weights": [[...], [...]], "leaves": [1, 2]},
      "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
                    "worst": [...], "worst_share": [...], "gap": [null, [1.5, 2.0]]},
+     "trust": {"n_refits": 20, "came_back": [20, 18, 19], "apart": [...],
+               "rule_came_back": [...], "feature_came_back": [[17, 3], [], []],
+               "rows": [1.0, 0.95, 1.0],
+               "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
+                         "reference": [1.0, null]}},
+     "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -21,7 +27,7 @@ one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
-neither "two_values" nor "follows", which may also be null.
+neither "two_values", "follows", "trust" nor "made_by", which may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -36,13 +42,15 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, Trust, _file
 from taxarbor.hierarchy._checks import indices
 from taxarbor.hierarchy._file import decode_float, encode_float
 from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy._trust import Curve
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
+_COUNTS = ("came_back", "apart", "rule_came_back")
 
 
 def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
@@ -75,6 +83,8 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
         "two_values": None if two_values is None else _encode_pairs(two_values),
         "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
+        "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
+        "made_by": hierarchy.made_by,
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -159,6 +169,8 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
         "two_values": None if two_values is None else _decode_pairs(two_values),
         "follows": _decode_follows(document.get("follows")),
+        "trust": _decode_trust(document.get("trust")),
+        "made_by": document.get("made_by"),
     }
 
 
@@ -187,6 +199,46 @@ def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
     )
     gap = _decode_pairs(values["gap"] or [])
     return Follows(broken, share, worst, worst_share, gap)
+
+
+def _encode_trust(trust: Trust) -> dict[str, Any]:
+    curve = trust.curve
+    return {
+        "n_refits": trust.n_refits,
+        **{name: getattr(trust, name).tolist() for name in _COUNTS},
+        "feature_came_back": [counts.tolist() for counts in trust.feature_came_back],
+        "rows": trust.rows.tolist(),
+        "curve": {
+            "n_clusters": curve.n_clusters.tolist(),
+            "stability": [encode_float(value) for value in curve.stability],
+            "reference": [encode_float(value) for value in curve.reference],
+        },
+    }
+
+
+def _decode_trust(values: dict[str, Any] | None) -> Trust | None:
+    if values is None:
+        return None
+    curve = values["curve"]
+    return Trust(
+        n_refits=values["n_refits"],
+        **{name: _counts(name, values[name]) for name in _COUNTS},
+        feature_came_back=tuple(
+            _counts("feature_came_back", counts) for counts in values["feature_came_back"]
+        ),
+        rows=_numbers(values["rows"], "float64"),
+        curve=Curve(
+            _counts("n_clusters", curve["n_clusters"]),
+            *(
+                np.array([decode_float(value) for value in curve[name]], dtype=np.float64)
+                for name in ("stability", "reference")
+            ),
+        ),
+    )
+
+
+def _counts(name: str, values: list[int]) -> IndexArray:
+    return indices(name, np.array(values, dtype=None if values else np.intp))
 
 
 def _numbers(values: Any, dtype: str) -> Array:

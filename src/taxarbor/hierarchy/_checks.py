@@ -84,6 +84,7 @@ def check(h: "Hierarchy") -> None:
         heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
         f"temperature must be None or a positive, finite float, got {heat!r}",
     )
+    _require(h.made_by is None or isinstance(h.made_by, dict), "made_by must be None or a dict")
     if h.trust is not None:
         _check_trust(h, h.trust)
 
@@ -242,7 +243,7 @@ def _check_follows(h: "Hierarchy") -> None:
 
 def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
     n_nodes, n_rows, n_refits = len(h.parents), len(h.order), trust.n_refits
-    _require(n_refits > 0, "there must be a refit")
+    _require(type(n_refits) is int and n_refits > 0, "there must be a refit")
     for counts in (trust.came_back, trust.apart, trust.rule_came_back):
         is_in_range = counts.shape == (n_nodes,) and (counts >= 0).all()
         _require(
@@ -258,4 +259,8 @@ def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
     _require(
         shares.shape == (n_rows,) and ((shares >= 0) & (shares <= 1)).all(),
         f"trust must have a share for each of {n_rows} rows",
+    )
+    _require(
+        trust.curve.n_clusters.ndim == 1 and len({part.shape for part in trust.curve}) == 1,
+        "the parts of a curve must have one length",
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taxarbor._errors import counted
-from taxarbor.hierarchy._words import describe_doubt, format_number, phrase
+from taxarbor.hierarchy._words import describe_doubt, describe_trust, phrase
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -26,9 +26,6 @@ STYLE = """
 .taxarbor .bar{display:inline-block;height:.55em;
 min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
 """
-
-
-in_digits = format_number
 
 
 def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int, str]:
@@ -64,8 +61,8 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
         depth = int(hierarchy.depth[node])
         parts = [size(hierarchy, node), top_features(hierarchy, node, n_top)]
         line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
-        doubt = describe_doubt(hierarchy, node)
-        line += f" ({doubt})" if doubt else ""
+        beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
+        line += "".join(f" ({told})" for told in beside if told)
         if node in names:
             line += f" [{names[node]}]"
         elif max_depth is not None and depth >= max_depth:
@@ -129,9 +126,12 @@ def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = len(hierarchy.rows(node)) / len(hierarchy.order)
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
-    doubt = describe_doubt(hierarchy, node)
-    mark = f' <span class="doubt">({doubt})</span>' if doubt else ""
-    return (
-        f'<span class="bar" style="width:{8 * share:.2f}em"></span><b>{told}</b> '
-        f'<span class="n">{size(hierarchy, node)} · {label}</span>{mark}'
-    )
+    beside = [("n", f"{size(hierarchy, node)} · {label}")]
+    if doubt := describe_doubt(hierarchy, node):
+        beside.append(("doubt", f"({doubt})"))
+    if hierarchy.trust is not None and node != hierarchy.root:
+        is_stable = hierarchy.trust.is_stable[node]
+        beside.append(("n" if is_stable else "doubt", f"({hierarchy.trust.told(node)})"))
+    marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
+    bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
+    return f"{bar}<b>{told}</b> {marks}"

@@ -458,7 +458,8 @@ class Hierarchy:
         ``max_depth`` leaves out what is deeper. A line says of ``n_top`` features what leads
         to the node: ``node 4: 12 rows, age at most 41.5 [c2]`` where one feature decides,
         ``higher age, lower height`` where several do, and where the rules above it are false
-        for a fifth of its rows or more, ``(words hold for 63 % of rows)``.
+        for a fifth of its rows or more, ``(words hold for 63 % of rows)``. Once the tree was
+        assessed, ``(came back in 18 of 20 refits)``.
         """
         return _display.to_text(self, max_depth, n_top, max_nodes)
 

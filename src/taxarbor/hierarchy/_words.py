@@ -21,7 +21,7 @@ def format_number(value: float, digits: int = 4) -> str:
     """Return a number in so many digits: ``46 million``, ``17,590``, ``1994``, ``0.1235``."""
     if not isfinite(value):
         return "-" if isnan(value) else str(value)
-    rounded = float(f"{value:.{digits}g}")
+    rounded = float(f"{value:.{digits}g}") + 0.0  # no negative zero
     for unit, word in UNITS:
         if unit <= abs(rounded) < BEYOND:
             return f"{rounded / unit:.{digits}g}{word}"
@@ -46,7 +46,7 @@ def format_column(values: Iterable[float]) -> list[str]:
     style = "," if most / unit >= 1e4 else ""
     kind = "f" if 1e-4 <= most < BEYOND else "e"
     decimals = decimals if kind == "f" else 3
-    told = [f"{value / unit:{style}.{decimals}{kind}}" for value in values]
+    told = [f"{value / unit:z{style}.{decimals}{kind}}" for value in values]
     shown = [text for text, value in zip(told, values, strict=True) if isfinite(value)]
     if kind == "f" and decimals:
         n_zeros = min((len(text) - len(text.rstrip("0")) for text in shown), default=0)
@@ -113,3 +113,9 @@ def describe_doubt(hierarchy: "Hierarchy", node: int) -> str:
     if follows is None or not follows.is_doubtful[node]:
         return ""
     return f"words hold for {100 * follows.share[node]:.0f} % of rows"
+
+
+def describe_trust(hierarchy: "Hierarchy", node: int) -> str:
+    """Return ``came back in 18 of 20 refits``; "" for the root and what was not assessed."""
+    trust = hierarchy.trust
+    return "" if trust is None or node == hierarchy.root else trust.told(node)
