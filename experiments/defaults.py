@@ -54,12 +54,13 @@ INTRODUCTION = """\
 
 Written by `make defaults`, not by hand: run it again rather than edit this page.
 
-Taxarbor, beside other methods as they come and beside itself with one choice made otherwise. Its
-rules describe here (`rules="describe"`), so that each choice is seen by itself; [](rules.md) has
-what rules that decide cost. Rows as they are, {rows}, as many clusters as classes unless it says otherwise,
-{seeds} of every method that is random. No method saw a label. {n_jobs} fits, {hours} hours of
-one core. Commit {commits}; {machine}. Seconds are of one thread, with two fits side by side
-(`--n-jobs` unless changed): they compare with each other, and a fit alone may be faster.
+Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
+Its rules describe here (`rules="describe"`), so that each choice is seen by itself;
+[](rules.md) has what rules that decide cost. Rows as they are, {rows}, as many clusters as
+classes unless it says otherwise, {seeds} of every method that is random. No method saw a
+label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are of
+one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
+other, and a fit alone may be faster.
 
 Numbers are points, that is percent: means over seeds ± their standard deviation. aSP, aPS:
 agreement of the learned tree with the true one, by shortest paths and by shared paths; ARI,
