@@ -16,7 +16,7 @@ function told(node) {
 // Why rows are where they are, in a sentence.
 const ORIGIN = {
   rules: "The rules decide: every row is where the rules on its path send it.",
-  bounds: `The rules decide, but for a few rows: words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  bounds: `The rules decide, but not alone: words hold for ${percent(data.facts.holds, 1)} of rows.`,
   placed: `The rules describe: rows are where they fit best by all features, and words hold for ${percent(data.facts.holds, 1)} of rows.`,
   unknown: "This tree came without rules: the words compare the means of its nodes.",
 };
@@ -24,6 +24,7 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
   if (node.depth && !allHold) {
     const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
     lines.push(html("p", { class: node.doubt ? "note warn" : "note" }, capital(wordsHold(node)) + "." + worst));
@@ -161,7 +162,7 @@ function foundRow(node, position) {
   if (position === undefined) return null;
   const probability = probabilityOf(position, node), card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   const add = (text) => card.append(html("div", { class: "muted" }, text));
-  if (probability !== null) add(`That is ${percent(probability)} probable.`);
+  if (probability !== null) add(`That is ${data.measured ? "" : "about "}${percent(probability)} probable.`);
   if (areTrue) add(areTrue[position] ? "Every rule on its path holds for it." : "Not every rule on its path holds for it.");
   if (weakest) {
     const margin = (weakest.margin[position] - 300) / 100, about = weakest.node[position];
