@@ -54,7 +54,7 @@ function spark(own, every, width = 64, height = 22) {
 function standing([feature, words, effect, mean, digits]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
-  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), parts[1] + parts[2]);
+  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
@@ -67,7 +67,7 @@ function stands(node) {
 function leading(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
-    html("span", { class: "what " + way }, feature.text),
+    html("span", { class: "what " + way }, ...soft(feature.text)),
     html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
@@ -82,7 +82,7 @@ function childButtons(node) {
   const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && !allHold && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
   return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
-      html("span", {}, child.label ? html("b", {}, child.label + " ") : null, child.name), html("span", { class: "muted" }, plural(child.size, "row")))),
+      html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
     parts.length ? html("p", { class: "muted small" }, "By " + parts.join("; ") + ".") : null];
 }
 
@@ -173,7 +173,7 @@ function foundRow(node, position) {
 
 function showPanel(node, { position } = {}) {
   const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
-  const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, node.name);
+  const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, ...soft(node.name));
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
     ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),

@@ -11,7 +11,7 @@ const COLUMNS = [
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
 ];
 function nameCell(node) {
-  return html("td", { class: "called", title: path(node).slice(1).map((step) => step.name).join(" › ") }, html("button", { class: "go", onclick: () => visit(node) }, node.label), html("span", {}, node.name));
+  return html("td", { class: "called", title: path(node).slice(1).map((step) => step.name).join(" › ") }, html("button", { class: "go", onclick: () => visit(node) }, node.label), html("span", {}, ...soft(node.name)));
 }
 function sizeCell(node) {
   const most = Math.max(...clusters.map((cluster) => cluster.size));

@@ -34,11 +34,11 @@ const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, |
 const arrows = (name) => name.replace(AT_MOST, " ≤\u00a0").replace(ABOVE, " >\u00a0").replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
-  const lines = [], words = text.split(/(?<=[ _])/);
+  const lines = [], words = text.split(/(?<=[ _])/), bare = (part) => part.trim().replace(/,$/, ""), fits = (part) => fit(part, width) === part;
   while (words.length && lines.length < most - 1) {
     let next = words.shift();
-    while (words.length && !next.endsWith(", ") && fit((next + words[0]).trim(), width) === (next + words[0]).trim()) next += words.shift();
-    lines.push(fit(next.trim().replace(/,$/, ""), width));
+    while (words.length && !next.endsWith(", ") && fits(bare(next + words[0]))) next += words.shift();
+    lines.push(fit(bare(next), width));
   }
   if (words.length) lines.push(fit(words.join(""), width));
   return lines;
