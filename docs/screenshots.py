@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
+from taxarbor.trust import assess
 
 WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
 
@@ -41,14 +42,14 @@ def main(folder: Path) -> None:
                 getattr(tab, action)(*arguments)
             tab.screenshot(path=folder / f"{name}.png")
 
-        chosen = [("click", "#node-11 .name")]
+        chosen = [("evaluate", "choose(nodes[1])")]
         take("report", animals, chosen)
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
         take("report-clusters", animals, [("click", "#tab-clusters")])
-        take("report-digits", digits, [("click", "#node-2 .name")])
-        take("report-icicle", many, [("click", "#node-6 .name")])
+        take("report-digits", digits, [("evaluate", "choose(nodes[2])")])
+        take("report-icicle", many, [("evaluate", "choose(nodes[6])")])
         browser.close()
 
 
@@ -56,8 +57,8 @@ def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
     classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
-    model = Taxarbor(12, random_state=0).fit(X)
-    report(model, X, path, classes=classes, title="Animals, divided by their attributes")
+    tree = assess(Taxarbor(12, random_state=0).fit(X), X)
+    report(tree, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
 def write_digits(path: Path, n_clusters: int) -> None:

@@ -100,7 +100,7 @@ class _Nodes:
             "stands": self._stands(node),
             "n_features": self.used[node],
             "n_leading": 0 if parent is None else self.used[parent],
-            "fidelity": _tidy(float(tree.fidelity[node])),
+            "fidelity": _share(tree.fidelity[node]),
             "note": printable(tree.notes[node]),
             **{kind: self._examples(kind, node, columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
@@ -379,14 +379,14 @@ def _facts(tree: Hierarchy) -> dict[str, Any]:
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
-        "fidelity": _tidy(float(known.mean())) if len(known) else None,
+        "fidelity": _share(known.mean()) if len(known) else None,
         "holds": _share(tree.follows.rows.mean()),
     }
 
 
-def _share(value: float) -> float:
+def _share(value: float) -> float | None:
     """Return a share in few digits; what is not all stays less than one."""
-    return math.floor(1e4 * float(value) + 1e-6) / 1e4
+    return None if math.isnan(value) else math.floor(1e4 * float(value) + 1e-6) / 1e4
 
 
 def _tidy(value: float | None) -> float | None:

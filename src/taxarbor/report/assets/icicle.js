@@ -53,14 +53,15 @@ function writeCell(node, element, isFolded) {
   if (isLow) {
     const isWide = !node.isOpen && room > 130, first = isFolded && !isWide ? size : name;
     const text = fit(first, isWide ? Math.max(0.55 * room - used, 50) : room - used), after = used + measure(text, NAME) + 10;
-    put(text, left + used, high, "name");
+    put(text, left + used, high, node.doubt && !isWide ? "name warn" : "name");
     const space = room - after - bar - 4, whole = facts.join(" · ");
-    if (isWide) put(node.doubt && measure(whole, FINE) > space ? fitDoubt(node, space) : fit(whole, space, FINE), left + after, high, node.doubt ? "warn size" : "size");
+    if (isWide && node.doubt) put(fitDoubt(node, space), left + after, high, "warn size");
+    else if (isWide) put(fit(whole, space, FINE), left + after, high, "size");
     return;
   }
-  const lines = used || h < 62 ? [fit(name, room - used - bar)] : wrap(name, room);
+  const isOne = used || h < 40 || h < 62 && (node.doubt || fit(name, room) === name), lines = isOne ? [fit(name, room - used - bar)] : wrap(name, room);
   lines.forEach((text, n) => put(text, left + used, high + 14 * n, "name"));
-  facts.slice(0, Math.max(1, Math.floor((y + h - high - 14 * lines.length) / 14))).forEach((text, n) =>
+  facts.slice(0, Math.max(isOne ? 1 : 0, Math.floor((y + h - high - 14 * lines.length) / 14))).forEach((text, n) =>
     put(fit(text, room, FINE), left, high + 14 * (lines.length + n), n === 0 && node.doubt ? "warn size" : "size"));
 }
 

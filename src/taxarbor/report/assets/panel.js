@@ -16,7 +16,7 @@ function told(node) {
 // Why rows are where they are, in a sentence.
 const ORIGIN = {
   rules: "The rules decide: every row is where the rules on its path send it.",
-  bounds: `The rules decide, but for a few rows: words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  bounds: `The rules decide, but not alone: words hold for ${percent(data.facts.holds, 1)} of rows.`,
   placed: `The rules describe: rows are where they fit best by all features, and words hold for ${percent(data.facts.holds, 1)} of rows.`,
   unknown: "This tree came without rules: the words compare the means of its nodes.",
 };
@@ -24,6 +24,7 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
   if (node.depth && !allHold) {
     const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
     lines.push(html("p", { class: node.doubt ? "note warn" : "note" }, capital(wordsHold(node)) + "." + worst));
@@ -53,7 +54,7 @@ function spark(own, every, width = 64, height = 22) {
 function standing([feature, words, effect, mean, digits]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
-  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), parts[1] + parts[2]);
+  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
@@ -66,7 +67,7 @@ function stands(node) {
 function leading(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
-    html("span", { class: "what " + way }, feature.text),
+    html("span", { class: "what " + way }, ...soft(feature.text)),
     html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
@@ -81,7 +82,7 @@ function childButtons(node) {
   const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && !allHold && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
   return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
-      html("span", {}, child.label ? html("b", {}, child.label + " ") : null, child.name), html("span", { class: "muted" }, plural(child.size, "row")))),
+      html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
     parts.length ? html("p", { class: "muted small" }, "By " + parts.join("; ") + ".") : null];
 }
 
@@ -161,7 +162,7 @@ function foundRow(node, position) {
   if (position === undefined) return null;
   const probability = probabilityOf(position, node), card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   const add = (text) => card.append(html("div", { class: "muted" }, text));
-  if (probability !== null) add(`That is ${percent(probability)} probable.`);
+  if (probability !== null) add(`That is ${data.measured ? "" : "about "}${percent(probability)} probable.`);
   if (areTrue) add(areTrue[position] ? "Every rule on its path holds for it." : "Not every rule on its path holds for it.");
   if (weakest) {
     const margin = (weakest.margin[position] - 300) / 100, about = weakest.node[position];
@@ -172,7 +173,7 @@ function foundRow(node, position) {
 
 function showPanel(node, { position } = {}) {
   const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
-  const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, node.name);
+  const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, ...soft(node.name));
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
     ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),

@@ -26,6 +26,8 @@ function svg(tag, attributes, ...kids) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, kids);
 }
 
+// A long name may break after its underscores.
+const soft = (text) => text.split(/(?<=_)/).flatMap((part, n) => (n ? [html("wbr"), part] : [part]));
 const count = (value) => value.toLocaleString("en");
 const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`;
 // Not all is never 100 %, and some is never 0 %.

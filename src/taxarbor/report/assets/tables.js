@@ -11,7 +11,7 @@ const COLUMNS = [
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
 ];
 function nameCell(node) {
-  return html("td", { class: "called", title: path(node).slice(1).map((step) => step.name).join(" › ") }, html("button", { class: "go", onclick: () => visit(node) }, node.label), html("span", {}, node.name));
+  return html("td", { class: "called", title: path(node).slice(1).map((step) => step.name).join(" › ") }, html("button", { class: "go", onclick: () => visit(node) }, node.label), html("span", {}, ...soft(node.name)));
 }
 function sizeCell(node) {
   const most = Math.max(...clusters.map((cluster) => cluster.size));
@@ -23,7 +23,7 @@ function standCell(node) {
 }
 function trustCell(node) {
   if (!node.depth) return html("td", {});
-  return html("td", { class: node.stable ? "num" : "num warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, "not stable"));
+  return html("td", { class: node.stable ? "num" : "num warn", title: node.returned }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, 2 * node.came_back < data.trust.n_refits ? "not stable" : "without a gap: not stable"));
 }
 function classCell(node) {
   const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${className(code)}`);
@@ -89,8 +89,8 @@ function showMeasures() {
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
     const { n_refits: refits, suggested, curve: points } = data.trust, last = Math.max(data.n_clusters, ...points.map(([n]) => n)), where = 100 * (suggested - 1) / Math.max(1, last - 1);
-    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `After ${plural(refits, "refit")} to halves of the rows: ${data.trust.verdict}. `,
-      html("span", { class: "muted" }, "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `${capital(data.trust.verdict)}. `,
+      html("span", { class: "muted" }, `Measured by ${plural(refits, "refit")} to halves of the rows. ` + "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
       html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, last), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(last, "cluster")))));
   }
   const known = Object.keys(SCORES).filter((name) => name in data.scores);

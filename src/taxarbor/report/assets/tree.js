@@ -1,5 +1,5 @@
 // The tree. What has no room for legible text is folded, and says how much that is; zooming makes room.
-const APART = 104, COLUMN = 100, WIDEST = 180, STUB = 34, RIVER = 18, PAD = 14;
+const APART = 104, COLUMN = 112, WIDEST = 180, STUB = 34, RIVER = 18, PAD = 14;
 const view = { x: 0, y: 0 };
 const choices = new Map();  // nodes that were opened or closed by hand
 let scale = 1, least = 33, line = 33, column = COLUMN, side = 150, margin = 64, edge = 0;
@@ -19,7 +19,7 @@ function findOpen(width, height) {
 }
 function arrangeTree() {
   const wide = canvas.clientWidth, width = wide * scale, height = canvas.clientHeight * scale;
-  side = clamp(0.27 * wide, 132, 260);
+  side = clamp(0.25 * wide, 132, 260);
   [margin, least] = wide < 600 ? [16, 46] : [64, 33];
   const open = findOpen(width, height), found = [], waiting = [root];
   let ends = 0, depth = 0;
@@ -81,7 +81,7 @@ function drawEnd(node, element) {
     put(node.doubt ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubt ? "warn size" : "size");
     return;
   }
-  put(fit(name, end - x - used), x + used, -2, "name");
+  put(fit(name, end - x - used), x + used, -2, isFolded && node.doubt ? "name warn" : "name");
   if (isFolded) {
     const parts = [plural(node.count, "cluster") + ",", plural(node.size, "row")], whole = parts.join(" ");
     if (measure(whole, FOLDED) <= end - x) put(whole, x, 12, "folded"); else parts.forEach((text, n) => put(text, x, 12 + 13 * n, "folded"));
@@ -104,7 +104,7 @@ function drawBranch(node, element) {
   const top = node.y - half - 5, below = node.y + half + 12, lines = wrap(arrows(node.name), room, clamp(Math.floor((node.free - half - 5) / 14), 1, 3));
   element.append(svg("rect", { class: "back", x: left - 4, y: top - 14 * lines.length, rx: 7, width: room + 8, height: below + 4 - top + 14 * lines.length }));
   lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: top - 14 * (lines.length - 1 - n) }, text)));
-  const size = fit(plural(node.size, "row"), room, FINE), used = measure(size, FINE) + 6;
+  const rows = plural(node.size, "row"), size = measure(rows, FINE) <= room ? rows : count(node.size), used = measure(size, FINE) + 6;
   if (node.doubt) element.append(svg("text", { class: "warn size", x: left, y: below }, fitDoubt(node, room)));
   else element.append(svg("text", { class: "size", x: left, y: below }, size));
   if (!node.doubt && node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));

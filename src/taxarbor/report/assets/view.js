@@ -29,15 +29,16 @@ function fitDoubt(node, width) {
   const whole = doubt(node), short = whole.replace(" of rows", ""), ways = [whole, short, short.replace(" hold for", "")];
   return ways.find((text) => measure(text, FINE) <= width) || "";
 }
-// In a picture there is little room: an arrow for a word.
-const arrows = (name) => name.replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
+// In a picture there is little room: a sign for a word.
+const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, |$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
+const arrows = (name) => name.replace(AT_MOST, " ≤\u00a0").replace(ABOVE, " >\u00a0").replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
-  const lines = [], words = text.split(/(?<=[ _])/);
+  const lines = [], words = text.split(/(?<=[ _])/), bare = (part) => part.trim().replace(/,$/, ""), fits = (part) => fit(part, width) === part;
   while (words.length && lines.length < most - 1) {
     let next = words.shift();
-    while (words.length && !next.endsWith(", ") && fit((next + words[0]).trim(), width) === (next + words[0]).trim()) next += words.shift();
-    lines.push(fit(next.trim(), width));
+    while (words.length && !next.endsWith(", ") && fits(bare(next + words[0]))) next += words.shift();
+    lines.push(fit(bare(next), width));
   }
   if (words.length) lines.push(fit(words.join(""), width));
   return lines;
@@ -66,7 +67,7 @@ function makeUp(node, x, y, width, height = 5) {
 // Colours of nodes, by choice.
 const SHADES = {
   classes: { head: "by class", when: () => data.classes.length },
-  trust: { head: "by refits", when: () => data.trust, share: (node) => node.came_back / data.trust.n_refits },
+  trust: { head: "by refits", when: () => data.trust && data.n_clusters > 1, share: (node) => node.came_back / data.trust.n_refits },
   words: { head: "by words", when: () => !allHold, share: (node) => (node.holds - 0.5) * 2 },
   none: { head: "no colour", when: () => true },
 };
