@@ -18,10 +18,21 @@ from taxarbor.refine._leaves import fit_leaves
 from taxarbor.trust._gaps import find_apart
 
 
+EVERY, STEP = 50, 1.1
+"""Up to how many clusters each number is looked at, and how much more the next is beyond."""
+
+
 def cut_sizes(tree: Hierarchy) -> IndexArray:
-    """Return the numbers of clusters that a tree can be cut into, from 1 on."""
+    """Return numbers of clusters that a tree can be cut into: all small ones, some large ones.
+
+    They begin with 1 and end with the number of leaves.
+    """
     added = np.bincount(tree.birth)[1:] - 1
-    return np.concatenate([[1], 1 + np.cumsum(added, dtype=np.intp)])
+    kept = [1]
+    for size in (1 + np.cumsum(added, dtype=np.intp)).tolist():
+        if size <= EVERY or size >= STEP * kept[-1] or size == tree.n_leaves:
+            kept.append(size)
+    return np.array(kept)
 
 
 def measure_stability(
