@@ -17,7 +17,6 @@ from taxarbor.refine import Coordinates
 from taxarbor.refine._leaves import fit_leaves
 from taxarbor.trust._gaps import find_apart
 
-
 EVERY, STEP = 50, 1.1
 """Up to how many clusters each number is looked at, and how much more the next is beyond."""
 
