@@ -98,7 +98,7 @@ def test_reasons_in_words():
     ):
         assert [told(s, name, threshold=0.5, have=0.4) for s in (1, -1)] == [yes, no]
         assert [told(1, name, have=0.81), told(-1, name, have=0.19)] == [yes, no]
-    assert told(1, have=0.8) == "more often fur"
+    assert told(1, have=0.8) == told(1, "has_fur", have=0.8) == "more often fur"
     assert told(-1, have=0.3) == "less often fur"
 
 

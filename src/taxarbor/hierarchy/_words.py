@@ -92,13 +92,14 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
     if reason.have is not None:
         is_plain = reason.threshold is not None
         is_plain = is_plain or (reason.have > MOSTLY if is_more else reason.have < 1 - MOSTLY)
-        before = "more often " if is_more else "less often "
-        if is_plain and name[:4].lower() in ("has_", "has ") and len(name) > 4:
-            before, name = ("has " if is_more else "no "), name[4:]
-        elif is_plain and ("_" in name or " " in name):
-            before = "" if is_more else "not "
-        elif is_plain:
+        is_owned = name[:4].lower() in ("has_", "has ") and len(name) > 4
+        name = name[4:] if is_owned else name
+        if not is_plain:
+            before = "more often " if is_more else "less often "
+        elif is_owned or not ("_" in name or " " in name):
             before = "has " if is_more else "no "
+        else:
+            before = "" if is_more else "not "
     elif reason.threshold is not None:
         side = "above" if is_more else "at most"
         before, after = "", f" {side} {format_exactly(reason.threshold)}"
