@@ -50,11 +50,16 @@ def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     assert len(lines) == tree.n_nodes
     assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
     assert "\x1b[34mhigher" in told.stdout  # blue
-    assert "\x1b[31mspend at most" in told.stdout  # red
+    assert "\x1b[31mitems at most" in told.stdout  # red
     assert all(f"c{label}" in told.stdout for label in range(6))
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
     assert len(lines) == 3
     assert any(line.endswith(" clusters") for line in lines)
+    terminal(200)
+    assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
+    told = run("show", "model.taxarbor").stdout
+    assert CODES.sub("", told).count("came back in") == tree.n_nodes - 1
+    assert "\x1b[2m  (came back in 2 of 2 refits)" in told
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 

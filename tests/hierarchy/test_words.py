@@ -93,6 +93,7 @@ def test_reasons_in_words():
         ("fur", "has fur", "no fur"),
         ("has_fur", "has fur", "no fur"),
         ("gives_milk", "gives_milk", "not gives_milk"),
+        ("is_tame", "is tame", "not tame"),
         (" \n", "has unnamed", "no unnamed"),
         ("has_", "has_", "not has_"),
     ):
