@@ -55,7 +55,7 @@ def describe(node):
 drawn = plot_tree(
     tree,
     images=1.0 - images,
-    exemplars=typical,
+    examples=typical,
     classes=digit,
     describe=describe,
     orientation="right",

@@ -217,7 +217,7 @@ def test_what_cannot_be_parsed_is_told_in_one_line():
     for typed, told in (
         (["fit", "--colour"], "taxarbor: No such option: --colour"),
         (["fit"], "taxarbor: Missing"),
-        (["fit", "a.csv", "-o", "m", "-k", "0"], "taxarbor: Invalid value for"),
+        (["fit", "a.csv", "-o", "m", "--seed", "x"], "taxarbor: Invalid value for"),
         (["fit", "a.csv", "-o", "m", "--method", "x"], "taxarbor: Invalid value for"),
         (["bench"], "taxarbor: No such command 'bench'"),
     ):

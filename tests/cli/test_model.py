@@ -55,6 +55,11 @@ def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
     assert len(lines) == 3
     assert any(line.endswith(" clusters") for line in lines)
+    terminal(200)
+    assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
+    told = run("show", "model.taxarbor").stdout
+    assert CODES.sub("", told).count("came back in") == tree.n_nodes - 1
+    assert "\x1b[2m  (came back in 2 of 2 refits)" in told
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 

@@ -93,12 +93,13 @@ def test_reasons_in_words():
         ("fur", "has fur", "no fur"),
         ("has_fur", "has fur", "no fur"),
         ("gives_milk", "gives_milk", "not gives_milk"),
+        ("is_tame", "is tame", "not tame"),
         (" \n", "has unnamed", "no unnamed"),
         ("has_", "has_", "not has_"),
     ):
         assert [told(s, name, threshold=0.5, have=0.4) for s in (1, -1)] == [yes, no]
         assert [told(1, name, have=0.81), told(-1, name, have=0.19)] == [yes, no]
-    assert told(1, have=0.8) == "more often fur"
+    assert told(1, have=0.8) == told(1, "has_fur", have=0.8) == "more often fur"
     assert told(-1, have=0.3) == "less often fur"
 
 

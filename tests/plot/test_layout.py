@@ -80,7 +80,7 @@ def described(tree):
 
 def test_the_default_says_what_to_text_says(animals):
     tree, _ = animals
-    told = re.findall(r"node (\d+): (.*?)(?: \[c\d+\])?$", tree.to_text(), re.M)
+    told = re.findall(r"node (\d+): (.*?)(?: \(came.*\))?(?: \[c\d+\])?$", tree.to_text(), re.M)
     assert len(told) == tree.n_nodes
     lines = described(tree)
     for node, line in told:

@@ -14,6 +14,7 @@ from taxarbor._errors import InputError, InterruptedFitWarning
 from taxarbor.cli import interruptible
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._words import format_number
 from taxarbor.tables import Table
 from taxarbor.tables._checks import check_jobs
 from taxarbor.trust import assess
@@ -127,8 +128,8 @@ def _note_on_scales(deviations: Any, names: tuple[str, ...] | None) -> list[str]
         return []
     column = int(deviations.argmax())
     name = f"x{column}" if names is None else names[column]
-    times = deviations.max() / np.median(varying)
+    times = format_number(float(deviations.max() / np.median(varying)), 2)
     return [
-        f"{name} varies {times:,.0f} times as much as the usual column, and so decides most; "
+        f"{name} varies {times} times as much as the usual column, and so decides most; "
         "--standardize makes them all vary alike"
     ]

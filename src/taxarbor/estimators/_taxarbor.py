@@ -38,7 +38,8 @@ class Taxarbor(HierarchyEstimator):
     n_clusters : int, "auto" or None, default=8
         Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
         "auto" looks for as many as are stable, up to 50, and assesses the tree: it takes as
-        long as some forty fits, but of 5,000 rows at most. See :func:`taxarbor.trust.assess`.
+        long as about 54 fits to half of the rows (5,000 at most). See
+        :func:`taxarbor.trust.assess`.
     branching : int, default=2
         Children per split. With more than two, leaves come in steps of ``branching - 1``,
         and their number never exceeds ``n_clusters``.

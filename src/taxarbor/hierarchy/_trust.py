@@ -116,6 +116,8 @@ class Trust:
         """Return ``came back in 18 of 20 refits``, and where there was no gap beside it."""
         text = f"came back in {self.came_back[node]} of {self.n_refits} refits"
         n_without = int(self.came_back[node] - self.apart[node])
+        if n_without and n_without == self.came_back[node]:
+            return f"{text}, always without a gap"
         return f"{text}, in {n_without} of them without a gap" if n_without else text
 
     def take(self, nodes: IndexArray, is_inner: NDArray[np.bool_]) -> "Trust":

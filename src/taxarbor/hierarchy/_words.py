@@ -1,5 +1,6 @@
 """Numbers and reasons as people say them: one vocabulary for text, pictures and pages."""
 
+import re
 from collections.abc import Iterable
 from math import floor, isfinite, isnan, log10
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ BEYOND = 1e15
 """From here on there are no words that people know."""
 MOSTLY = 0.8
 """A word is said of some rows if it is false for less than a fifth of them."""
+
+SAID = {"has": ("has ", "no "), "is": ("is ", "not "), "": ("", "not ")}
+"""What stands before a feature of yes and no: its own verb, or ours for a single word."""
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -85,20 +89,18 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
     and no ``has fur``, ``no fur``. One of several: ``higher age``, ``lower age``; ``has fur``
     or ``no fur`` where that is so for more than four fifths of the rows, else ``more often
     fur``, ``less often fur``. A name of several words speaks for itself: ``gives_milk``,
-    ``not gives_milk``.
+    ``not gives_milk``; ``is_tame`` is ``is tame``, ``not tame``.
     """
     name, is_more = printable(reason.name).strip() or "unnamed", reason.sign > 0
     before, after = ("higher " if is_more else "lower "), ""
     if reason.have is not None:
         is_plain = reason.threshold is not None
         is_plain = is_plain or (reason.have > MOSTLY if is_more else reason.have < 1 - MOSTLY)
-        before = "more often " if is_more else "less often "
-        if is_plain and name[:4].lower() in ("has_", "has ") and len(name) > 4:
-            before, name = ("has " if is_more else "no "), name[4:]
-        elif is_plain and ("_" in name or " " in name):
-            before = "" if is_more else "not "
-        elif is_plain:
-            before = "has " if is_more else "no "
+        verb = "" if "_" in name or " " in name else "has"
+        if found := re.match(r"(has|is)[_ ]+(.+)", name, re.IGNORECASE):
+            verb, name = found[1].lower(), found[2]
+        words = SAID[verb] if is_plain else ("more often ", "less often ")
+        before = words[0 if is_more else 1]
     elif reason.threshold is not None:
         side = "above" if is_more else "at most"
         before, after = "", f" {side} {format_exactly(reason.threshold)}"

@@ -46,6 +46,7 @@ class TreeLayout:
     breadth: Array
     parents: IndexArray  # of each node but the first, the position of its parent in nodes
     is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
+    is_lost: NDArray[np.bool_]  # whether the tree was assessed, and the node is not stable
 
     @property
     def n_ends(self) -> int:
@@ -76,7 +77,10 @@ def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayou
     has_children[hierarchy.parents[1:]] = True
     breadth = _breadths(parents, is_inner, hierarchy.start[nodes])
     is_cut = has_children[nodes] & ~is_inner
-    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut)
+    is_lost = np.zeros(len(nodes), dtype=bool)
+    if hierarchy.trust is not None:
+        is_lost[1:] = ~hierarchy.trust.is_stable[nodes[1:]]
+    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut, is_lost)
 
 
 def _families(parents: IndexArray) -> tuple[IndexArray, IndexArray, IndexArray]:
@@ -139,6 +143,14 @@ def doubts(hierarchy: Hierarchy, node: int) -> list[StyledLine]:
     """
     told = describe_doubt(hierarchy, node)
     return [(told, "plain")] if told else []
+
+
+def explain_lost(hierarchy: Hierarchy, layout: TreeLayout) -> Entries:
+    """Return what a legend says of the nodes that are lost, if there are any."""
+    if hierarchy.trust is None or not layout.is_lost.any():
+        return ()
+    half = f"fewer than half of {hierarchy.trust.n_refits} refits"
+    return ((f"pale: came back, apart from others, in {half}", _axes.GRID),)
 
 
 def shorten(text: object, longest: int = LONGEST) -> str:
