@@ -311,7 +311,7 @@ def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
     assert f"Words hold{100 * tree.follows.rows.mean():.1f} %" in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
-    assert re.search(r"That is about \d+ % probable", page.locator(".found-row").text_content())
+    assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
     chances = tree.node_proba(tree.predict_proba(animals[0]))
     told = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
     chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
