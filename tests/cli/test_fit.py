@@ -388,7 +388,7 @@ def test_force_replaces(run, folder):
 
 
 def test_names_are_no_markup(run, edited, terminal):
-    names = {"spend": "[/b]:cat:[red]", "age": "[bold]", "items": "line \x1b[2J"}
+    names = {"items": "[/b]:cat:[red]\x1b[2J", "age": "[bold]", "spend": "line \x1b[2J"}
     edited("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
     terminal(200)
     told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor")

@@ -33,7 +33,7 @@ def planted():
 
 @pytest.fixture(scope="module")
 def model(planted):
-    return Taxarbor(6, random_state=0).fit(planted.X)
+    return Taxarbor(6, rules="describe", random_state=0).fit(planted.X)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,8 @@ def test_planted_clusters_come_back(tree, model, planted):
     pieces = [leaf for leaf in tree.leaves if leaf not in whole]
     assert not trust.is_stable[pieces].any()
     assert "without a gap" in trust.told(pieces[0]) or trust.came_back[pieces[0]] == 0
+    deciding = Taxarbor(6, random_state=0).fit(planted.X)
+    assert assess(deciding, planted.X, n_refits=6).trust.suggested == 4
     lost = np.isin(tree.leaves[tree.labels], pieces)
     assert trust.rows[~lost].min() > 0.9 > trust.rows[lost].mean()
     for counts, rule in zip(trust.feature_came_back, tree.rules, strict=True):
@@ -117,6 +119,7 @@ def test_what_cannot_be_assessed_is_told(tree, model, planted):
         assess(model, planted.X, n_refits=0)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_the_refits_that_are_done(model, planted, monkeypatch):
     fit, calls = Taxarbor.fit, []
 

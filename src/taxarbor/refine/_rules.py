@@ -144,6 +144,11 @@ def decide(
         least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
         seen = rows.take(own, center=rows.center)
         found = _divide(seen, rule, least, most)
+        if found is None and len(least) == 2:
+            # What rows want may be too uneven, and few features leave many of them alike.
+            n_first = max(least[0], len(own) - most[1]), min(most[0], len(own) - least[1])
+            even = search.rule(node, own, lineage[node], n_first=n_first)
+            found = _divide(seen, even, least, most)
         # A child with too few rows for all its leaves is better than no child.
         return found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
 
@@ -211,8 +216,19 @@ class _Search:
         fit = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
         return cls(tree, rows, tree.labels, spans, fit, sparsity, run)
 
-    def rule(self, node: int, own: IndexArray, lineage: tuple[LinearRule, ...]) -> LinearRule:
-        """Return a sparse rule for the rows of one node, given those of its ancestors."""
+    def rule(
+        self,
+        node: int,
+        own: IndexArray,
+        lineage: tuple[LinearRule, ...],
+        *,
+        n_first: tuple[int, int] | None = None,
+    ) -> LinearRule:
+        """Return a sparse rule for the rows of one node, given those of its ancestors.
+
+        With ``n_first``, as many rows, at least and at most, want the first of two children,
+        and features have no price.
+        """
         children = self.tree.children(node)
         ends = [self.spans[child].stop for child in children]
         # Rows that rules brought here from elsewhere are drawn as a part of their own.
@@ -221,7 +237,13 @@ class _Search:
         rng = node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1)
         drawn = own[_sample(sides, rng)]
         few = self.rows.take(drawn)
-        labels, cares = self._wishes(few, children)
+        best = self._fit(few, children)
+        labels, cares = self._wishes(best, children)
+        if n_first is not None:
+            least, most = (count * len(drawn) // len(own) for count in n_first)
+            size = int(np.clip(np.count_nonzero(labels == 0), least, most))
+            order = np.argsort(best[:, 1] - best[:, 0], kind="stable")
+            labels[order], cares[:] = np.arange(len(order)) >= size, 1.0
         reluctance = np.ones(few.n_features)
         for rule in lineage:
             reluctance[rule.features] = 1.0 + self.sparsity.novelty
@@ -235,29 +257,34 @@ class _Search:
             cares,
             reluctance,
             n_children=len(children),
-            price=price,
+            price=price if n_first is None else 0.0,
             max_features=self.sparsity.max_features,
         )
 
-    def _wishes(self, few: Rows, children: tuple[int, ...]) -> tuple[NDArray[np.int32], Array]:
-        """Return which child each row wants, and how much it cares, from 0 to 1."""
+    def _fit(self, few: Rows, children: tuple[int, ...]) -> Array:
+        """Return how well each row fits the best leaf of each child."""
         begin, end = self.spans[children[0]].start, self.spans[children[-1]].stop
         seen = few.take(np.arange(few.n_rows), center=self.leaves.center)
         fit = seen.scores(self.leaves.weights[begin:end]).astype(np.float64)
         fit += self.leaves.offsets[begin:end]
         edges = [self.spans[child].start - begin for child in children]
-        best = np.maximum.reduceat(fit, edges, axis=1)
-        labels = best.argmax(axis=1)
+        return np.maximum.reduceat(fit, edges, axis=1)
+
+    def _wishes(
+        self, best: Array, children: tuple[int, ...]
+    ) -> tuple[NDArray[np.int32], Array]:
+        """Return which child each row wants, and how much it cares, from 0 to 1."""
+        labels, highest = best.argmax(axis=1).astype(np.int32), best.max(axis=1)
         second = np.partition(best, -2, axis=1)[:, -2]
-        weights: Array = np.tanh(0.5 / DOUBT * (best.max(axis=1) - second))
+        weights: Array = np.tanh(0.5 / DOUBT * (highest - second))
         weights[:] = weights if weights.any() else 1.0
         counts = np.array([self.tree.size(child) for child in children])
         for child in np.flatnonzero(np.bincount(labels, minlength=len(children)) == 0):
             # Nobody's first choice, but there must be somebody: those who mind least.
-            size = max(few.n_rows * counts[child] // (2 * counts.sum()), 1)
-            given = np.argsort(best.max(axis=1) - best[:, child], kind="stable")[:size]
+            size = max(len(best) * counts[child] // (2 * counts.sum()), 1)
+            given = np.argsort(highest - best[:, child], kind="stable")[:size]
             labels[given], weights[given] = child, weights.max()
-        return labels.astype(np.int32), weights
+        return labels, weights
 
 
 def find_rule(
