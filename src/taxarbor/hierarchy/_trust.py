@@ -44,7 +44,7 @@ class Curve(NamedTuple):
         if suggested == 1:
             return (
                 "no clusters found: in no cut of the tree do all clusters come back with gaps "
-                "between them, in most refits; take the rows as one cluster"
+                "between them, in most refits; there may be none, or too few rows to tell"
             )
         more = "; there may be more, as the tree ends there"
         is_all = suggested == self.n_clusters[-1]
