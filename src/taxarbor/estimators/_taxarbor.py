@@ -202,6 +202,7 @@ class Taxarbor(HierarchyEstimator):
             else:
                 if branching == 2 and stop.max_depth is None:
                     tree, placement = link_leaves(tree, placement, coordinates)
+                del coordinates  # half as large as the rows, and not needed any more
                 told = rows, placement, sparsity, run
                 fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
         if curve is not None:
