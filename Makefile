@@ -8,7 +8,8 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long sanitize coverage docs bench results defaults clean help
+.PHONY: demo test check check-long sanitize coverage docs bench results defaults rules calibration \
+	trust clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,7 +21,10 @@ help:
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
+	@echo "make calibration how far probabilities hold, docs/calibration.md: ten minutes"
 	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
+	@echo "make rules       what rules that decide cost, docs/rules.md: a quarter of an hour"
+	@echo "make trust       how many clusters are suggested, docs/trust.md: half an hour"
 	@echo "make clean       remove .venv and build products"
 
 $(VENV)/.python:
@@ -81,6 +85,16 @@ results: $(BUILT)
 
 defaults: $(BUILT)
 	$(BIN)/python -m experiments defaults --data $(DATA) --out results --report docs/defaults.md
+
+rules: $(BUILT)
+	$(BIN)/python -m experiments rules --data $(DATA) --out results --report docs/rules.md
+
+calibration: $(BUILT)
+	$(BIN)/python -m experiments calibration --data $(DATA) --out results --seeds 3 \
+		--report docs/calibration.md
+
+trust: $(BUILT)
+	$(BIN)/python -m experiments trust --data $(DATA) --report docs/trust.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \

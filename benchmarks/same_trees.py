@@ -3,8 +3,8 @@
     python benchmarks/same_trees.py [--only NAME ...] [--quick] [--write]
 
 A digest covers the labels, the rules, the placement and the objectives of a fit. Each fit runs
-with one thread and with two, which must agree. ``same_trees.json`` holds the digests of commit
-684fbac; ``--write`` replaces them, for a change of the method that means to change its trees.
+with one thread and with two, which must agree. ``same_trees.json`` holds the digests;
+``--write`` replaces them, for a change of the method that means to change its trees.
 Digests hold on one kind of processor: another may round its sums differently.
 """
 
@@ -64,6 +64,7 @@ def cases(name: str) -> Iterator[tuple[str, Any, np.ndarray]]:
     for K in (2, 3):
         models = {
             "taxarbor": taxarbor.Taxarbor(13, branching=K),
+            "describing": taxarbor.Taxarbor(13, branching=K, rules="describe"),
             "hmmc": taxarbor.HMMC(13, branching=K, **RELATIVE),
             "paper": taxarbor.HMMC(13, branching=K, **PAPER),
         }

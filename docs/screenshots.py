@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
+from taxarbor.trust import assess
 
 WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
 
@@ -25,9 +26,10 @@ WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
 def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
-        animals, digits = Path(made, "animals.html"), Path(made, "digits.html")
+        animals, digits, many = (Path(made, name) for name in ("a.html", "d.html", "m.html"))
         write_animals(animals)
-        write_digits(digits)
+        write_digits(digits, 12)
+        write_digits(many, 60)
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
@@ -35,17 +37,19 @@ def main(folder: Path) -> None:
         def take(name: str, page: Path, actions=(), **options) -> None:
             tab = browser.new_page(**{"viewport": WIDE, "color_scheme": "light", **options})
             tab.goto(page.as_uri())
+            tab.locator(".node.chosen").wait_for()
             for action, *arguments in actions:
                 getattr(tab, action)(*arguments)
             tab.screenshot(path=folder / f"{name}.png")
 
-        chosen = [("click", "#node-11 .size")]
+        chosen = [("evaluate", "choose(nodes[1])")]
         take("report", animals, chosen)
         take("report-dark", animals, chosen, color_scheme="dark")
         take("report-narrow", animals, chosen, viewport=NARROW)
         take("report-search", animals, [("fill", "#search", "otter")])
         take("report-clusters", animals, [("click", "#tab-clusters")])
-        take("report-digits", digits, [("click", "#node-2 .size")])
+        take("report-digits", digits, [("evaluate", "choose(nodes[2])")])
+        take("report-icicle", many, [("evaluate", "choose(nodes[6])")])
         browser.close()
 
 
@@ -53,13 +57,13 @@ def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
     classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
-    model = Taxarbor(12, random_state=0).fit(X)
-    report(model, X, path, classes=classes, title="Animals, divided by their attributes")
+    tree = assess(Taxarbor(12, random_state=0).fit(X), X)
+    report(tree, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
-def write_digits(path: Path) -> None:
+def write_digits(path: Path, n_clusters: int) -> None:
     digits = load_digits()
-    model = Taxarbor(12, random_state=0).fit(digits.data)
+    model = Taxarbor(n_clusters, random_state=0).fit(digits.data)
     ink = 1.0 - np.asarray(digits.images) / 16.0
     tree = model.hierarchy_.rename_features(map(str, digits.feature_names))
     title = "Handwritten digits, divided by their pixels"

@@ -34,7 +34,7 @@ X.iloc[:5, :6]
 # %%
 # Fit, and read
 # -------------
-# Twelve clusters. ``+`` and ``-`` say which features lead into a branch.
+# Twelve clusters. Each line says what leads into the branch.
 
 model = Taxarbor(n_clusters=12, random_state=0).fit(X)
 tree = model.hierarchy_
@@ -50,19 +50,26 @@ frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "fidelity"]].round(3)
 # %%
 # A picture
 # ---------
-# ``explain`` gives each node a name and finds its exemplars: the rows deepest inside all
-# margins on the way. Here they are, for three levels.
+# ``explain`` gives each node a name and finds its typical rows: those nearest to its mean. Here
+# they are, for three levels.
 
 why = explain(model, X)
 
 
 def describe(node):
     """Return the name, the size and three animals."""
-    three = [example["name"] for example in why.exemplars(node, 3)]
+    three = [example["name"] for example in why.typical(node, 3)]
     return [why.names[node], f"{len(tree.rows(node))} animals", *three]
 
 
 drawn = plot_tree(tree, max_depth=3, describe=describe, orientation="right")
+
+# %%
+# A path names what was needed to get somewhere. What stands out in a leaf, against all animals,
+# says more of what it is.
+
+for label, leaf in enumerate(tree.leaves):
+    print(f"leaf {label}: {', '.join(one['words'] for one in why.standout(leaf, 4))}")
 
 # %%
 # And why is the platypus where it is? ``margin`` says how clear each step was: 1 is usual, 0 is

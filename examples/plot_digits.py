@@ -36,12 +36,12 @@ tree = model.hierarchy_
 print(tree.to_text(max_depth=3))
 
 # %%
-# The exemplars of a node are the rows deepest inside all margins above it. ``plot_tree`` shows
-# them in the boxes. Below each strip, a bar has the true digits, which the tree did not see.
+# The typical rows of a node are those nearest to its mean. ``plot_tree`` shows them in the
+# boxes. Below each strip, a bar has the true digits, which the tree did not see.
 
 why = explain(model, X)
 typical = {
-    node: [example["row"] for example in why.exemplars(node, 4)] for node in range(tree.n_nodes)
+    node: [example["row"] for example in why.typical(node, 4)] for node in range(tree.n_nodes)
 }
 
 
@@ -55,7 +55,7 @@ def describe(node):
 drawn = plot_tree(
     tree,
     images=1.0 - images,
-    exemplars=typical,
+    examples=typical,
     classes=digit,
     describe=describe,
     orientation="right",
@@ -104,7 +104,7 @@ pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 # What to conclude
 # ----------------
 # - Most leaves are one digit. Ones and fives have two leaves each, for two ways to write them:
-#   the strips of exemplars show it.
+#   the strips of typical images show it.
 # - Where digits share a leaf, such as eights and nines, more leaves would tell them apart.
 # - A rule on single pixels is honest and still not how we would say it. For images, a picture
 #   of the rule says more than a list of names.

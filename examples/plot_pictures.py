@@ -13,7 +13,7 @@ function draws on the axes that you pass, or on a new figure, and returns what i
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from taxarbor import Taxarbor, load_animals
+from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.plot import (
     plot_dendrogram,
@@ -22,10 +22,12 @@ from taxarbor.plot import (
     plot_trace,
     plot_tree,
 )
+from taxarbor.trust import assess
 
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
-tree = Taxarbor(n_clusters=10, random_state=0).fit(X).hierarchy_
+model = Taxarbor(n_clusters=10, random_state=0).fit(X)
+tree = model.hierarchy_
 classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 
 # %%
@@ -44,6 +46,14 @@ drawn = plot_tree(tree, max_depth=3, classes=classes)
 # leaves than boxes do.
 
 drawn = plot_icicle(tree, classes=classes)
+
+# %%
+# What to trust
+# -------------
+# Of a tree that was assessed, both draw the nodes that are not stable in pale colours: fitted
+# to other rows, the model does not find them again.
+
+drawn = plot_icicle(assess(model, X, random_state=0))
 
 # %%
 # Dendrogram
@@ -65,9 +75,9 @@ drawn = plot_feature_levels(tree, n_top=15)
 # Traces
 # ------
 # ``plot_trace`` is for those who study solvers. It shows how the objective of each split fell;
-# it never rises.
+# it never rises. The paper's method has a solver that works in rounds.
 
-drawn = plot_trace(tree)
+drawn = plot_trace(HMMC(n_clusters=10, random_state=0).fit(X))
 plt.show()
 
 # %%

@@ -137,7 +137,7 @@ print(tree)
 # A picture
 # ---------
 # Each box has the number of headlines and the words that lead into it. ``describe`` may say
-# anything: here a leaf also shows its exemplar, the headline deepest inside all margins above.
+# anything: here a leaf also shows its most typical headline, the one nearest to its mean.
 
 why = explain(tree, X, row_names=titles)
 
@@ -148,12 +148,19 @@ def describe(node):
     for reason in tree.reasons(node, 4):
         lines.append((str(reason), "plus" if reason.sign > 0 else "minus"))
     if tree.is_leaf(node):
-        headline = why.exemplars(node, 1)[0]["name"]
+        headline = why.typical(node, 1)[0]["name"]
         lines += [(part, "plain") for part in wrap(headline, 24)]
     return lines
 
 
 drawn = plot_tree(tree, describe=describe)
+
+# %%
+# The rules name the words that tell a branch from the next. The top words of a leaf are those
+# that stand out in it, against all headlines.
+
+for label, leaf in enumerate(tree.leaves):
+    print(f"leaf {label}: {', '.join(one['feature'] for one in why.standout(leaf, 6))}")
 
 # %%
 # Against the topics
@@ -168,9 +175,9 @@ print("ARI:", round(adjusted_rand_score(tree, topic), 2))
 # %%
 # What to conclude
 # ----------------
-# - A split is told by words that occur, ``+bread``, and its other side by their absence.
-#   Where the first split says ``+bread, +goal``, it put two topics on one side: they are told
-#   apart one level below.
+# - A split is told by words that occur, ``higher bread``, its other side by their absence.
+#   Where the first split says ``higher bread, higher goal``, it put two topics on one side:
+#   they are told apart one level below.
 # - Eighty rows are few. With other seeds the same topics come out in another order, and with
 #   five leaves a topic may still be together with another. Look at more than one
 #   ``random_state`` before you rely on a split.

@@ -1,4 +1,4 @@
-"""``python -m experiments results`` and ``python -m experiments defaults``."""
+"""``python -m experiments PAGE``: results, defaults, rules, calibration or trust."""
 
 import argparse
 import sys
@@ -6,23 +6,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.calibration import plan_calibration, write_calibration
 from experiments.defaults import plan_defaults, write_defaults
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
+from experiments.rules import plan_rules, write_rules
 from experiments.run import Progress, run_jobs
+from experiments.trust import write_trust
 from taxarbor import TaxarborError
 
-PAGES = {"results": (plan_results, write_results), "defaults": (plan_defaults, write_defaults)}
+PAGES = {
+    "results": (plan_results, write_results),
+    "defaults": (plan_defaults, write_defaults),
+    "rules": (plan_rules, write_rules),
+    "calibration": (plan_calibration, write_calibration),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what has no result yet, and write the page; return the exit status."""
     asked = _parser().parse_args(arguments)
-    plan, write = PAGES[asked.page]
     setup = (Setup.quick if asked.quick else Setup)(asked.data)
     setup = setup if asked.seeds is None else replace(setup, n_seeds=asked.seeds)
     page = asked.report or asked.out / asked.page
     try:
+        if asked.page == "trust":
+            page = page.with_suffix(".md")
+            print(f"wrote {write_trust(asked.data, page, asked.seeds or 1, setup.max_rows)}")
+            return 0
+        plan, write = PAGES[asked.page]
         store = run_jobs(
             plan(setup),
             setup.folder,
@@ -47,8 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m experiments", description=__doc__)
     parser.add_argument(
         "page",
-        choices=PAGES,
-        help="the paper's experiment, or why Taxarbor's defaults are what they are",
+        choices=[*PAGES, "trust"],
+        help="the paper's experiment, why Taxarbor's defaults are what they are, what rules "
+        "that decide cost, how far probabilities hold, or how many clusters are suggested (one "
+        "seed, unless --seeds)",
     )
     parser.add_argument(
         "--data",

@@ -54,11 +54,13 @@ INTRODUCTION = """\
 
 Written by `make defaults`, not by hand: run it again rather than edit this page.
 
-Taxarbor as it comes, beside other methods as they come and beside itself with one choice made
-otherwise: rows as they are, {rows}, as many clusters as classes unless it says otherwise,
-{seeds} of every method that is random. No method saw a label. {n_jobs} fits, {hours} hours of
-one core. Commit {commits}; {machine}. Seconds are of one thread, with two fits side by side
-(`--n-jobs` unless changed): they compare with each other, and a fit alone may be faster.
+Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
+Its rules describe here (`rules="describe"`), so that each choice is seen by itself;
+[](rules.md) has what rules that decide cost. Rows as they are, {rows}, as many clusters as
+classes unless it says otherwise, {seeds} of every method that is random. No method saw a
+label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are of
+one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
+other, and a fit alone may be faster.
 
 Numbers are points, that is percent: means over seeds ± their standard deviation. aSP, aPS:
 agreement of the learned tree with the true one, by shortest paths and by shared paths; ARI,
@@ -123,8 +125,11 @@ class Group(NamedTuple):
     multiples: tuple[float, ...] = (1.0,)
 
 
-DEFAULT = Row("Taxarbor", "Taxarbor", {})
-ONE_START = Row("Taxarbor, 1 start", "Taxarbor", {"n_init": 1})
+PLACED = {"rules": "describe"}
+"""Rows go to the leaves that won them: each choice is seen without what rules do to it."""
+
+DEFAULT = Row("Taxarbor", "Taxarbor", PLACED)
+ONE_START = Row("Taxarbor, 1 start", "Taxarbor", {**PLACED, "n_init": 1})
 BKM, WARD = Row("BKM", "BKM", {}), Row("Ward", "Ward", {})
 
 RIVALS = (
@@ -139,6 +144,7 @@ RIVALS = (
 OURS = (
     DEFAULT,
     ONE_START,
+    Row("Taxarbor, rules decide", "Taxarbor", {}),
     Row("HMMC", "HMMC", {"alpha": 0.003, "beta": 0.003, "balance": 0.3, "center": "node"}),
 )
 
@@ -157,7 +163,10 @@ def _others(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row,
     known = signature(Taxarbor).parameters
     method = "Taxarbor" if name in known else "variant"
     own = known[name].default if name in known else usual(name)
-    others = (Row(told.format(one), method, {name: one}) for one in values if one != own)
+    fixed = PLACED if method == "Taxarbor" else {}
+    others = (
+        Row(told.format(one), method, {**fixed, name: one}) for one in values if one != own
+    )
     return (_default(told.format(own)), *others)
 
 
@@ -202,7 +211,7 @@ GROUPS = (
         "Balance, and the intercept",
         (
             *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
-            Row("no balance", "Taxarbor", {"balance": None}),
+            Row("no balance", "Taxarbor", {**PLACED, "balance": None}),
             _variant("no intercept", intercept=False),
         ),
     ),
@@ -216,8 +225,11 @@ GROUPS = (
 
 READABLE = (
     DEFAULT._replace(told="default"),
-    Row("novelty = 0", "Taxarbor", {"novelty": 0.0}),
-    *(Row(f"max_features = {most}", "Taxarbor", {"max_features": most}) for most in (3, 5, 10)),
+    Row("novelty = 0", "Taxarbor", {**PLACED, "novelty": 0.0}),
+    *(
+        Row(f"max_features = {most}", "Taxarbor", {**PLACED, "max_features": most})
+        for most in (3, 5, 10)
+    ),
 )
 """What the rules of one data set are read with."""
 

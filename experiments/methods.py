@@ -279,7 +279,14 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     if not used:
         return {}
     counts = [int(mine.sum()) for mine in used.values()]
-    found = {"median_features": float(np.median(counts)), "most_features": float(max(counts))}
+    found = {
+        "mean_features": float(np.mean(counts)),
+        "median_features": float(np.median(counts)),
+        "most_features": float(max(counts)),
+    }
+    if tree.follows is not None:
+        found["follows"] = float(tree.follows.rows.mean())
+        found["doubtful"] = float(tree.follows.is_doubtful[tree.leaves].mean())
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     if len(known):
         found["mean_fidelity"] = float(known.mean())

@@ -1,7 +1,8 @@
 """Taxarbor with one choice made otherwise, where the estimator has no parameter for it.
 
-The steps are those of :meth:`taxarbor.Taxarbor.fit`, but for the search of rules, which moves
-no row: without settings, rows end in the leaves that Taxarbor gives them.
+The steps are those of :meth:`taxarbor.Taxarbor.fit` with ``rules="describe"``, but for the
+search of rules, which then moves no row: without settings, rows end in the leaves that Taxarbor
+gives them.
 """
 
 import math

@@ -261,14 +261,6 @@ def test_an_observer_can_stop(rows):
 # ---- interrupts ----
 
 
-@pytest.fixture
-def ctrl_c():
-    """Let Ctrl-C raise KeyboardInterrupt, also where whoever runs these tests ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_an_interrupted_splitter_keeps_the_tree(rows):
     with pytest.warns(InterruptedFitWarning, match="of 3 leaves, is kept"):
         tree = grow_with(rows, Interrupted(), n_leaves=10)

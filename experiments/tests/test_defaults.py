@@ -10,6 +10,7 @@ from experiments import defaults
 from experiments.defaults import (
     GROUPS,
     OURS,
+    PLACED,
     RIVALS,
     Scores,
     all_datasets,
@@ -19,7 +20,7 @@ from experiments.defaults import (
     summarise_defaults,
     write_defaults,
 )
-from experiments.methods import find_method
+from experiments.methods import find_method, write_settings
 from experiments.plan import Setup
 from experiments.run import run_jobs
 from experiments.tables import Mean, done_jobs
@@ -49,8 +50,9 @@ def folder(tmp_path, made):
 def test_rivals_and_ours(folder):
     assert [row.told for row in RIVALS] == SEVEN
     assert all(find_method(row.method).family != "ours" for row in RIVALS)
-    assert [row.method for row in OURS] == ["Taxarbor", "Taxarbor", "HMMC"]
-    assert OURS[0].settings == {}
+    assert [row.method for row in OURS] == ["Taxarbor", "Taxarbor", "Taxarbor", "HMMC"]
+    assert OURS[0].settings == PLACED
+    assert OURS[2].settings == {}
     found = all_datasets(Setup(folder))
     assert found == ["awa_attr", "one", "tiny_vehicle15", "tiny_vehicle15/X_sift"]
     assert all_datasets(Setup(None)) == ["animals"]
@@ -64,12 +66,12 @@ def test_each_group_begins_with_the_default_and_changes_it():
     assert told[4] == f"balance {known['balance'].default} (default)"
     for group in GROUPS:
         first, *others = group.rows
-        assert (first.method, first.settings) == ("Taxarbor", {})
+        assert (first.method, first.settings) == ("Taxarbor", PLACED)
         assert len({row.told for row in group.rows}) == len(group.rows)
         assert all(row.settings for row in others)
         for row in others:  # none is the default under another name
             for name, value in row.settings.items():
-                if row.method == "Taxarbor":
+                if row.method == "Taxarbor" and name not in PLACED:
                     assert value != known[name].default
                 elif row.method == "variant" and name in ("choose_by", "grow_by"):
                     assert value != "gap"
@@ -110,7 +112,7 @@ def results(path, setup, made, make=None, **ours):
     """Return results in which all is one half, but for what Taxarbor has by default."""
 
     def plain(job):
-        is_default = job.method == "Taxarbor" and job.settings == "{}"
+        is_default = (job.method, job.settings) == ("Taxarbor", write_settings(PLACED))
         return made.outcome(**READING, **(ours if is_default else {}))
 
     (path / "results.jsonl").unlink(missing_ok=True)

@@ -44,7 +44,8 @@ def test_without_settings_it_is_the_estimator(rows):
     many[:, :3] += 6.0 * rng.integers(0, 2, size=(5200, 3))
     cases = [(rows, 9, branching, seed) for branching in (2, 3) for seed in (0, 3)]
     for X, n_clusters, branching, seed in (*cases, (many, 4, 2, 2)):
-        model = Taxarbor(n_clusters, branching=branching, random_state=seed).fit(X)
+        settings = {"branching": branching, "rules": "describe", "random_state": seed}
+        model = Taxarbor(n_clusters, **settings).fit(X)
         tree = fit_variant(X, n_clusters, branching, seed, {})
         assert np.array_equal(tree.labels, model.labels_)
         assert np.array_equal(tree.parents, model.hierarchy_.parents)

@@ -1,5 +1,7 @@
 """``taxarbor explain``."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -23,27 +25,25 @@ def test_all_nodes(run, why):
     told = run(*BOTH, *ID)
     assert (told.exit_code, told.stderr) == (0, "")
     header, _, *lines = told.stdout.splitlines()
-    columns = "node cluster rows name features typical rows at the border"
+    columns = "node cluster rows rules hold for name what stands out typical rows at the border"
     assert " ".join(header.split()) == columns
     unnamed = run(*BOTH).stdout.splitlines()[2:]
     assert len(lines) == len(unnamed) == 11
     for node, line in enumerate(lines):
         values = why.node(node, n_examples=3)
         assert values["name"] in line
-        assert values["exemplars"][0]["name"] in line
+        assert f" {values['follows']:.0%} " in line
+        assert values["typical"][0]["name"] in line
         assert values["borderline"][0]["name"] in line
-        features = [f"{one['feature']} {one['share']:.0%}" for one in values["features"][:3]]
-        assert all(feature in line for feature in features)
-        numbers = ", ".join(str(one["row"]) for one in why.exemplars(node, 3))
+        assert all(one["words"] in line for one in values["standout"][:3])
+        numbers = ", ".join(str(one["row"]) for one in why.typical(node, 3))
         assert f" {numbers} " in unnamed[node]
 
 
 def test_all_nodes_in_json(run_json, why):
     told = run_json(*BOTH, *ID, "--top", 2)
     assert told["notes"] == []
-    expected = why.to_dict(n_examples=2)["nodes"]
-    assert [node["exemplars"] for node in told["nodes"]] == [n["exemplars"] for n in expected]
-    assert all(len(node["features"]) <= 2 for node in told["nodes"])
+    assert told["nodes"] == why.to_dict(n_top=2, n_examples=2)["nodes"]
 
 
 def test_a_node(run, run_json, why):
@@ -54,9 +54,15 @@ def test_a_node(run, run_json, why):
     assert "mean of the rest" in told.stdout
     assert "within all rows\n" in told.stdout
     assert "divided by " in told.stdout
-    assert values["exemplars"][0]["name"] in told.stdout
-    document = run_json(*BOTH, *ID, "--node", "1")
-    assert document == values | {"notes": [], "features": values["features"][:5]}
+    assert "What stands out, against all rows:" in told.stdout
+    for kind, measure in (
+        ("typical", "distance"),
+        ("extreme", "margin"),
+        ("borderline", "margin"),
+    ):
+        first = values[kind][0]
+        assert f": {first['name']} ({first[measure]:.2f})" in told.stdout
+    assert run_json(*BOTH, *ID, "--node", "1") == why.node(1, n_top=5) | {"notes": []}
 
 
 def test_a_cluster_is_a_node(run, run_json, why):
@@ -94,20 +100,48 @@ def test_new_rows(run, run_json, folder, why):
     assert rows[0]["steps"][0]["why"] in told.stdout
 
 
-def test_numbers_have_no_exponent_and_doubts_are_told(run, monkeypatch):
-    row = Explanation.row
+def test_doubts_are_told(run, run_json, monkeypatch):
+    for options in ((), ("--node", "c0"), ("--row", 7)):
+        told = run(*BOTH, *options).stdout
+        assert not any(word in told.lower() for word in ("doubtful", "not hold", "words hold"))
+    node, row = Explanation.node, Explanation.row
 
-    def doubtful(self, which):
+    def doubtful(self, *args, **options):
+        told = node(self, *args, **options)
+        return told | {"follows": 0.5, "doubt": "words hold for 50 % of rows, 'age' for 60 %"}
+
+    def broken(self, which):
         told = row(self, which)
         for step in told["steps"]:
-            step["agrees"] = False
-            step["pulls"] = [{"name": "income", "value": 17592.3, "strength": 1.0}]
-        return told
+            step |= {"holds": False, "why": "income = 17,590; the rule does not hold"}
+        return told | {"follows": False}
 
-    assert "otherwise" not in run(*BOTH, "--row", 7).stdout
-    monkeypatch.setattr(Explanation, "row", doubtful)
-    told = "income = 17,590 (the features together decide otherwise than these alone)"
-    assert told in run(*BOTH, "--row", 7).stdout
+    monkeypatch.setattr(Explanation, "node", doubtful)
+    monkeypatch.setattr(Explanation, "row", broken)
+    told = run(*BOTH).stdout
+    assert told.count(" 50% ") == told.count(" (doubtful)") == 11
+    assert told.endswith("are false for a fifth of the rows or more.\n")
+    assert (
+        "doubtful: words hold for 50 % of rows, 'age' for 60 %"
+        in run(*BOTH, "--node", 3).stdout
+    )
+    assert run_json(*BOTH, "--node", 3)["doubt"].startswith("words hold")
+    assert "income = 17,590; the rule does not hold\n" in run(*BOTH, "--row", 7).stdout
+
+
+def test_what_stands_out_is_drawn(run, why, monkeypatch):
+    told = run(*BOTH, "--node", "c1").stdout
+    assert "What stands out, against all rows:" in told
+    values = why.node(int(why.hierarchy.leaves[1]))
+    for one in values["standout"][:5]:
+        (line,) = [line for line in told.splitlines() if f" {one['effect']:+.2f} " in line]
+        assert line.startswith(one["words"])
+        drawn = [word for word in line.split() if set(word) <= set("▁▂▃▄▅▆▇█")]
+        assert [len(word) for word in drawn] == [len(one["counts"])] * 2
+    monkeypatch.setattr(
+        "taxarbor.cli._explaining.stdout", lambda: SimpleNamespace(encoding="cp1252")
+    )
+    assert "█" not in run(*BOTH, "--node", "c1").stdout
 
 
 def test_rows_without_an_id_are_numbered(run_json, edited):

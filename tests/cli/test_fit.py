@@ -82,6 +82,7 @@ def test_the_options_arrive(run, seen):
         (("--balance", "0.9,1.1", "--novelty", 0.2), {"balance": [0.9, 1.1], "novelty": 0.2}),
         (("--balance", "none"), {"balance": None}),
         (("--seed", 7), {"random_state": 7}),
+        (("--rules", "describe"), {"rules": "describe"}),
         (("--jobs", 2), {"n_jobs": 2, "verbose": 0}),  # no bar: this is no terminal
         (
             ("--method", "hmmc", "--penalty", "l1", "--alpha", 0.1, "--solver", "pqn"),
@@ -99,6 +100,25 @@ def test_the_options_arrive(run, seen):
         told = run("fit", "customers.csv", "-o", "m.taxarbor", "--force", *options)
         assert told.exit_code == 0, told.output
         assert expected.items() <= seen.items()
+
+
+def test_as_many_clusters_as_are_stable(run, run_json, refused, folder):
+    told = run("fit", "customers.csv", "-k", "auto", "-o", "m.taxarbor", *ROLES)
+    assert told.exit_code == 0, told.output
+    assert "4 clusters in " in told.stdout
+    assert "The finest stable cut has 4 clusters." in told.stdout
+    assert "came back in 20 of 20 refits" in told.stdout
+    tree = Hierarchy.load(folder / "m.taxarbor")
+    assert tree.n_leaves == tree.trust.suggested == 4
+    np.save(folder / "noise.npy", np.random.default_rng(0).standard_normal((60, 2)))
+    told = run_json("fit", "noise.npy", "-k", "auto", "-o", "noise.taxarbor")
+    assert told["n_clusters"] == 1
+    assert told["notes"] == [told["verdict"]]
+    assert told["verdict"].startswith("no clusters found")
+    fit = ("fit", "customers.csv", "-o", "x.taxarbor", "-k")
+    refused("--n-clusters auto is for --method taxarbor", *fit, "auto", "--method", "kmeans")
+    for wrong in ("0", "-2", "many", "1.5", "²"):
+        refused(f"--n-clusters must be 1 or more, or auto, got {wrong}", *fit, wrong)
 
 
 def test_the_methods_are_the_estimators(run, folder):
@@ -127,6 +147,7 @@ def test_an_option_of_another_method_is_refused(refused):
     both = ("fit", "customers.csv", "-o", "m")
     for option, value, methods in (
         ("--max-features", 1, "taxarbor"),
+        ("--rules", "decide", "taxarbor"),
         ("--n-neighbors", 3, "spectral"),
         ("--criterion", "scatter", "kmeans or spectral"),
     ):
@@ -349,8 +370,7 @@ def test_a_header_of_numbers_is_noted(run, run_json, folder):
 
 def test_options_have_bounds(refused):
     for option, value in (
-        *(("-k", 0), ("--branching", 1), ("--seed", 2**32), ("--alpha", -1)),
-        ("--format", "xls"),
+        *(("--branching", 1), ("--seed", 2**32), ("--alpha", -1), ("--format", "xls")),
     ):
         refused("Invalid value for", "fit", "customers.csv", "-o", "m", option, value)
 
@@ -368,7 +388,7 @@ def test_force_replaces(run, folder):
 
 
 def test_names_are_no_markup(run, edited, terminal):
-    names = {"spend": "[/b]:cat:[red]", "age": "[bold]", "items": "line \x1b[2J"}
+    names = {"items": "[/b]:cat:[red]\x1b[2J", "age": "[bold]", "spend": "line \x1b[2J"}
     edited("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
     terminal(200)
     told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor")

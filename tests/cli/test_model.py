@@ -49,12 +49,17 @@ def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     assert lines[0] == "all  120 rows"
     assert len(lines) == tree.n_nodes
     assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
-    assert "\x1b[34m+" in told.stdout  # blue
-    assert "\x1b[31m-" in told.stdout  # red
+    assert "\x1b[34mhigher" in told.stdout  # blue
+    assert "\x1b[31mitems at most" in told.stdout  # red
     assert all(f"c{label}" in told.stdout for label in range(6))
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
     assert len(lines) == 3
     assert any(line.endswith(" clusters") for line in lines)
+    terminal(200)
+    assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
+    told = run("show", "model.taxarbor").stdout
+    assert CODES.sub("", told).count("came back in") == tree.n_nodes - 1
+    assert "\x1b[2m  (came back in 2 of 2 refits)" in told
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 
@@ -128,8 +133,8 @@ def test_cut_refuses_in_one_line(refused):
     refused(f"taxarbor: {told}", "cut", "model.taxarbor", "-k", 7)
     refused("Invalid value for '--depth'", "cut", "model.taxarbor", "--depth", -1)
     refused("Invalid value for '--n-clusters'", "cut", "model.taxarbor", "-k", 0)
-    refused("either -k or --depth", "cut", "model.taxarbor")
-    refused("either -k or --depth", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
+    refused("one of -k, --depth and --suggest", "cut", "model.taxarbor")
+    refused("one of -k, --depth and --suggest", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
     refused("give both", "cut", "model.taxarbor", "-k", 2, "--id-column", "id")
     refused("labels are written as", "cut", "model.taxarbor", "-k", 2, "-o", "x.npy")
     refused("read and written", "cut", "model.taxarbor", "-k", 2, "-o", "model.taxarbor")

@@ -1,5 +1,7 @@
 """``taxarbor predict``, ``score`` and ``report``."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,26 @@ def test_labels_on_standard_output_or_in_a_file(run, folder, labels):
     assert run(*PREDICT, "-o", "l.tsv").exit_code == 0
     lines = (folder / "l.tsv").read_text(encoding="utf-8").splitlines()
     assert lines[1] == f"0\t{labels[0]}"
+
+
+def test_probabilities_of_all_clusters(run, run_json, folder, labels):
+    tree = Hierarchy.load(folder / "model.taxarbor")
+    P = tree.predict_proba(read_table(folder / "customers.csv", columns=tree.feature_names).X)
+    told = run(*PREDICT, "--proba")
+    note = "probabilities are a rough guess until taxarbor assess measures them"
+    assert told.stderr == f"taxarbor: note: {note}\n"
+    header, *rows = (line.split(",") for line in told.stdout.splitlines())
+    assert header == ["row", "cluster", "probability", *(f"c{leaf}" for leaf in range(6))]
+    found = np.array(rows, dtype=float)
+    assert found[:, 1].tolist() == labels
+    np.testing.assert_allclose(found[:, 2], P.max(axis=1), atol=6e-5)
+    np.testing.assert_allclose(found[:, 3:], P, atol=6e-5)
+    told = run_json(*PREDICT, "--proba")
+    assert told["notes"] == [note]
+    np.testing.assert_allclose(told["probabilities"], P, atol=1e-6)
+    assert "probabilities" not in run_json(*PREDICT)
+    replace(tree, temperature=1.5).save(folder / "m")
+    assert run("predict", "m", "customers.csv", "--proba").stderr == ""
 
 
 def test_odd_ids_are_noted_and_written_as_they_are(run, run_json, edited):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import signal
 
 import numpy as np
 import pytest
@@ -59,14 +58,6 @@ def as_kind():
         return sparse.csr_array(array) if layout == "csr" else array
 
     return convert
-
-
-@pytest.fixture
-def ctrl_c():
-    """Let Ctrl-C raise KeyboardInterrupt, also where whoever runs these tests ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

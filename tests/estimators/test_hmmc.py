@@ -1,6 +1,7 @@
 """The paper's method and its flat form: sizes, origins, penalties, units."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ PENALTIES = ["group+exclusive", "group", "exclusive", "l1", "l2"]
 NODE = {"balance": 0.3, "center": "node"}
 RAW = {"units": "raw", "alpha": 1e-2, "beta": 1e-2}
 NAMES = ("planted", "animals", "cloud")
+
+
+def content(tree):
+    """All of a tree but who made it."""
+    return to_json(replace(tree, made_by=None))
 
 
 def fit(X, n_clusters=8, **parameters):
@@ -42,7 +48,7 @@ def test_sizes_of_children(data, inner, bounds):
 
 def test_one_number_is_a_symmetric_balance(X):
     one, pair = (fit(X, balance=balance).hierarchy_ for balance in (0.8, (0.8, 1.2)))
-    assert to_json(one) == to_json(pair)
+    assert content(one) == content(pair)
 
 
 def divergences(model, X):
@@ -254,7 +260,7 @@ def test_the_flat_form_is_one_split_of_the_other(X):
     for penalty in ("group", "l1", "l2"):
         for K in (2, 3):
             tree = fit(X, K, branching=K, penalty=penalty, **NODE).hierarchy_
-            assert to_json(flat(X, K, penalty=penalty).hierarchy_) == to_json(tree)
+            assert content(flat(X, K, penalty=penalty).hierarchy_) == content(tree)
 
 
 def test_sizes_of_clusters(data, bounds):

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,11 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning, Taxarbor
+from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
-from taxarbor.estimators._progress import ProgressBar, observe_all
+from taxarbor.estimators._progress import observe_all
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.refine import _rules
 from taxarbor.split import GapSplitter, MaxMarginSplitter
 
 needs_callbacks = pytest.mark.skipif(
@@ -296,22 +299,22 @@ def is_interrupted(model, X):
     return False
 
 
-LATER = [
-    (_taxarbor, "compete"),
-    (_taxarbor, "find_rules"),
-    (HierarchyBuilder, "explain"),
-    (HierarchyBuilder, "means"),
-    (HierarchyBuilder, "freeze"),
-]
+LAST = [(HierarchyBuilder, "means"), (HierarchyBuilder, "freeze")]
+RULES = [(_taxarbor, "compete"), (_rules, "find_rule"), *LAST]
+LATER = {
+    "decide": [(_taxarbor, "link_leaves"), (_taxarbor, "decide"), *RULES],
+    "describe": [(_taxarbor, "describe"), (HierarchyBuilder, "explain"), *RULES],
+}
 
 
 def test_later_ctrl_c_is_a_plain_interrupt(X, monkeypatch, ctrl_c):
     """It ends the fit, and leaves the estimator as it was."""
-    for make in (Taxarbor, HMMC, HierarchicalKMeans):
+    makers = [(partial(Taxarbor, rules=rules), places) for rules, places in LATER.items()]
+    for make, places in (*makers, (HMMC, LAST), (HierarchicalKMeans, LAST)):
         model = make(3, random_state=0).fit(X)
         tree, labels = model.hierarchy_, model.labels_
         before = threading.active_count()
-        for place in LATER if make is Taxarbor else LATER[-2:]:
+        for place in places:
             for n_jobs in (1, 2):
                 with monkeypatch.context() as patch:
                     press_at(patch, *place)

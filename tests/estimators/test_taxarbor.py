@@ -1,4 +1,4 @@
-"""Our method: sizes that hold to the end, rules that describe, a budget that is kept."""
+"""Our method: sizes that hold to the end, rules of both kinds, a budget that is kept."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from taxarbor import GrowthWarning, Taxarbor
 
 KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
 NAMES = ["planted", "animals", "cloud", "wide"]
+BOTH = ["decide", "describe"]
 
 
 def fit(X, n_clusters=7, **parameters):
@@ -26,30 +27,37 @@ def cancer():
 # ---- the tree as a whole ----
 
 
-def test_the_tree_is_whole(data, as_kind, inner):
+@pytest.mark.parametrize("rules", BOTH)
+def test_the_tree_is_whole(data, as_kind, inner, rules):
     for name in NAMES:
         for kind in KINDS:
             for branching in (2, 3):
                 X = as_kind(data[name], kind)
-                model = fit(X, branching=branching, n_init=2)
+                model = fit(X, branching=branching, rules=rules, n_init=2)
                 tree = model.hierarchy_
                 assert tree.n_leaves == 7
                 np.testing.assert_array_equal(model.predict(X), model.labels_)
                 dtypes = {rule.dtype for rule in tree.rules if rule}
-                assert dtypes == {tree.placement.rule.dtype} == {np.dtype(kind.split()[0])}
+                assert dtypes == {np.dtype(kind.split()[0])}
                 has_rule = [node for node in range(tree.n_nodes) if tree.rules[node]]
                 assert has_rule == inner(tree)
                 assert (tree.n_features_used[inner(tree)] >= 1).all()
-                assert tree.placement.leaves.tolist() == tree.leaves.tolist()
+                if rules == "decide":
+                    assert tree.placement is None
+                    assert (tree.fidelity[inner(tree)] == 1.0).all()
+                else:
+                    assert dtypes == {tree.placement.rule.dtype}
+                    assert tree.placement.leaves.tolist() == tree.leaves.tolist()
 
 
 def test_the_rules_describe_and_decide_nothing(data, inner):
     """Labels do not depend on them; their fidelity is the share of rows that follow."""
     for name in ("animals", "cloud"):
         X = data[name]
-        tree = fit(X).hierarchy_
+        tree = fit(X, rules="describe").hierarchy_
         for settings in ({"max_features": 1}, {"novelty": 0.0}, {"novelty": 9.0}):
-            np.testing.assert_array_equal(fit(X, **settings).labels_, tree.labels)
+            model = fit(X, rules="describe", **settings)
+            np.testing.assert_array_equal(model.labels_, tree.labels)
         for node in inner(tree):
             rule, right = tree.rules[node], 0
             for position, child in enumerate(tree.children(node)):
@@ -59,13 +67,20 @@ def test_the_rules_describe_and_decide_nothing(data, inner):
             assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_budget_is_kept(data, inner):
+@pytest.mark.parametrize("rules", BOTH)
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_the_budget_is_kept(data, inner, rules):
     for name in NAMES:
         for branching in (2, 3):
             shares = []
             for most in (1, 2, 5, 20):
+                # One yes or no does not make three children.
+                is_hard = (rules, name, branching) == ("decide", "animals", 3) and most < 5
+                if is_hard and most == 1:
+                    continue
                 setting = {"branching": branching, "max_features": most, "n_init": 1}
-                tree = fit(data[name], **setting).hierarchy_
+                tree = fit(data[name], rules=rules, **setting).hierarchy_
+                assert tree.n_leaves == 7 or is_hard
                 nodes = inner(tree)
                 assert (
                     1 <= tree.n_features_used[nodes].min() <= tree.n_features_used.max() <= most
@@ -94,8 +109,9 @@ def test_leaves_of_equal_rows(data):
     X = 1e-3 * np.random.default_rng(0).standard_normal((8000, 80))
     X[0] = 1e6
     for dtype in ("float32", "float64"):
-        tree = fit(X.astype(dtype), 3, n_init=1).hierarchy_
-        assert tree.n_leaves == 3
+        for rules in BOTH:
+            tree = fit(X.astype(dtype), 3, rules=rules, n_init=1).hierarchy_
+            assert tree.n_leaves == 3
         assert np.isfinite(tree.placement.rule.weights).all()
 
 

@@ -31,7 +31,7 @@ def test_json_changes_nothing(trees, same, data):
 
 def test_json_is_strict_and_says_what_there_is(known, bare):
     document = strict(to_json(known))
-    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 1)
+    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 2)
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
@@ -54,9 +54,9 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
         for has_rules in (True, False):
             builder = HierarchyBuilder(3)
             builder.add_split(0, [0, 1, 2], rule if has_rules else None)
-            if has_rules:
-                builder.explain(0, rule, fidelity=2 / 3)
             tree = builder.freeze(Placement(rule, [3, 1, 2]))
+            if has_rules:
+                tree = dataclasses.replace(tree, fidelity=[2 / 3, *[np.nan] * 3])
             document = strict(to_json(tree))
             assert document["dtype"] == dtype
             assert document["placement"] == {
@@ -77,6 +77,18 @@ def test_json_says_how_rows_are_placed_and_the_means(bare, same):
         same(tree, from_json(to_json(tree)))
 
 
+def test_json_says_what_came_back(known, assessed, same):
+    document = strict(to_json(assessed))
+    trust = document["trust"]
+    assert trust["n_refits"] == 20
+    assert trust["came_back"] == [20, 18, 20, 16, 3, 2]
+    assert trust["feature_came_back"] == [[20, 20], [], [20], [], [], []]
+    assert trust["curve"]["stability"] == [1.0, None, 0.2, 0.1]
+    assert document["made_by"] == {"estimator": "Taxarbor"}
+    del document["trust"], document["made_by"]  # as in older files
+    same(from_json(json.dumps(document)), known)
+
+
 def test_json_files(known, bare, placed, chain, same, tmp_path):
     path = tmp_path / "tree.json"
     hostile = known.rename_features(["\ud800\0", '"\n</script>☃'])
@@ -91,7 +103,7 @@ def test_json_files(known, bare, placed, chain, same, tmp_path):
 
 
 FORGED = [
-    ("version", "newer taxarbor", [2]),
+    ("version", "newer taxarbor", [3]),
     ("format", "not a taxarbor hierarchy", ["other"]),
     ("order", "lacks 'order'", [KeyError]),
     ("order 0", "once", [2]),
@@ -140,13 +152,26 @@ FORGED = [
     ("placement center", "the placement's too", [[0.0] * 3]),
     ("placement offsets", "offsets must have shape", [[0.0]]),
     ("placement offsets", "lacks 'offsets'", [KeyError]),
+    ("made_by", "made_by must be None or a dict", [["Taxarbor"], "Taxarbor"]),
+    ("trust", "damaged", [[], "none"]),
+    ("trust", "lacks 'curve'", [{}]),
+    ("trust n_refits", "there must be a refit", [0, 20.0, "20"]),
+    ("trust came_back", "count of refits", [[20, 18], 3]),
+    ("trust came_back 1", "count of refits", [21, -1]),
+    ("trust apart 1", "must hold integers", [0.5, None, "18"]),
+    ("trust feature_came_back", "for each feature of each rule", [[], [[1]] * 6]),
+    ("trust rows", "share for each of 10 rows", [[1.0], [2.0] * 10]),
+    ("trust rows 0", "finite numbers", [None, "1", True]),
+    ("trust curve n_clusters", "must have one length", [[], [1, 2]]),
+    ("trust curve stability 0", "damaged", ["high", []]),
 ]
 PARTS = ("center", "offsets", "weights 0")
 NUMBERS = [f"{where} {part} 0" for where in ("placement", "nodes 0 rule") for part in PARTS]
 
 
-def test_forged_json_is_refused(placed, refused):
-    good = strict(to_json(placed))
+def test_forged_json_is_refused(placed, assessed, refused):
+    trusted = dataclasses.replace(placed, trust=assessed.trust, made_by=assessed.made_by)
+    good = strict(to_json(trusted))
     no_numbers = ["1.0", True, None, [1.0], "a"]
     wrong = [(place, "damaged", no_numbers) for place in (*NUMBERS, "nodes 0 mean 0")]
 
@@ -163,7 +188,7 @@ def test_forged_json_is_refused(placed, refused):
         from_json(json.dumps(document))
 
     cases = [((path, x), told) for path, told, values in FORGED + wrong for x in values]
-    assert len(cases) == 63 + 35
+    assert len(cases) == 89 + 35
     refused(load, cases, FileFormatError)
     for node in good["nodes"]:
         node["mean"] = [0.0] * 3

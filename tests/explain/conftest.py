@@ -25,7 +25,9 @@ def greedy(X):
 def placed_without_rules():
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     bare = (None,) * tree.n_nodes
-    return dataclasses.replace(tree, rules=bare, fidelity=None, means=None), SHARES
+    return dataclasses.replace(
+        tree, rules=bare, fidelity=None, means=None, follows=None
+    ), SHARES
 
 
 def shuffled():
@@ -33,7 +35,9 @@ def shuffled():
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     order = tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return dataclasses.replace(tree, order=order, means=None, fidelity=None), SHARES
+    return dataclasses.replace(
+        tree, order=order, means=None, fidelity=None, follows=None
+    ), SHARES
 
 
 def with_doubles():

@@ -6,9 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -17,9 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor
 from taxarbor.exchange import from_labels, from_sklearn
-from taxarbor.explain import Explanation, _names, explain
-from taxarbor.explain._names import LONGEST, are_yes_no, name_nodes, phrase
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Reason
+from taxarbor.explain import Explanation, explain
+from taxarbor.explain._names import LONGEST, name_nodes
+from taxarbor.explain._steps import BROKEN
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +63,7 @@ def test_data_of_every_kind_say_the_same(model, X):
         if convert is pd.DataFrame:
             assert other.hierarchy.feature_names == list(numbered)
             one = explain(model, X, feature_names=numbered)
-        np.testing.assert_array_equal(one.is_yes_no, other.is_yes_no)
+        np.testing.assert_array_equal(one.hierarchy.yes_no, other.hierarchy.yes_no)
         assert one.names == other.names
         for a, b in zip(one.margins, other.margins, strict=True):
             if a is not None:
@@ -203,7 +201,7 @@ def test_trees_of_others_get_rules_of_the_nearest_means(X):
         explain(kmeans, X)
     why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
-    assert why.rows()["agrees"].all()
+    assert why.rows()["holds"].all()
     assert explain(MMC(2, random_state=0).fit(X), X).hierarchy.n_leaves == 2
     bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
@@ -218,7 +216,7 @@ def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
     for tree in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(tree, wide)
-        assert not why.is_yes_no[-3:].any()
+        assert not why.hierarchy.yes_no[-3:].any()
         for node in range(1, why.hierarchy.n_nodes):
             found = {reason.feature for reason in why.hierarchy.reasons(node)}
             assert not found & {85, 86, 87}
@@ -232,7 +230,7 @@ def test_rows_that_are_equal(X, strict):
     assert why.units[0] == 1.0
     strict(why.row(4))
     assert why.row(4)["steps"][0]["pulls"] == []
-    assert why.rows()["why"].tolist() == [""] * 5
+    assert why.rows()["why"].tolist() == ["", BROKEN, "", BROKEN, BROKEN]
     assert len(why.features()) == 0
     doubled = np.vstack([X, X])
     model = HierarchicalKMeans(5, random_state=0).fit(doubled)
@@ -247,9 +245,10 @@ def test_one_row_and_one_column(strict):
     why = explain(from_labels(["a"]), [[2.0]])
     strict(why.to_dict())
     assert why.row(0)["steps"] == []
-    assert why.exemplars(0) == [{"row": 0, "name": "row 0", "margin": None}]
+    assert why.typical(0) == [{"row": 0, "name": "row 0", "distance": 0.0}]
+    assert why.extreme(0) == why.borderline(0) == why.standout(0) == []
     two = explain(from_labels(["a", "b"]), [[2.0], [5.0]])
-    assert two.names == ("all rows", "lower x0", "higher x0")
+    assert two.names == ("all rows", "x0 at most 3.5", "x0 above 3.5")
     assert two.margins[0].tolist() == [1.0, 1.0]
 
 
@@ -292,51 +291,7 @@ def test_rows_far_from_zero_are_the_tree_s_own():
             explain(model, X)
 
 
-# Names of nodes, and which columns are questions of yes or no
-
-VALUES = st.sampled_from([0.0, -0.0, 1.0, 1.0, 0.0, 0.5, -1.0, 2.0])
-
-
-@given(
-    X=hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=VALUES)
-)
-def test_yes_no_columns_hold_both_and_no_more(X):
-    expected = [set(column.tolist()) == {0.0, 1.0} for column in X.T]
-    for data in (X, sparse.csr_array(X), sparse.csr_matrix(X.astype("f4"))):
-        np.testing.assert_array_equal(are_yes_no(data), expected)
-    assert are_yes_no(X).dtype == bool
-
-
-def test_yes_no_columns_of_stored_zeros_and_in_blocks(monkeypatch):
-    stored = sparse.csr_array((np.array([1.0, 0.0, 1.0]), ([0, 1, 2], [0, 0, 0])), shape=(3, 1))
-    assert stored.nnz == 3
-    assert are_yes_no(stored).tolist() == are_yes_no(stored.toarray()).tolist() == [True]
-    halves = sparse.csr_array(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
-    assert are_yes_no(halves).tolist() == are_yes_no(halves.toarray()).tolist() == [True, True]
-    assert halves.nnz == 3
-    monkeypatch.setattr(_names, "BLOCK", 3)
-    X = np.zeros((10, 5))
-    X[::2, 0] = X[:, 3] = X[9, 1] = X[0, 4] = 1.0
-    X[9, 2], X[9, 4] = 2.0, 0.5
-    assert are_yes_no(X).tolist() == [True, True, False, False, False]
-    assert are_yes_no(X[:, 2:3]).tolist() == [False]
-
-
-def test_phrases():
-    for name, weight, is_yes_no, expected in [
-        ("age", 2.0, False, "higher age"),
-        ("age", -2.0, False, "lower age"),
-        ("has_fur", 0.1, True, "has_fur"),
-        ("has_fur", -0.1, True, "not has_fur"),
-        ("", 1.0, False, "higher unnamed"),
-        (" \n\t", 1.0, True, "unnamed"),
-        ("___", -1.0, True, "not ___"),
-        ("a\nb\x1b[31m", 1.0, True, "a b [31m"),
-        ("x" * LONGEST, 1.0, True, "x" * LONGEST),
-        ("x" * (LONGEST + 1), 1.0, True, "x" * (LONGEST - 1) + "…"),
-        ("x" * 38 + " yyyyyyy", 1.0, False, "higher " + "x" * 38 + "…"),
-    ]:
-        assert phrase(Reason(0, name, weight, 0.5), is_yes_no) == expected
+# Names of nodes
 
 
 def made(gaps, names=None):
@@ -359,17 +314,18 @@ def test_names_say_what_leads_there():
         ([1.0, -1.0], ("higher x0", "lower x0")),
         ([-1.0, -1.0], ("node 1", "node 2")),
     ]:
-        assert name_nodes(made(gaps), [False] * len(gaps)) == ("all rows", *expected)
-    tree = made([1.0, 0.9, 0.8], ["has_fur", "size", "other"])
-    expected = ("all rows", "has_fur, higher size", "not has_fur, lower size")
-    assert name_nodes(tree, [True, False, True]) == expected
+        assert name_nodes(made(gaps)) == ("all rows", *expected)
+    tree = made([1.0, 0.9, 0.8], ["fur", "s" * 60, "other"])
+    tree = dataclasses.replace(tree, two_values=[[0.0, 1.0], [np.nan] * 2, [0.0, 1.0]])
+    long = "s" * (LONGEST - len("higher …")) + "…"
+    expected = ("all rows", f"has fur, higher {long}", f"no fur, lower s{long}")
+    assert name_nodes(tree) == expected
 
 
 def test_names_of_every_tree(named, animals, whys):
-    for name in named.names[1:]:
-        for part in name.split(", "):
-            words = part.removeprefix("not ").removeprefix("higher ").removeprefix("lower ")
-            assert words in animals.feature_names
+    for node, name in enumerate(named.names[1:], start=1):
+        reasons = [str(reason) for reason in named.hierarchy.reasons(node, 2)]
+        assert name in (reasons[0], ", ".join(reasons))
     for why in whys:
         assert len(why.names) == why.hierarchy.n_nodes
         assert all(isinstance(name, str) and name.strip() for name in why.names)

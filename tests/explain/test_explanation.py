@@ -15,12 +15,13 @@ from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
 
-FEATURES = ["node", "name", "parent", "feature", "direction", "share", "weight", "mean"]
-FEATURES += ["rest_mean"]
+FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
+FEATURES += ["share", "weight", "mean", "rest_mean"]
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "fidelity"]
-NODES += ["note", "features", "exemplars", "borderline"]
+NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "features"]
+NODES += ["standout", "typical", "extreme", "borderline"]
 STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"]
-STEPS += ["surer_than", "agrees", "why"]
+STEPS += ["surer_than", "holds", "why"]
 
 
 def margins_on_the_path(why, row, node):
@@ -100,7 +101,8 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
     for why in whys:
         tree = why.hierarchy
         for node in (0, tree.n_nodes - 1):
-            assert why.exemplars(node, -1) == why.borderline(node, -1) == []
+            assert why.extreme(node, -1) == why.borderline(node, -1) == []
+            assert why.typical(node, -1) == why.standout(node, -1) == []
         for node in range(tree.n_nodes):
             rows = tree.rows(node).tolist()
             on_path = {row: margins_on_the_path(why, row, node) for row in rows}
@@ -112,7 +114,7 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
             for n_examples in (0, 1, 4, 10_000):
                 asked = [(why.borderline, border, sorted(border, key=border.get))]
                 if node:
-                    asked += [(why.exemplars, least, sorted(rows, key=lambda r: -least[r]))]
+                    asked += [(why.extreme, least, sorted(rows, key=lambda r: -least[r]))]
                 for ask, margins, ranked in asked:  # sorting is stable here, too
                     found, expected = ask(node, n_examples), ranked[:n_examples]
                     assert [one["row"] for one in found] == expected
@@ -120,17 +122,17 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
                     assert found == why.node(node, n_examples=n_examples)[ask.__name__]
 
 
-def test_exemplars_of_the_root_are_its_children_s_in_turn(whys):
+def test_extreme_rows_of_the_root_are_its_children_s_in_turn(whys):
     for why in whys:
         tree = why.hierarchy
         for n_examples in (0, 1, 2, 5, 7):
-            found = why.exemplars(0, n_examples)
+            found = why.extreme(0, n_examples)
+            if tree.n_leaves == 1:
+                assert found == []
+                continue
             assert len(found) == min(n_examples, len(tree.order))
             assert len({one["row"] for one in found}) == len(found)
-            if tree.n_leaves == 1:
-                assert all(one["margin"] is None for one in found)
-                continue
-            turns = [why.exemplars(child, n_examples) for child in tree.children(0)]
+            turns = [why.extreme(child, n_examples) for child in tree.children(0)]
             assert all(one == turn[0] for one, turn in zip(found, turns, strict=False))
             assert all(any(one in turn for turn in turns) for one in found)
 
@@ -151,20 +153,20 @@ def test_margins_within_an_ancestor(whys):
             for pair in ((node, 0), (0, node)):
                 with pytest.raises(IndexError, match="there is no node"):
                     why.margins_within(*pair)
-            for ask in (why.node, why.exemplars, why.borderline, why.leading):
+            for ask in (why.node, why.typical, why.extreme, why.borderline, why.standout):
                 with pytest.raises(IndexError):
                     ask(node)
 
 
 def test_what_examples_are_called(named, whys, animals):
     for values in named.to_dict()["nodes"]:
-        for one in values["exemplars"] + values["borderline"]:
+        for one in values["typical"] + values["extreme"] + values["borderline"]:
             assert one["name"] == animals.names[one["row"]]
     assert named.row_name(3) == animals.names[3]
     for why in whys:
         assert why.row_names is None
         assert why.row_name(3) == "row 3"
-        assert all(one["name"] == f"row {one['row']}" for one in why.exemplars(0))
+        assert all(one["name"] == f"row {one['row']}" for one in why.typical(0))
 
 
 def test_classes_are_counted(model, X, animals, strict):
@@ -182,6 +184,38 @@ def test_classes_are_counted(model, X, animals, strict):
         assert counts == sorted(counts, reverse=True)
         told = ", ".join(f"{name} {count}" for name, count in values["classes"].items())
         assert frame["classes"][node] == told
+
+
+def test_for_how_many_rows_the_rules_hold_and_which_is_worst(whys):
+    n_doubtful = 0
+    for why in whys:
+        tree, frame = why.hierarchy, why.rows()
+        holds = {(line.row, line.node): line.holds for line in frame.itertuples()}
+        for node in range(min(tree.n_nodes, 25)):
+            rows, above = tree.rows(node).tolist(), tree.path(node)[:-1]
+            values = why.node(node, n_examples=0)
+            all_hold = [all(holds[row, a] for a in above) for row in rows]
+            assert values["follows"] == pytest.approx(np.mean(all_hold))
+            shares = {a: np.mean([holds[row, a] for row in rows]) for a in above}
+            worst = min(shares.values(), default=1.0)
+            assert values["worst_rule_holds"] == pytest.approx(worst)
+            if worst < 1.0:
+                assert shares[values["worst_rule"]] == pytest.approx(worst)
+            else:
+                assert values["worst_rule"] is None
+            assert bool(values["doubt"]) == (values["follows"] <= 0.8)
+            if values["doubt"]:
+                n_doubtful += 1
+                below = tree.path(node)[tree.depth[values["worst_rule"]] + 1]
+                told = f"words hold for {100 * values['follows']:.0f} % of rows"
+                assert (
+                    values["doubt"] == f"{told}, {why.names[below]!r} for {100 * worst:.0f} %"
+                )
+        for row in range(0, len(tree.order), 9):
+            steps = why.row(row)["steps"]
+            assert why.row(row)["follows"] == all(step["holds"] for step in steps)
+            assert why.row(row)["follows"] == tree.follows.rows[row]
+    assert n_doubtful > 5
 
 
 # Rows
@@ -280,10 +314,12 @@ def test_the_frame_of_nodes(named):
     for node, line in frame.iterrows():
         values = named.node(node, n_top=3, n_examples=2)
         assert line["n_rows"] == values["n_rows"]
-        for kind in ("exemplars", "borderline"):
+        for kind in ("typical", "extreme", "borderline"):
             assert line[kind] == ", ".join(one["name"] for one in values[kind])
-        told = [f"{one['direction']} {one['feature']}" for one in values["features"]]
-        assert line["features"] == ", ".join(told)
+        for kind in ("features", "standout"):
+            assert line[kind] == ", ".join(one["words"] for one in values[kind])
+        reasons = named.hierarchy.reasons(node, 3)
+        assert line["features"] == ", ".join(map(str, reasons))
     assert frame["parent"].dtype.kind == frame["cluster"].dtype.kind == "i"
     assert frame["parent"][0] == -1
 
@@ -301,7 +337,7 @@ def test_the_frame_of_rows(whys):
             values = why.row(row)
             assert lines["step"].tolist() == list(range(1, len(lines) + 1))
             assert lines["row_name"].unique().tolist() == [f"row {row}"]
-            for column in ("node", "node_name", "child", "child_name", "margin", "agrees"):
+            for column in ("node", "node_name", "child", "child_name", "margin", "holds"):
                 assert lines[column].tolist() == [step[column] for step in values["steps"]]
             assert lines["child"].iloc[-1] == values["leaf"]
 
@@ -333,7 +369,7 @@ def test_new_rows_go_where_they_are_predicted(cases):
             assert (frame["margin"] >= -1e-5).all()
             assert frame["surer_than"].between(0.0, 1.0).all()
         if tree.placement is None:
-            assert frame["agrees"].all()
+            assert frame["holds"].all()
 
 
 def test_new_rows_of_every_kind_and_name(named, X, animals):
@@ -425,7 +461,7 @@ def test_deep_trees_take_no_time_by_the_cube_of_their_depth(strict):
     X = np.arange(n_rows, dtype=float)[:, None]
     began = time.perf_counter()
     why = explain(tree, X)
-    found = [why.exemplars(node, 1)[0]["margin"] for node in range(1, tree.n_nodes)]
+    found = [why.extreme(node, 1)[0]["margin"] for node in range(1, tree.n_nodes)]
     assert time.perf_counter() - began < 20.0
     deepest = int(tree.leaves[tree.labels[0]])
     above = [why.margins_within(node, deepest)[0] for node in tree.path(deepest)[:-1]]

@@ -13,6 +13,7 @@ from taxarbor import HierarchicalKMeans, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import _steps, explain
 from taxarbor.explain._steps import (
+    BROKEN,
     TOP,
     Pull,
     children_of_rows,
@@ -21,7 +22,7 @@ from taxarbor.explain._steps import (
 )
 from taxarbor.rows import as_rows
 
-Step = namedtuple("Step", "row node child margin surer_than agrees pulls")
+Step = namedtuple("Step", "row node child margin surer_than holds pulls")
 
 
 def inner(tree):
@@ -95,7 +96,7 @@ def test_margins_of_trees_without_rules_are_by_the_nearest_mean(cases):
                 assert found * why.units[node] == pytest.approx(expected, abs=1e-9)
 
 
-def test_margins_are_negative_where_prediction_disagrees(cases):
+def test_margins_are_negative_where_prediction_disholds(cases):
     """On the border, where the margin is zero, a row may go to either side."""
     for case in cases.values():
         tree = case.why.hierarchy
@@ -154,7 +155,7 @@ def paths(why):
     """Return the steps of each row, from the root down."""
     tree = why.hierarchy
     leaves = tree.leaves[tree.labels]
-    source, chosen = (why._rows, why._data), np.arange(len(leaves))
+    source, chosen = (why._rows, why._portraits.data), np.arange(len(leaves))
     found = [[] for _ in chosen]
     for at in find_steps(why, source, leaves, chosen, tuple):
         for values in zip(*(part.tolist() for part in at), strict=True):
@@ -176,9 +177,9 @@ def test_steps_are_as_sure_as_the_margins_and_rules_as_true_as_they_say(steps):
             assert step.surer_than == (margins < step.margin - 1e-6).mean()
             assert 0.0 <= step.surer_than < 1.0
         for node in inner(tree):
-            agrees = [step.agrees for path in found for step in path if step.node == node]
+            holds = [step.holds for path in found for step in path if step.node == node]
             if not np.isnan(tree.fidelity[node]):
-                assert np.mean(agrees) == pytest.approx(tree.fidelity[node], abs=1e-9)
+                assert np.mean(holds) == pytest.approx(tree.fidelity[node], abs=1e-9)
 
 
 def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
@@ -190,7 +191,7 @@ def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
             values, own = scores(rule, x), children.index(step.child)
             rival = max((k for k in range(len(W)) if k != own), key=values.__getitem__)
             if abs(values[own] - values[rival]) > 1e-5:
-                assert step.agrees == (values[own] > values[rival])
+                assert step.holds == (values[own] > values[rival])
             means = tree.means[list(children)].astype(float)
             parts = (W[own] - W[rival]) * (x - (means[own] + means[rival]) / 2)
             total = np.abs(parts).sum()
@@ -222,7 +223,7 @@ def test_features_pull_to_the_side_that_the_rule_takes(X):
     for row in range(0, len(x), 9):
         (step,) = why.row(row)["steps"]
         (pull,) = step["pulls"]
-        assert (pull["strength"] > 0) == (step["margin"] > 0) == step["agrees"]
+        assert (pull["strength"] > 0) == (step["margin"] > 0) == step["holds"]
         assert abs(pull["strength"]) == 1.0
         against = " (against)" if pull["strength"] < 0 else ""
         assert frame["why"][row] == f"x0 = {x[row, 0]:.4g}{against}"
@@ -232,13 +233,7 @@ def test_pulls_in_words():
     pull = Pull(0, "a\nb", 0.123456, 0.0, 0.0, 0.5)
     assert str(pull) == "a b = 0.1235"
     assert str(pull._replace(strength=-0.5)) == "a b = 0.1235 (against)"
-    told = {
-        1.0: "1", 17590.4: "17,590", 0.0: "0", 0.0001234: "0.0001234", 0.00001: "1e-05",
-        1984.0: "1984", 9999.6: "10,000", -17593.0: "-17,590", 123456789.0: "123,500,000",
-        2.5e9: "2.5e+09", -0.5: "-0.5",
-    }  # fmt: skip
-    for value, text in told.items():
-        assert str(pull._replace(value=value)) == f"a b = {text}"
+    assert str(pull._replace(value=46e6)) == "a b = 46 million"
 
 
 def test_of_equals_the_first_columns_are_named():
@@ -293,13 +288,10 @@ def test_few_columns_of_wide_sparse_rows_are_looked_at(monkeypatch):
     assert max(seen) < 3_000
 
 
-def test_where_the_rule_is_not_what_decided(whys):
-    ends = "; the rule alone decides otherwise", "; all features together decide otherwise"
+def test_rules_that_do_not_hold_are_told(whys):
     for why in whys:
-        frame, is_placed = why.rows(), why.hierarchy.placement is not None
-        told = frame["why"].str.endswith(ends[is_placed])
-        assert (told == (~frame["agrees"] & (frame["why"] != ""))).all()
-        assert not frame["why"].str.endswith(ends[not is_placed]).any()
+        frame = why.rows()
+        assert (frame["why"].str.endswith(BROKEN) == ~frame["holds"]).all()
 
 
 def test_frames_of_many_steps_take_little_memory():

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import (
+    Follows,
+    Hierarchy,
+    HierarchyBuilder,
+    LinearRule,
+    Placement,
+    Trust,
+)
+from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._trust import Curve
+from taxarbor.rows import as_rows
 
 DEEP = 3000
 
@@ -18,7 +28,7 @@ def bits(value):
     if isinstance(value, np.ndarray):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, LinearRule | Placement | SolveInfo):
+    if isinstance(value, Follows | LinearRule | Placement | SolveInfo | Trust):
         fields = dataclasses.fields(value)
         return type(value), *(bits(getattr(value, field.name)) for field in fields)
     if isinstance(value, tuple | list):
@@ -58,6 +68,32 @@ def rules(draw, n_children, n_features, dtype):
 
 
 @st.composite
+def trusts(draw, tree):
+    n_refits = draw(st.integers(1, 20))
+
+    def counts(size):
+        return draw(hnp.arrays(np.intp, size, elements=st.integers(0, n_refits)))
+
+    used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+    shares = hnp.arrays(np.float64, tree.n_rows, elements=st.floats(0, 1))
+    n_cuts = draw(st.integers(0, tree.n_leaves))
+    heights = hnp.arrays(np.float64, n_cuts, elements=st.floats(0, 1) | st.just(np.nan))
+    is_inner = np.isin(np.arange(tree.n_nodes), tree.parents)
+    return Trust(
+        n_refits,
+        *(counts(tree.n_nodes) * kept for kept in (1, 1, is_inner)),  # leaves have no rules
+        tuple(map(counts, used)),
+        draw(shares),
+        Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
+    )
+
+
+def made_by():
+    values = st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | st.text()
+    return st.none() | st.dictionaries(st.text(), values | st.lists(values, max_size=2))
+
+
+@st.composite
 def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
@@ -73,10 +109,7 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
         labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
         leaves.remove(node)
         rule = draw(rules(K, n_features, dtype)) if has_rules else None
-        fidelity = draw(st.just(np.nan) | st.floats(0, 1)) if has_rules else np.nan
         leaves += builder.add_split(node, labels, rule)
-        if rule is not None:
-            builder.explain(node, rule, fidelity)
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))
@@ -90,7 +123,16 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     if draw(st.booleans()):  # means, which need not fit together
         values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
         means = draw(hnp.arrays(dtype, (builder.n_nodes, n_features), elements=values))
-    return builder.freeze(placement, feature_names=feature_names, means=means)
+    tree = builder.freeze(placement, feature_names=feature_names, means=means)
+    if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
+        X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
+        tree = measured(tree, as_rows(X))
+    return dataclasses.replace(
+        tree,
+        temperature=draw(st.none() | st.floats(0.01, 100)),
+        trust=draw(st.none() | trusts(tree)),
+        made_by=draw(made_by()),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -164,6 +206,27 @@ def placed(known):
     means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
     placement = Placement(rule, [4, 1, 3, 5, 4])
     return dataclasses.replace(known, fidelity=fidelity, placement=placement, means=means)
+
+
+@pytest.fixture
+def doubted(known):
+    """The known tree with rules that fail for some rows of nodes 1, 2, 4 and 5."""
+    broken = [-1, 0, 2, 0, -1, -1, -1, -1, -1, -1]
+    share, worst = [1.0, 2 / 3, 0.8, 1.0, 0.5, 2 / 3], [-1, 0, 0, -1, 2, 0]
+    gap = np.full((6, 2), np.nan)
+    gap[2] = 1.5, 2.5
+    follows = Follows(broken, share, worst, share, gap)
+    return dataclasses.replace(known, follows=follows, two_values=[[0.0, 1.0], [np.nan] * 2])
+
+
+@pytest.fixture
+def assessed(known):
+    """The known tree with trust in nodes 1 and 2; node 3 has no gap, the others are lost."""
+    came_back, apart = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
+    features = tuple(came_back[[0] * n] for n in (2, 0, 1, 0, 0, 0))
+    curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
+    trust = Trust(20, came_back, apart, came_back // 2, features, np.linspace(0, 1, 10), curve)
+    return dataclasses.replace(known, trust=trust, made_by={"estimator": "Taxarbor"})
 
 
 @pytest.fixture(scope="session")

@@ -84,9 +84,8 @@ def test_the_first_reasons_are_those_that_pull_apart(tree, X):
 
 def test_the_root_has_no_reasons_and_nor_have_trees_without_rules(tree):
     assert tree.reasons(0) == tree.reasons(0, None) == ()
-    bare = dataclasses.replace(
-        tree, rules=(None,) * tree.n_nodes, fidelity=None, placement=None
-    )
+    nothing = dict.fromkeys(("fidelity", "placement", "follows"))
+    bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **nothing)
     assert bare.means is not None
     assert not any(bare.reasons(node, None) for node in range(bare.n_nodes))
     for node in (-1, tree.n_nodes):
@@ -134,8 +133,9 @@ def test_by_hand():
     assert none == Reason(4, "x4", 5.0, 0.0)
     assert against == Reason(2, "x2", 2.0, -0.25)
     assert tree.reasons(1) == (first, second)
-    assert [str(reason) for reason in tree.reasons(1, None)] == ["+x0", "-x1", "+x4", "+x2"]
-    assert [str(reason) for reason in tree.reasons(2)] == ["-x0", "+x1"]
+    told = ["higher x0", "lower x1", "higher x4", "higher x2"]
+    assert [str(reason) for reason in tree.reasons(1, None)] == told
+    assert [str(reason) for reason in tree.reasons(2)] == ["lower x0", "higher x1"]
 
 
 def test_what_all_children_share_is_no_reason():

@@ -69,7 +69,6 @@ def placing(request):
     builder = HierarchyBuilder(12)
     first = exact_rule(rng, 3, request.param)
     builder.add_split(0, np.arange(12) % 3, first)
-    builder.explain(0, first, fidelity=0.5)
     builder.add_split(2, [0, 1, 1, 0], exact_rule(rng, 2, request.param))
     cells = exact_rule(rng, 7, request.param)
     placement = Placement(cells, [5, 3, 1, 4, 1, 4, 5])
@@ -89,7 +88,8 @@ def expected_leaves(placement, X):
 
 
 def without_rules(tree):
-    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, fidelity=None)
+    nothing = {"fidelity": None, "follows": None}
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **nothing)
 
 
 def test_rows_go_where_one_by_one_they_would(tree, X):

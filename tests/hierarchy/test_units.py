@@ -95,7 +95,8 @@ def test_means_are_those_of_the_rows_as_they_were_and_nothing_else_changes(
     for node in range(other.n_nodes):
         expected = raw[tree.rows(node)].mean(axis=0)
         np.testing.assert_allclose(other.means[node], expected, rtol=1e-9)
-    kept = {name: getattr(tree, name) for name in ("rules", "placement", "means")}
+    scaled = ("rules", "placement", "means", "follows", "two_values")
+    kept = {name: getattr(tree, name) for name in scaled}
     same(tree, dataclasses.replace(other, **kept))
     assert to_json(tree) == before
     for one, two in zip(tree.rules, other.rules, strict=True):

@@ -129,21 +129,16 @@ def pair(rng):
 
 def rule(rng):
     data, X = draw_data(rng)
-    (n, p), K = X.shape, int(rng.integers(2, 5))
+    (n, p), K = X.shape, int(rng.integers(2, max(2, min(len(X), 4)) + 1))
     fields = {
         "labels": rng.integers(0, K, n).astype("i4"),
         "n_children": K,
-        "l1": np.full(p, 0.3),
-        "second_ridge": 1e-3,
-        "barred": 1e6,
-        "strengths": [0.5, 0.25, 0.1],
+        "weights": rng.choice([0.0, 0.5, 1.0], n),
+        "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "price": float(rng.choice([0.0, 0.1])),
+        "ridge": float(rng.choice([0.0, 1e-3])),
         "max_features": int(rng.integers(0, 4)),
-        "reproduced": 0.95,
-        "nearly": 0.01,
-        "tol": 1e-2,
-        "violation": 1e-4,
-        "max_working": int(rng.choice([1, 5, 2048])),
-        "steepest": rng.normal(size=(K if K > 2 else 1, p)) * (np.arange(p) == 0),
+        "max_candidates": int(rng.choice([1, 5, 1024])),
     }
     return native.rule, {"data": data, **fields}
 

@@ -28,21 +28,7 @@ LABELS = np.arange(N, dtype="i4") % 3
 PAIR = PairProblem(
     np.zeros(P), (LABELS % 2).astype("i1"), 0, (3, 9), np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(
-    LABELS,
-    3,
-    np.full(P, 0.1),
-    1e-3,
-    1e9,
-    [0.5],
-    0,
-    0.9,
-    0.01,
-    1e-2,
-    1e-4,
-    99,
-    np.ones((3, P)),
-)
+RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.1, 1e-3, 2, 99)
 
 
 def ints(*values):
@@ -167,14 +153,23 @@ ON_ROWS = [
     (lambda d: rule(d, labels=changed(LABELS, 0, 3)), "labels must lie between 0 and 2; got 3"),
     (lambda d: rule(d, labels=changed(LABELS, 0, -1)), "labels must lie between 0 and 2"),
     (lambda d: rule(d, n_children=1), "n_children must be at least 2"),
-    (lambda d: rule(d, n_children=4), "steepest must"),
-    (lambda d: rule(d, steepest=np.ones((3, P - 1))), r"steepest must .*\(3, 5\)"),
-    (lambda d: rule(d, l1=np.zeros(P + 1)), "l1 must"),
-    (lambda d: rule(d, strengths=[0.5, np.nan]), "strengths must be finite"),
-    (lambda d: rule(d, strengths=None), "strengths cannot be read from"),
+    (lambda d: rule(d, n_children=N + 1), "n_children must be at most 12"),
+    (lambda d: rule(d, weights=np.ones(N - 1)), "weights must"),
+    (lambda d: rule(d, weights=np.ones(N, "f4")), "weights must"),
+    (lambda d: rule(d, weights=changed(np.ones(N), 2, -1.0)), "weights must not be negative"),
+    (lambda d: rule(d, weights=changed(np.ones(N), 2, np.nan)), "weights must be finite"),
+    (lambda d: rule(d, reluctance=np.ones(P + 1)), "reluctance must"),
+    (lambda d: rule(d, reluctance=-np.ones(P)), "reluctance must not be negative"),
+    (lambda d: rule(d, reluctance=np.full(P, np.inf)), "reluctance must be finite"),
+    (lambda d: rule(d, reluctance=None), "reluctance cannot be read from"),
+    (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
+    (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),
-    (lambda d: rule(d, max_working=0), "max_working must be at least 1"),
-    (lambda d: rule(d, barred=np.inf), "barred must be finite"),
+    (lambda d: rule(d, max_candidates=0), "max_candidates must be at least 1"),
+    (
+        lambda d: native.rule(d.take(ints(), np.zeros(P)), RULE),
+        "number of rows must be at least",
+    ),
 ]
 
 COSTS, HALF = np.zeros((10, 3)), np.zeros((2, 3))

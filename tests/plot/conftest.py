@@ -1,5 +1,7 @@
 """Trees to draw, random and known, and a backend that needs no screen."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 from taxarbor import Taxarbor, load_animals
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Trust
+from taxarbor.hierarchy._trust import Curve
 
 mpl.use("Agg")
 
@@ -41,6 +44,15 @@ def random_trees(draw):
     return builder.freeze()
 
 
+def trusted(tree, counts):
+    """Return a tree whose nodes came back in so many of 20 refits."""
+    features = tuple(np.zeros(n, dtype=int) for n in tree.n_features_used)
+    numbers = np.arange(1, tree.n_leaves + 1)
+    curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
+    trust = Trust(20, counts, counts, counts, features, np.ones(tree.n_rows), curve)
+    return replace(tree, trust=trust)
+
+
 @pytest.fixture(scope="session")
 def trees():
     """Hypothesis strategy of random trees."""
@@ -64,6 +76,12 @@ def known():
 
 
 @pytest.fixture(scope="session")
+def assessed(known):
+    """The same, of which nodes 1, 2 and 3 are stable, and 4 and 5 are not."""
+    return trusted(known, np.array([20, 18, 10, 20, 9, 3]))
+
+
+@pytest.fixture(scope="session")
 def single():
     """A root alone."""
     return HierarchyBuilder(3).freeze()
@@ -83,10 +101,12 @@ def chain():
 
 @pytest.fixture(scope="session")
 def animals():
-    """The animals' tree and their names."""
+    """The animals' tree, with traces, doubtful words and trust, and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    return Taxarbor(n_clusters=30, random_state=0).fit(X).hierarchy_, bundle.names
+    model = Taxarbor(n_clusters=30, rules="describe", max_features=1, random_state=0)
+    tree = model.fit(X).hierarchy_
+    return trusted(tree, np.full(tree.n_nodes, 20)), bundle.names
 
 
 @pytest.fixture(scope="session")

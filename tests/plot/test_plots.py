@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
-from taxarbor import Taxarbor, load_animals, plot
+from taxarbor import Taxarbor, plot
 from taxarbor._types import SolveInfo, Status
 from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
@@ -53,6 +53,22 @@ def test_what_is_drawn_shows_itself_quietly(animals, draw):
     assert all(len(repr(value)) < 80 for value in values)
 
 
+def test_where_words_often_fail_pictures_say_so(animals):
+    """Each doubtful node that is drawn with words has the mark, and no other node has one."""
+    tree = animals[0]
+    doubtful = tree.follows.is_doubtful
+    assert 0 < doubtful[tree.leaves].sum() < tree.n_leaves
+    shown = plot.plot_tree(tree), plot.plot_icicle(tree)
+    for drawn in shown:
+        for node, texts in zip(drawn.layout.nodes.tolist(), drawn.texts, strict=True):
+            lines = [text.get_text() for text in texts]
+            marks = [line for line in lines if line.startswith("words hold for")]
+            assert len(marks) == (doubtful[node] and bool(lines))
+    texts = plot.plot_dendrogram(tree).texts
+    marked = ["· words hold for" in text.get_text() for text in texts]
+    assert marked == doubtful[tree.leaves].tolist()
+
+
 def test_importing_does_not_import_matplotlib():
     code = "import sys, taxarbor.plot; print('matplotlib' in sys.modules)"
     command = [sys.executable, "-c", code]
@@ -68,8 +84,9 @@ def test_without_matplotlib(animals, monkeypatch, draw):
         draw(animals[0])
 
 
-def test_a_fitted_model_has_a_tree():
-    model = Taxarbor(4, random_state=0).fit(load_animals().X)
+def test_a_fitted_model_has_a_tree(animals):
+    model = Taxarbor()
+    model.hierarchy_ = animals[0]
     for make in MEASURE:
         ours, expected = make(model), make(model.hierarchy_)
         for name in type(ours).__slots__:
@@ -138,7 +155,7 @@ def test_given_axes(animals, draw):
 
 def test_hostile_names_are_literal(hostile):
     tree, classes = hostile
-    for draw in DRAW[:3] + DRAW[4:]:
+    for draw in set(DRAW) - {plot.plot_trace, plot.plot_stability}:  # they name no features
         has_classes = draw in (plot.plot_tree, plot.plot_icicle)
         drawn = draw(tree, **({"classes": classes} if has_classes else {}))
         drawn.axes.figure.canvas.draw()
@@ -173,3 +190,22 @@ def test_no_tree_is_too_deep(chain):
     assert len(drawn.lines.get_segments()) == chain.n_splits
     assert len(drawn.legend.get_texts()) == 6
     assert drawn.legend.get_texts()[0].get_text() == "root"
+
+
+def test_what_is_not_stable_is_pale(known, assessed):
+    tree, before = plot.plot_tree(assessed), plot.plot_tree(known)
+    assert tree.layout.is_lost.tolist() == [False] * 4 + [True] * 2
+    assert [box.get_linestyle() == "solid" for box in tree.boxes] == [True] * 4 + [False] * 2
+    (told,) = (text.get_text() for text in tree.legend.get_texts())
+    assert told == "pale: came back, apart from others, in fewer than half of 20 refits"
+    inks = [texts[0].get_alpha() for texts in tree.texts]
+    assert inks == [1.0] * 4 + [0.65] * 2
+    for classes in (None, ["one", "two"] * 6):
+        drawn = [plot.plot_icicle(one, classes=classes) for one in (assessed, known)]
+        now, then = (one.cells.get_facecolors()[:, :3] for one in drawn)
+        np.testing.assert_array_equal(now[:4], then[:4])
+        np.testing.assert_allclose(1.0 - now[4:], 0.25 * (1.0 - then[4:]))
+        n_classes = 0 if classes is None else 2
+        assert len(drawn[0].legend.get_texts()) == n_classes + 1
+    assert before.legend is None
+    assert plot.plot_tree(assessed, max_depth=1).legend is None

@@ -137,8 +137,8 @@ def test_strips_show_rows_from_all_over_the_node(known, grey):
         assert set(shown) <= set(rows)
     strips = make_strips(known, [0, 1], grey, {1: np.array([3])})
     assert [size[0] > 0 for _, size in strips] == [False, True]
-    for images, exemplars in [(grey, lambda node: []), (None, None)]:
-        ((pixels, size),) = make_strips(known, [0], images, exemplars)
+    for images, examples in [(grey, lambda node: []), (None, None)]:
+        ((pixels, size),) = make_strips(known, [0], images, examples)
         assert (pixels.size, size) == (0, (0.0, 0.0))
 
 
@@ -154,7 +154,7 @@ def test_large_images_are_made_smaller(known):
     assert thin.shape[0] == 1
 
 
-def test_wrong_images_and_exemplars_are_refused(known, grey):
+def test_wrong_images_and_examples_are_refused(known, grey):
     for images, told in [
         (np.zeros((12, 4)), r"images must have shape .*, got \(12, 4\)"),
         (np.zeros((12, 4, 4, 2)), r"got \(12, 4, 4, 2\)"),
@@ -173,9 +173,9 @@ def test_wrong_images_and_exemplars_are_refused(known, grey):
         (3, "must be row numbers, got 3"),
     ]:
         with pytest.raises(ValueError, match=told):
-            plot_tree(known, images=grey, exemplars={0: rows})
+            plot_tree(known, images=grey, examples={0: rows})
     with pytest.raises(ValueError, match="give the images too"):
-        plot_tree(known, exemplars={0: [1]})
+        plot_tree(known, examples={0: [1]})
     assert plt.get_fignums() == []
 
 
@@ -369,13 +369,13 @@ def test_given_axes_with_classes(known):
         assert (legend[2:] <= frame[2:] + 1).all()
 
 
-def test_exemplars_are_chosen(known):
+def test_examples_are_chosen(known):
     images = np.zeros((12, 4, 4), dtype=np.uint8)
     images[7] = 255
-    drawn = plot_tree(known, images=images, exemplars={0: [7], 1: [1, 7, 2]})
+    drawn = plot_tree(known, images=images, examples={0: [7], 1: [1, 7, 2]})
     assert len(drawn.strips) == 2
     shown = drawn.strips[0].get_array()
     assert shown.shape == (4, 4, 4)
     assert (shown == 255).all()
-    drawn = plot_tree(known, images=images, exemplars=lambda node: [node])
+    drawn = plot_tree(known, images=images, examples=lambda node: [node])
     assert len(drawn.strips) == 6

@@ -1,22 +1,37 @@
-"""Rules that reproduce a division by few features."""
+"""Rules of few features: one node's, and those that describe a tree or decide it."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.optimize import minimize
 
+from taxarbor import GrowthWarning, Taxarbor
+from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
 from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.refine import Coordinates, Sparsity, find_rules
-from taxarbor.refine._rules import LEAST, SAMPLE, _sample, agreement, find_rule
+from taxarbor.hierarchy._follows import measured
+from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe
+from taxarbor.refine._rules import LEAST, RIDGE, SAMPLE, _sample, _thresholds, find_rule
 from taxarbor.split import GapSplitter
 
 KINDS = ("dense", "csr")
+SIZES = "ignore::taxarbor.GrowthWarning"
 
 
-def find(rows, labels, novelty=1.0, most=None, usage=None):
-    usage = np.zeros(rows.n_features) if usage is None else usage
-    return find_rule(rows, labels, Sparsity(novelty, most), usage, np.random.default_rng(0))
+def find(rows, labels, *, weights=None, reluctance=None, price=0.5, most=None):
+    labels = np.asarray(labels, dtype=np.int32)
+    return find_rule(
+        rows,
+        labels,
+        np.ones(rows.n_rows) if weights is None else np.asarray(weights, dtype=np.float64),
+        np.ones(rows.n_features) if reluctance is None else np.asarray(reluctance, float),
+        n_children=int(labels.max()) + 1,
+        price=price,
+        max_features=most,
+    )
 
 
 def blobs(n_children=2, n_rows=200, n_features=12, n_telling=3, distance=4.0, seed=0):
@@ -30,12 +45,15 @@ def blobs(n_children=2, n_rows=200, n_features=12, n_telling=3, distance=4.0, se
 
 
 def used(rule):
-    return set(np.flatnonzero(rule.weights.any(axis=0)).tolist())
+    return set(rule.features.tolist())
+
+
+def sent(X, rule):
+    return ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
 
 
 def share(X, labels, rule):
-    sent = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
-    return float(np.mean(sent == labels))
+    return float(np.mean(sent(X, rule) == labels))
 
 
 # ---- one node ----
@@ -43,14 +61,12 @@ def share(X, labels, rule):
 
 def test_a_clear_division_is_reproduced(rows_of):
     for kind in KINDS:
-        for K in (2, 3, 4):
+        for K in (2, 3, 5):
             X, labels = blobs(K, distance=8.0)
-            rows = rows_of(X, kind)
-            rule = find(rows, labels)
+            rule = find(rows_of(X, kind), labels, price=2.0)
             assert rule.weights.shape == (K, X.shape[1])
             assert used(rule) <= {0, 1, 2}
             assert share(X, labels, rule) >= 0.95
-            np.testing.assert_allclose(agreement(rows, labels, rule), share(X, labels, rule))
 
 
 def test_the_budget_is_kept(rows_of):
@@ -58,21 +74,27 @@ def test_the_budget_is_kept(rows_of):
         for distance in (0.0, 1.0, 4.0):
             X, labels = blobs(K, n_features=20, n_telling=8, distance=distance, seed=3)
             for most in (1, 2, 5):
-                assert 1 <= len(used(find(rows_of(X), labels, most=most))) <= most
+                rule = find(rows_of(X), labels, price=0.0, most=most)
+                assert len(used(rule)) == most
 
 
 def test_more_features_hardly_tell_less(rows_of):
     for K in (2, 3):
         X, labels = blobs(K, n_features=20, n_telling=8, distance=0.8, seed=4)
-        rules = [find(rows_of(X), labels, most=most) for most in (1, 2, 5, 12)]
+        rules = [find(rows_of(X), labels, price=0.0, most=most) for most in (1, 2, 5, 12)]
         shares = [share(X, labels, rule) for rule in rules]
         assert shares[-1] > shares[0]
         assert min(np.diff(shares)) >= -0.02
-    for seed in range(5):  # nor are more used where they do not help
-        X, labels = blobs(n_telling=2, distance=1.5, seed=seed)
-        few, many = (find(rows_of(X), labels, most=most) for most in (4, 12))
-        assert len(used(few)) <= 4
-        assert share(X, labels, many) >= share(X, labels, few) - 0.02
+
+
+def test_a_higher_price_uses_no_more_features(rows_of):
+    for K in (2, 3):
+        for seed in range(5):
+            X, labels = blobs(K, n_telling=6, distance=1.0, seed=seed)
+            prices = (0.0, 0.1, 0.5, 2.0, 10.0, 1e6)
+            numbers = [len(used(find(rows_of(X), labels, price=price))) for price in prices]
+            assert numbers == sorted(numbers, reverse=True)
+            assert numbers[0] > numbers[-1] == 1  # a rule needs one, whatever it costs
 
 
 def test_features_of_ancestors_are_avoided(rows_of):
@@ -81,35 +103,60 @@ def test_features_of_ancestors_are_avoided(rows_of):
     X = rng.standard_normal((200, 6))
     X[:, 0] += 9.0 * labels
     X[:, 1] += 7.0 * labels
-    usage = np.eye(6)[0]
-    assert 0 in used(find(rows_of(X), labels, novelty=0.0, usage=usage))
-    rule = find(rows_of(X), labels, novelty=20.0, usage=usage)
-    assert 0 not in used(rule)
-    assert share(X, labels, rule) >= 0.95
+    assert used(find(rows_of(X), labels)) == {0}
+    for reluctance in (20.0, 0.0):  # dear, or barred
+        rule = find(rows_of(X), labels, reluctance=[reluctance, 1, 1, 1, 1, 1])
+        assert 0 not in used(rule)
+        assert share(X, labels, rule) >= 0.95
 
 
 def test_constant_columns_get_no_weight(rows_of):
     for dtype in ("float32", "float64"):
         for K in (2, 3):
             X, labels = blobs(K, distance=1.0)
-            X = np.insert(X, [0, 5], [0.1, 1e4 / 3], axis=1).astype(dtype)
+            X = np.insert(X, [0, 5], [0.0, 1e4], axis=1).astype(dtype)
             for kind in KINDS:
-                rule = find(rows_of(X, kind), labels, usage=np.ones(X.shape[1]))
-                assert not used(rule) & {0, 6}
-                assert used(rule)
+                rule = find(rows_of(X, kind), labels, price=0.0)
+                assert used(rule) == set(range(14)) - {0, 6}
                 parts = rule.weights, rule.center, rule.offsets
                 assert {part.dtype for part in parts} == {np.dtype(dtype)}
+    nothing = find(rows_of(np.ones((6, 3))), [0, 1] * 3)
+    assert not nothing.weights.any()
 
 
-def test_the_scale_is_not_seen(rows_of):
+def test_the_scale_of_a_column_is_not_seen(rows_of):
     for K in (2, 3):
         X, labels = blobs(K, distance=1.0)
         one = find(rows_of(X), labels)
-        close = 1e-4 * np.abs(one.weights).max()
-        for factor in (1e-3, 1000.0):
-            other = find(rows_of(X * factor), labels)
+        factors = 10.0 ** np.random.default_rng(0).integers(-30, 30, X.shape[1])
+        for kind in KINDS:
+            other = find(rows_of(X * factors, kind), labels)
             assert used(one) == used(other)
-            np.testing.assert_allclose(other.weights * factor, one.weights, atol=close)
+            np.testing.assert_allclose(other.weights * factors, one.weights, rtol=1e-6)
+
+
+def test_dense_and_sparse_rows_have_the_same_rule(rows_of):
+    for dtype, close in (("float32", 1e-3), ("float64", 1e-9)):
+        for K in (2, 3):
+            X, labels = blobs(K, distance=1.5, seed=K)
+            X = np.where(X > 7.0, X, 0.0)
+            exact = find(rows_of(X), labels)
+            for kind in KINDS:
+                rule = find(rows_of(X.astype(dtype), kind), labels)
+                assert used(rule) == used(exact)
+                np.testing.assert_allclose(rule.weights, exact.weights, atol=close)
+
+
+def test_rows_that_are_wide(rows_of):
+    """Of more columns than are looked at closely, those that tell the children apart."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 3000)) < 0.05).astype(np.float64)
+    labels = np.arange(300) % 3
+    X[:, 2500], X[:, 17] = labels == 1, 3.0 * (labels == 2)
+    for kind in KINDS:
+        rule = find(rows_of(X, kind), labels)
+        assert used(rule) == {17, 2500}
+        assert share(X, labels, rule) == 1.0
 
 
 def test_a_small_child_is_seen(rows_of):
@@ -122,39 +169,52 @@ def test_a_small_child_is_seen(rows_of):
     assert used(rule) == {2}
 
 
-def test_a_sample_has_rows_of_each_child():
-    labels = np.zeros(20_000, dtype=np.intp)
-    labels[:40], labels[40:50] = 1, 2
-    chosen = _sample(labels, np.random.default_rng(0))
-    assert (np.diff(chosen) > 0).all()
-    counts = np.bincount(labels[chosen], minlength=3)
-    assert LEAST <= counts[1] <= 40
-    assert counts[2] == 10
-    assert SAMPLE <= len(chosen) <= SAMPLE + 2 * LEAST
-    few = np.zeros(SAMPLE, dtype=np.intp)
-    np.testing.assert_array_equal(_sample(few, np.random.default_rng(0)), np.arange(SAMPLE))
+def test_weights_of_zero_count_for_nothing(rows_of):
+    rng = np.random.default_rng(2)
+    for K in (2, 3):
+        X, labels = blobs(K, distance=2.0)
+        weights = (np.arange(200) < 150).astype(float)
+        noise = np.where(weights > 0.0, labels, rng.integers(0, K, 200))
+        one, other = (find(rows_of(X), given, weights=weights) for given in (labels, noise))
+        np.testing.assert_array_equal(one.weights, other.weights)
+        np.testing.assert_array_equal(one.offsets, other.offsets)
+        none = find(rows_of(X), labels, weights=np.zeros(200))
+        assert np.isfinite(none.offsets).all()
+
+
+def test_rows_of_great_weight_win(rows_of):
+    """Half of the rows are divided by one column, half by another: the heavier half decides."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    first = np.arange(400) < 200
+    labels = np.where(first, X[:, 0] > 0.0, X[:, 1] > 0.0).astype(np.intp)
+    for feature, heavy in enumerate((first, ~first)):
+        weights = np.where(heavy, 100.0, 1.0)
+        rule = find(rows_of(X), labels, weights=weights, most=1)
+        assert used(rule) == {feature}
+        assert share(X[heavy], labels[heavy], rule) >= 0.98
 
 
 def test_the_threshold_is_the_best_one(rows_of):
-    """On one feature all cuts can be tried: no other sends more rows the right way."""
+    """On one feature all cuts can be tried: no other costs less."""
     for kind in KINDS:
         for seed in range(20):
             rng = np.random.default_rng(seed)
             X = np.round(rng.standard_normal((60, 1)), 1)  # with ties
             labels = (rng.standard_normal(60) > 1.5 * X[:, 0]).astype(np.intp)
-            rule = find(rows_of(X, kind), labels)
+            weights = rng.random(60)
+            rule = find(rows_of(X, kind), labels, weights=weights)
             values = np.unique(X)
-            inside = (values[1:] + values[:-1]) / 2
-            cuts = np.concatenate(([values[0] - 1], inside, [values[-1] + 1]))
+            cuts = (values[1:] + values[:-1]) / 2
             falls = rule.weights[0, 0] < 0.0
-            best = max(np.mean(((X[:, 0] > cut) == falls) == labels) for cut in cuts)
-            assert share(X, labels, rule) == pytest.approx(best)
+            right = [((X[:, 0] > cut) == falls) == labels for cut in cuts]
+            best = max(weights[one].sum() for one in right)
+            assert weights[sent(X, rule) == labels].sum() == pytest.approx(best)
             scores = (X - rule.center) @ rule.weights.T + rule.offsets
             assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
 
 
 def test_one_feature_is_enough_where_one_tells_all(rows_of):
-    """Thirty features say the same: along a path they would all come in at once."""
     labels = np.repeat([0, 1], 100)
     for noise in (0.0, 1.0):
         X = np.where(labels[:, None] == 0, -4.0, 4.0) * np.ones((200, 30))
@@ -165,21 +225,99 @@ def test_one_feature_is_enough_where_one_tells_all(rows_of):
 
 
 def test_children_of_equal_means_have_a_rule(rows_of):
+    """No slope tells the first feature to take: none is used, or one that varies."""
     X = np.array([[0.0, 0.0, 1.0], [2.0, 2.0, 1.0], [0.0, 2.0, 1.0], [2.0, 0.0, 1.0]] * 3)
-    rule = find(rows_of(X), np.array([0, 0, 1, 1] * 3), most=1)
-    assert len(used(rule)) == 1
+    rule = find(rows_of(X), [0, 0, 1, 1] * 3, most=1)
     assert used(rule) <= {0, 1}
+    assert np.isfinite(rule.offsets).all()
+
+
+def test_a_child_between_others_is_seen(rows_of):
+    """On a line none but the first and the last can be told from the rest by one weight."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    labels = np.arange(200) % 5
+    X[:, 1] = 10.0 * labels + X[:, 1]
+    for kind in KINDS:
+        rule = find(rows_of(X, kind), labels, most=1)
+        assert used(rule) == {1}
+        assert share(X, labels, rule) == 1.0
+
+
+def test_weights_minimise_the_loss(rows_of):
+    """Against SciPy, for features that are given: each child against the rest."""
+    for K in (2, 3):
+        X, labels = blobs(K, n_rows=150, n_features=6, distance=0.7, seed=K)
+        X *= 10.0 ** np.arange(-2, 4)
+        weights = np.random.default_rng(K).random(150)
+        kept = [0, 2, 5]
+        rule = find(
+            rows_of(X), labels, weights=weights, reluctance=np.isin(range(6), kept), price=0.0
+        )
+        assert used(rule) == set(kept)
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        Z = np.column_stack([np.ones(150), Z[:, kept]])
+        ridge = RIDGE * weights.sum() * (np.arange(4) > 0)
+        for child in range(K if K > 2 else 1):
+            side = np.where(labels == child, 1.0, -1.0)
+
+            def loss(beta, side=side, Z=Z, weights=weights, ridge=ridge):
+                lack = np.maximum(1.0 - side * (Z @ beta), 0.0)
+                slope = -(weights * side * lack) @ Z + ridge * beta
+                return 0.5 * (weights @ lack**2 + ridge @ beta**2), slope
+
+            best = minimize(loss, np.zeros(4), jac=True, tol=1e-12)
+            scale = 2.0 if K == 2 else 1.0  # of two children each has half
+            found = scale * rule.weights[child, kept] * X.std(axis=0)[kept]
+            np.testing.assert_allclose(found, best.x[1:], rtol=0.02, atol=0.01)
+            start = best.x[0] if K == 2 else rule.offsets[child]
+            start += 0.0 if K == 2 else rule.weights[child] @ (X.mean(axis=0) - rule.center)
+            assert loss(np.array([start, *found]))[0] <= 1.001 * best.fun
+
+
+def test_a_sample_has_rows_of_each_part():
+    parts = np.zeros(20_000, dtype=np.intp)
+    parts[:40], parts[40:50] = 1, 2
+    chosen = _sample(parts, np.random.default_rng(0))
+    assert (np.diff(chosen) > 0).all()
+    assert np.bincount(parts[chosen], minlength=3)[1:].tolist() == [40, 10]
+    assert SAMPLE - 50 <= len(chosen) <= SAMPLE + 2 * LEAST
+    few = np.zeros(SAMPLE, dtype=np.intp)
+    np.testing.assert_array_equal(_sample(few, np.random.default_rng(0)), np.arange(SAMPLE))
+
+
+def test_thresholds_give_the_sizes_asked_for():
+    rng = np.random.default_rng(0)
+    for K in (2, 3, 5):
+        for _ in range(20):
+            scores = rng.standard_normal((90, K)) + 2.0 * rng.standard_normal(K)
+            least, most = np.full(K, 90 // K - 3), np.full(K, 90 // K + 3)
+            sides = scores.argmax(axis=1)
+            moved = [
+                np.bincount((scores + added).argmax(axis=1), minlength=K)
+                for added in _thresholds(scores, sides, least, most)
+            ]
+            assert any(((least <= sizes) & (sizes <= most)).all() for sizes in moved)
 
 
 # ---- a tree ----
 
 
-def explained(rows, sparsity, run, branching=2):
-    coordinates, stop = Coordinates.of(rows, 0), StoppingRule(n_leaves=9)
+def planned(rows, run=None, branching=2, n_leaves=9):
+    coordinates, stop = Coordinates.of(rows, 0), StoppingRule(n_leaves=n_leaves)
     splitter = GapSplitter(n_init=1)
-    tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-    find_rules(tree, rows, sparsity, run)
-    return tree.freeze()
+    tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run or Run())
+    return tree, compete(tree, coordinates, rows)
+
+
+def described(rows, sparsity, run, branching=2):
+    tree, placement = planned(rows, run, branching)
+    describe(tree, rows, placement, sparsity, run)
+    return measured(tree.freeze(placement), rows)
+
+
+def decided(rows, sparsity, run, branching=2):
+    tree, placement = planned(rows, run, branching)
+    return measured(decide(tree, rows, placement, sparsity, run).freeze(), rows)
 
 
 def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
@@ -187,20 +325,32 @@ def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
     for X in (data["animals"], data["cloud"]):
         for kind in KINDS:
             for branching in (2, 3):
-                rows = rows_of(X, kind)
-                tree = explained(rows, sparsity, Run(), branching)
+                tree = described(rows_of(X, kind), sparsity, Run(), branching)
                 inner = [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
                 assert [node for node in range(tree.n_nodes) if tree.rules[node]] == inner
                 for node in inner:
                     rule, right = tree.rules[node], 0
                     assert 1 <= len(used(rule)) <= 4
                     for position, child in enumerate(tree.children(node)):
-                        own = X[tree.rows(child)]
-                        scores = (own - rule.center) @ rule.weights.T + rule.offsets
-                        right += int(np.sum(scores.argmax(axis=1) == position))
+                        right += int(np.sum(sent(X[tree.rows(child)], rule) == position))
                     expected = right / tree.sizes[node]
                     assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
                 assert np.isnan(np.delete(tree.fidelity, inner)).all()
+
+
+def test_describing_moves_no_row_and_deciding_keeps_the_shape(rows_of, data):
+    for name in ("planted", "animals", "wide"):
+        rows = rows_of(data[name])
+        plan, placement = planned(rows)
+        before = plan.freeze()
+        tree = decide(plan, rows, placement, Sparsity(), Run()).freeze()
+        np.testing.assert_array_equal(tree.parents, before.parents)
+        inner = sorted(plan.inner)
+        np.testing.assert_array_equal(tree.score[inner], before.score[inner])
+        assert np.mean(tree.labels == before.labels) > 0.7
+        np.testing.assert_array_equal(plan.labels, before.labels)
+        describe(plan, rows, placement, Sparsity(), Run())
+        np.testing.assert_array_equal(plan.labels, before.labels)
 
 
 def overlap(tree):
@@ -214,16 +364,145 @@ def overlap(tree):
 
 
 def test_novelty_avoids_the_features_above(rows_of, data):
-    for name in ("animals", "cloud", "middle"):
-        rows = rows_of(data[name])
-        low, high = (overlap(explained(rows, Sparsity(n), Run())) for n in (0.0, 30.0))
-        assert high < low
+    for make in (described, decided):
+        totals = []
+        for name in ("animals", "cloud", "middle"):
+            rows = rows_of(data[name])
+            totals.append([overlap(make(rows, Sparsity(n), Run())) for n in (0.0, 30.0)])
+        assert all(high <= low for low, high in totals)
+        assert sum(high < low for low, high in totals) >= 2
 
 
 def test_rules_do_not_depend_on_how_they_are_sought(rows_of, data):
-    for name in ("animals", "wide"):
-        plain = to_json(explained(rows_of(data[name]), Sparsity(), Run()))
-        with ThreadPoolExecutor(3) as pool:
-            for n_threads in (1, 2):
-                rows = rows_of(data[name], n_threads=n_threads)
-                assert to_json(explained(rows, Sparsity(), Run(pool=pool))) == plain
+    for make in (described, decided):
+        for name in ("animals", "wide"):
+            plain = to_json(make(rows_of(data[name]), Sparsity(), Run()))
+            with ThreadPoolExecutor(3) as pool:
+                for n_threads in (1, 2):
+                    rows = rows_of(data[name], n_threads=n_threads)
+                    assert to_json(make(rows, Sparsity(), Run(pool=pool))) == plain
+
+
+# ---- rules that decide ----
+
+
+def check_decided(model, X):
+    """Every row is where the rules send it, and that is all that decides."""
+    tree = model.hierarchy_
+    assert tree.placement is None
+    assert tree.follows.rows.all()
+    assert (tree.follows.share == 1.0).all()
+    assert (tree.fidelity[[rule is not None for rule in tree.rules]] == 1.0).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    backwards = np.arange(len(model.labels_))[::-1]
+    np.testing.assert_array_equal(model.predict(X[backwards]), model.labels_[::-1])
+    return tree
+
+
+def test_every_row_follows_every_rule(data):
+    for name, X in data.items():
+        for branching in (2, 3, 5):
+            for dtype in ("float32", "float64"):
+                for kind in (np.asarray, sparse.csr_array):
+                    Z = kind(X.astype(dtype))
+                    model = Taxarbor(9, branching=branching, n_init=1, random_state=0).fit(Z)
+                    tree = check_decided(model, Z)
+                    assert tree.n_leaves == 9, name
+
+
+def test_the_order_of_rows_is_not_seen(data):
+    """Rows are met in another order, and end in the same clusters."""
+    for name in ("planted", "animals"):
+        X = data[name]
+        one = Taxarbor(6, random_state=0).fit(X)
+        moved = np.random.default_rng(0).permutation(len(X))
+        np.testing.assert_array_equal(one.predict(X[moved]), one.labels_[moved])
+
+
+def test_one_tree_whatever_the_threads(data):
+    for name in ("animals", "cloud"):
+        for branching in (2, 3):
+            settings = {"branching": branching, "random_state": 0}
+            one, two = (Taxarbor(9, n_jobs=n, **settings).fit(data[name]) for n in (1, 2))
+            assert to_json(one.hierarchy_) == to_json(two.hierarchy_)
+
+
+def odd_sets():
+    """Return data on which many scores are equal."""
+    rng = np.random.default_rng(0)
+    few = rng.standard_normal((25, 4))
+    return {
+        "whole": rng.integers(0, 4, (150, 5)).astype(np.float64),
+        "binary": (rng.random((150, 12)) < 0.3).astype(np.float64),
+        "repeated": few[rng.integers(0, 25, 150)],
+        "one column": np.round(rng.standard_normal((150, 1)), 1),
+        "ordinary": rng.standard_normal((150, 6)),
+    }
+
+
+@pytest.mark.filterwarnings(SIZES)
+def test_sizes_and_depth_hold(data):
+    for name, X in odd_sets().items():
+        for branching in (2, 3, 5):
+            for least, most, depth in ((1, 40, None), (6, None, None), (5, 30, 3)):
+                model = Taxarbor(
+                    None if most else 9,
+                    branching=branching,
+                    min_leaf_size=least,
+                    max_leaf_size=most,
+                    max_depth=depth,
+                    n_init=1,
+                    random_state=0,
+                ).fit(X)
+                tree = check_decided(model, X)
+                sizes = tree.sizes[tree.leaves]
+                assert tree.n_leaves > 1
+                assert sizes.min() >= least
+                assert depth is None or tree.height <= depth
+                if most and not depth and name == "ordinary":
+                    assert sizes.max() <= most
+
+
+def test_rows_that_no_rule_tells_apart():
+    rng = np.random.default_rng(0)
+    five = np.repeat(rng.standard_normal((5, 3)), 8, axis=0)
+    for X, n_clusters, n_distinct in (
+        (five, 9, 5),
+        (np.repeat([[0.0, 1.0], [1.0, 1.0]], 4, axis=0), 3, 2),
+        (np.ones((7, 3)), 2, 1),
+        (np.array([[3.0], [3.0]]), 2, 1),
+    ):
+        for branching in (2, 3):
+            for Z in (X, sparse.csr_array(X), X.astype(np.float32)):
+                model = Taxarbor(n_clusters, branching=branching, random_state=0)
+                with pytest.warns(GrowthWarning, match=f"where {n_clusters} were asked for"):
+                    model.fit(Z)
+                tree = check_decided(model, Z)
+                assert tree.n_leaves <= n_distinct
+                assert branching == 3 or tree.n_leaves == n_distinct
+    two = Taxarbor(2, random_state=0).fit([[0.0, 5.0], [1.0, 5.0]] * 2)
+    assert two.labels_.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
+    assert used(two.hierarchy_.rules[0]) == {0}
+
+
+def test_a_child_of_few_rows_costs_few_leaves():
+    """Where a rule cannot give a child rows for all its leaves, it gets those that it can."""
+    for seed in (2, 7, 13):
+        X = (np.random.default_rng(seed).random((150, 300)) < 0.3).astype(np.float64)
+        model = Taxarbor(14, balance=None, max_features=1, n_init=1, random_state=0)
+        with warnings.catch_warnings(action="ignore", category=GrowthWarning):
+            model.fit(X)
+        assert 10 <= check_decided(model, X).n_leaves <= 14
+
+
+def test_columns_of_unlike_scales():
+    for exponents in ([60, -60, 0], [-60, -60, -60], [30, 30, -30]):
+        X = blobs(3, n_features=3, distance=8.0)[0] * 10.0 ** np.array(exponents, dtype=float)
+        check_decided(Taxarbor(3, random_state=0).fit(X), X)
+
+
+def test_what_rules_may_be():
+    for rules in ("dense", None, True, "Decide"):
+        with pytest.raises(InputError, match='rules must be "decide" or "describe", got') as e:
+            Taxarbor(2, rules=rules).fit(np.eye(4))
+        assert repr(rules) in str(e.value)

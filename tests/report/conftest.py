@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import Taxarbor, load_animals
+from taxarbor import Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
+from taxarbor.trust import assess
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 BREAKOUT = "</script><script>alert(2)</script>"
@@ -60,12 +61,35 @@ def three_way_page(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def large_page(tmp_path_factory):
-    """A page of 500 clusters."""
-    X = np.random.default_rng(0).normal(size=(4000, 12))
-    path = tmp_path_factory.mktemp("pages") / "large.html"
-    report(Taxarbor(500, n_init=1, random_state=0).fit(X), X, path)
-    return path
+def planted(tmp_path_factory):
+    """Pages of planted trees, by their number of clusters: the path and the tree."""
+    made = {}
+
+    def page_of(n_clusters):
+        if n_clusters not in made:
+            data = make_planted_tree(n_rows=2048, branching=2, depth=10, random_state=0)
+            model = Taxarbor(n_clusters, n_init=1, random_state=0).fit(data.X)
+            path = tmp_path_factory.mktemp("pages") / f"{n_clusters}.html"
+            classes = np.char.add("kind ", (data.labels // 16).astype(str))
+            report(model, data.X, path, classes=classes, title=f"{n_clusters} clusters")
+            made[n_clusters] = path, model.hierarchy_
+        return made[n_clusters]
+
+    return page_of
+
+
+@pytest.fixture(scope="session")
+def doubted(animals, tmp_path_factory):
+    """A page of rules that describe, by one feature each, and fail for many rows of some nodes.
+
+    The tree has been assessed; returned are the path and the tree.
+    """
+    X, kinds, _ = animals
+    tree = assess(Taxarbor(12, rules="describe", max_features=1, random_state=0).fit(X), X,
+                  n_refits=4)  # fmt: skip
+    path = tmp_path_factory.mktemp("pages") / "doubted.html"
+    report(tree, X, path, classes=kinds, title="Doubted")
+    return path, tree
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +113,7 @@ def visit(browser):
 
     def open_page(path, **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(5000)
         contexts.append(context)
         page = context.new_page()
         address = path.as_uri()
@@ -99,11 +124,12 @@ def visit(browser):
             "request",
             lambda request: (
                 request.url in (address, f"{address}#")
-                or request.url.startswith("data:")
+                or request.url.startswith(("data:", "blob:"))
                 or troubles.append(f"request: {request.url}")
             ),
         )
         page.goto(address)
+        page.locator(".node.chosen").first.wait_for()
         return page
 
     yield open_page

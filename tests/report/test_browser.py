@@ -1,12 +1,371 @@
 """The page in a real browser: no error, no request, and all of it does what it says."""
 
+import csv
+import io
 import re
 
+import numpy as np
 import pytest
+
+from taxarbor import HMMC
+from taxarbor.exchange import from_labels
+from taxarbor.hierarchy._words import describe_doubt
+from taxarbor.report import report
+
+# All texts of the picture, in pixels from the corner of the canvas, and what is around them.
+SEEN = """() => {
+  const canvas = document.getElementById("canvas").getBoundingClientRect();
+  const page = document.documentElement, tools = document.querySelector(".tools");
+  const sizeOf = (one) => parseFloat(getComputedStyle(one).fontSize);
+  const shown = [...document.querySelectorAll("#scene text")].map((one) => {
+    const box = one.getBoundingClientRect(), turn = one.getScreenCTM();
+    return {
+      text: one.textContent, size: sizeOf(one) * Math.hypot(turn.a, turn.b),
+      left: box.left - canvas.left, right: box.right - canvas.left,
+      top: box.top - canvas.top, bottom: box.bottom - canvas.top,
+    };
+  });
+  const isText = (kid) => kid.nodeType === 3 && kid.data.trim();
+  const hasText = (one) => [...one.childNodes].some(isText);
+  const others = [...document.body.querySelectorAll(":not(svg *)")]
+    .filter((one) => hasText(one) && one.checkVisibility());
+  return {
+    shown, width: canvas.width, height: canvas.height,
+    above: tools.getBoundingClientRect().bottom - canvas.top,
+    scroll: page.scrollWidth - page.clientWidth, smallest: Math.min(...others.map(sizeOf)),
+  };
+}"""
 
 
 def nodes(page):
     return page.locator(".node")
+
+
+def until(page, expression):
+    """Wait for something; the page's own policy forbids playwright's way."""
+    for _ in range(100):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"never came true: {expression}")
+
+
+def read_csv(text):
+    assert text.endswith("\r\n")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def overlaps(one, other):
+    """Say whether two texts cover each other by more than their empty margins."""
+    wide = min(one["right"], other["right"]) - max(one["left"], other["left"])
+    high = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+    return wide > 1.5 and high > 5
+
+
+@pytest.mark.parametrize("n_clusters", [12, 50, 200, 1000])
+def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clusters):
+    path, tree = planted(n_clusters)
+    for width, height in ((1280, 800), (420, 860)):
+        page = visit(path, viewport={"width": width, "height": height}, has_touch=width < 500)
+        usual = "icicle" if n_clusters >= 50 else "tree"
+        assert page.locator(f"#as-{usual}").get_attribute("aria-pressed") == "true"
+        for kind in ("tree", "icicle"):
+            page.click(f"#as-{kind}")
+            seen = page.evaluate(SEEN)
+            assert seen["above"] <= 0.5, "the tools cover the picture"
+            assert seen["scroll"] == 0
+            assert seen["smallest"] >= 9
+            for one in seen["shown"]:
+                assert one["size"] >= 9, one
+                assert -1 <= one["left"] <= one["right"] <= seen["width"] + 1, one
+                assert -2 <= one["top"] <= one["bottom"] <= seen["height"] + 3, one
+            texts = [one for one in seen["shown"] if one["text"]]
+            pairs = [(a, b) for n, a in enumerate(texts) for b in texts[:n] if overlaps(a, b)]
+            assert pairs == []
+            assert max(one["bottom"] for one in texts) > 0.75 * seen["height"]
+            assert max(one["right"] for one in texts) > 0.7 * seen["width"]
+            # All clusters and rows are there, or said to be folded.
+            ends = "shown.filter((node) => !node.isOpen)"
+            assert (
+                page.evaluate(f"{ends}.reduce((sum, n) => sum + n.count, 0)") == tree.n_leaves
+            )
+            assert page.evaluate(f"{ends}.reduce((sum, n) => sum + n.size, 0)") == 2048
+            if kind == "tree":
+                folded = page.locator(".closed .folded").all_text_contents()
+                told = " ".join(folded).replace(",", "")
+                counts = [int(n) for n in re.findall(r"(\d+) clusters?", told)]
+                rows = [int(n) for n in re.findall(r"(\d+) rows?", told)]
+                assert len(counts) == len(rows) == page.locator(".closed").count()
+                assert sum(counts) + page.locator(".node.leaf").count() == tree.n_leaves
+                assert (n_clusters == 12) == (not counts) or width < 500
+
+
+def test_what_is_folded_unfolds(visit, planted):
+    page = visit(planted(200)[0])
+    page.click("#as-tree")
+    drawn = [page.evaluate("shown.length")]
+    page.click("#zoom-in")
+    drawn.append(page.evaluate("shown.length"))
+    page.keyboard.press("+")
+    drawn.append(page.evaluate("shown.length"))
+    page.mouse.move(400, 400)
+    page.mouse.wheel(0, -240)
+    until(page, f"shown.length > {drawn[-1]}")
+    assert drawn == sorted(set(drawn))
+    sizes = page.evaluate(SEEN)["shown"]
+    assert min(one["size"] for one in sizes) >= 9
+    page.keyboard.press("0")
+    assert page.evaluate("shown.length") == drawn[0]
+    closed = page.locator(".node.closed").first
+    name = closed.get_attribute("id")
+    closed.locator(".folded").first.click()
+    assert page.locator(f"#{name}").get_attribute("aria-expanded") == "true"
+    assert page.locator(".node.chosen").get_attribute("id") == name
+    assert page.evaluate("shown.length") > drawn[0]
+    page.click("#zoom-fit")
+    assert page.evaluate("shown.length") == drawn[0]
+    # What is deep in the tree is found there, whatever the icicle has shown.
+    for leaf in (0, 77, 199):
+        page.click("#as-icicle")
+        page.evaluate(f"choose(leaves[{leaf}])")
+        page.click("#as-tree")
+        assert page.locator(".node.chosen .label").text_content() == f"c{leaf}"
+        box, canvas = (page.locator(name).bounding_box() for name in (".chosen .dot", "#tree"))
+        assert canvas["y"] < box["y"] < canvas["y"] + canvas["height"]
+    page.click("#zoom-fit")
+    # Two fingers.
+    page.evaluate("""() => {
+      const tell = (type, id, x) => document.getElementById("tree").dispatchEvent(
+        new PointerEvent(type, { pointerId: id, clientX: x, clientY: 400, bubbles: true }));
+      tell("pointerdown", 1, 300); tell("pointerdown", 2, 400); tell("pointermove", 2, 600);
+      tell("pointerup", 1, 300); tell("pointerup", 2, 600);
+    }""")
+    assert page.evaluate("shown.length") > drawn[0]
+
+
+def test_the_icicle_zooms_by_click_key_and_wheel(visit, planted):
+    page = visit(planted(200)[0])
+    whole = nodes(page).count()
+    page.locator("#node-1 .back").click()
+    assert page.evaluate("zoomed.id") == 1
+    assert page.locator("#node-1").get_attribute("class").count("strip")
+    high = page.locator("#node-1 .back").bounding_box()["height"]
+    assert high == pytest.approx(page.locator("#tree").bounding_box()["height"], abs=3)
+    page.keyboard.press("ArrowRight")
+    inner = page.locator(".node.chosen").get_attribute("data-id")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".node.chosen").get_attribute("data-id") != inner
+    page.keyboard.press("Enter")
+    deeper = page.evaluate("zoomed.id")
+    assert deeper not in (0, 1)
+    assert page.evaluate("document.activeElement.id") == f"node-{deeper}"
+    page.keyboard.press("Escape")
+    assert page.evaluate("zoomed.id") == 1
+    page.locator("#node-0 .back").click()
+    assert nodes(page).count() == whole
+    page.mouse.move(300, 400)
+    page.mouse.wheel(0, -120)
+    until(page, "zoomed !== root")
+    page.click("#zoom-fit")
+    page.evaluate("choose(leaves[150])")  # too low to be seen: it is shown larger
+    assert page.locator(".node.chosen .back").bounding_box()["height"] > 10
+    for _ in range(12):
+        page.click("#zoom-out")
+    assert page.evaluate("zoomed === root")
+
+
+def test_low_cells_of_a_wide_split_grow(visit, tmp_path):
+    labels, path = np.arange(600) % 150, tmp_path / "page.html"
+    report(from_labels(labels), np.random.default_rng(0).normal(size=(600, 3)), path)
+    page = visit(path)
+    height = page.locator("#tree").bounding_box()["height"]
+    assert page.locator("#node-1 .back").bounding_box()["height"] < 6
+    for _ in range(3):
+        page.click("#zoom-in")
+    assert page.locator("#node-80 .back").bounding_box()["height"] > 15
+    assert "4 rows" in page.locator("#node-80").text_content()
+    page.evaluate("choose(clusters[149])")
+    box, canvas = (page.locator(name).bounding_box() for name in ("#node-150 .back", "#tree"))
+    assert canvas["y"] <= box["y"] < canvas["y"] + height
+    page.keyboard.press("0")
+    assert page.locator("#node-0 .back").bounding_box()["height"] <= height
+
+
+@pytest.mark.parametrize("n_clusters", [12, 200])
+def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
+    path, tree = planted(n_clusters)
+    page = visit(path)
+    for wanted in (1, 2, 5, n_clusters // 2, n_clusters):
+        page.locator("#cut").fill(str(wanted))
+        until(page, f"clusters.length === {wanted}")
+        assert page.locator("#cut-number").input_value() == str(wanted)
+        rows = read_csv(page.evaluate("toCsv(root)"))
+        found = np.full(2048, -1)
+        found[[int(row["row"]) for row in rows]] = [int(row["cluster"]) for row in rows]
+        np.testing.assert_array_equal(found, tree.cut(wanted))
+        ends = "shown.filter((node) => !node.isOpen).reduce((sum, node) => sum + node.count, 0)"
+        assert page.evaluate(ends) == wanted
+        whole = f"{wanted} of {n_clusters} clusters" if wanted < n_clusters else str(wanted)
+        assert whole in page.locator("#subtitle").text_content()
+    page.fill("#cut-number", "7")
+    page.keyboard.press("Enter")
+    page.evaluate("choose(clusters[6])")
+    assert page.locator("#panel .tag").text_content() == "c6"
+    assert "Divides into" not in page.locator("#panel").text_content()
+    page.click("#tab-clusters")
+    assert page.locator("#clusters tbody tr").count() == 7
+    page.fill("#cut-number", "3")  # the slider is here, too, and what is chosen follows
+    page.keyboard.press("Enter")
+    assert page.locator("#clusters tbody tr").count() == 3
+    page.click("#tab-tree")
+    assert page.locator("#panel .tag").text_content() == "c2"
+
+
+def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hostile_page):
+    X, (path, tree) = animals[0], doubted
+    page = visit(path)
+    with page.expect_download() as got:
+        page.click("#csv")
+    assert got.value.suggested_filename == "rows.csv"
+    rows = read_csv(got.value.path().read_bytes().decode())
+    assert [*rows[0]] == ["row", "name", "cluster", "path", "probability", "rules_hold"]
+    chances = tree.predict_proba(X)
+    names = page.evaluate("nodes.map((node) => node.name)")
+    assert len(rows) == 206
+    for row in rows:
+        number = int(row["row"])
+        assert row["name"] == X.index[number]
+        assert int(row["cluster"]) == tree.labels[number]
+        leaf = tree.leaves[tree.labels[number]]
+        assert float(row["probability"]) == pytest.approx(
+            chances[number, tree.labels[number]], abs=0.0051
+        )
+        assert row["path"] == " > ".join(names[node] for node in tree.path(leaf)[1:])
+        assert row["rules_hold"] == ("yes" if tree.follows.rows[number] else "no")
+    page.locator("#cut").fill("4")
+    until(page, "clusters.length === 4")
+    page.evaluate("choose(clusters[1])")
+    node = page.evaluate("clusters[1].id")
+    with page.expect_download() as got:
+        page.click("#panel .download")
+    assert got.value.suggested_filename == "rows-of-c1.csv"
+    rows = read_csv(got.value.path().read_bytes().decode())
+    assert sorted(int(row["row"]) for row in rows) == sorted(tree.rows(node).tolist())
+    for row in rows:  # the sum over the leaves below
+        assert float(row["probability"]) == pytest.approx(
+            tree.node_proba(chances)[int(row["row"]), node], abs=0.0051
+        )
+    # Where the rules decide, they hold for all rows.
+    page = visit(animals_page)
+    assert [*read_csv(page.evaluate("toCsv(root)"))[0]][-1] == "probability"
+    # What a spreadsheet would take for a formula is none, and quotes are doubled.
+    page = visit(hostile_page)
+    for given, expected in (
+        ("=1+1", "'=1+1"), ("+a", "'+a"), ("-b", "'-b"), ("@c", "'@c"), ("\tq", "'\tq"),
+        ('say "a", b', '"say ""a"", b"'), ("two\nlines", '"two\nlines"'), (-3, "-3"),
+        ("=a,b", '"\'=a,b"'), ("plain", "plain"),
+    ):  # fmt: skip
+        assert page.evaluate("field", given) == expected
+    rows = read_csv(page.evaluate("toCsv(root)"))
+    assert len(rows) == 60
+    assert all("<img src=x" in row["name"] for row in rows)
+
+
+def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
+    path, tree = doubted
+    page = visit(path)
+    marked = np.flatnonzero(tree.follows.is_doubtful)
+    node = int(marked[-1])
+    words = describe_doubt(tree, node)
+    assert words.startswith("words hold for ")
+    short = "|".join((words[:-8], words[:-8].replace(" hold for", "")))
+    assert "The rules describe" in page.locator("#panel").text_content()
+    assert words in page.locator(f"#node-{node}").get_attribute("aria-label")
+    assert re.search(short, page.locator(f"#node-{node}").text_content())
+    assert page.locator(".node.doubtful").count() == len(marked) > 0
+    page.locator(f"#node-{node} .dot").click()
+    panel = page.locator("#panel").text_content()
+    assert f"{words.capitalize()}. The worst, “" in panel
+    assert f"holds for {100 * tree.follows.worst_share[node]:.0f} %." in panel
+    told = tree.trust.told(node)
+    assert told.capitalize() + ": not a stable cluster." in panel
+    page.click("#as-icicle")
+    assert re.search(short, page.locator(f"#node-{node}").text_content())
+    page.click("#as-tree")
+    plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
+    page.select_option("#shade", "trust")
+    assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
+    assert "4 of 4" in page.locator("#key").text_content()
+    assert page.locator("#track .curve .suggested").count() == 1
+    page.click("#suggested")
+    suggested = tree.trust.suggested
+    assert page.locator("#cut-number").input_value() == str(suggested)
+    page.click("#tab-clusters")
+    heads = page.locator("#clusters th").all_text_contents()
+    assert heads == ["Cluster", "Rows", "What stands out", "Words hold for", "Came back",
+                     "Classes", "Typical rows"]  # fmt: skip
+    assert "of 4" in page.locator("#clusters td[data-head='Came back']").first.text_content()
+    page.click("#tab-measures")
+    told = page.locator("#measures").text_content()
+    assert f"The finest stable cut has {suggested} clusters" in told
+    assert f"Words hold{100 * tree.follows.rows.mean():.1f} %" in told
+    page.fill("#search", "otter")
+    page.keyboard.press("Enter")
+    assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
+    chances = tree.node_proba(tree.predict_proba(animals[0]))
+    told = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
+    chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
+    assert told == f"{100 * chances[row, chosen]:.0f} %"
+
+
+def test_rules_that_decide_are_said_to(visit, animals_page):
+    page = visit(animals_page)
+    assert "The rules decide: every row is where" in page.locator("#panel").text_content()
+    assert page.locator(".node.doubtful").count() == 0
+    assert "by words" not in page.locator("#shade").text_content()
+    page.locator("#node-1 .dot").click()
+    assert "hold" not in page.locator("#panel").text_content()
+    assert "agrees" not in page.locator("#panel").text_content()
+    page.click("#tab-clusters")
+    assert "Words hold for" not in page.locator("#clusters").text_content()
+    page.click("#tab-measures")
+    assert "Words hold100.0 %" in page.locator("#measures").text_content()
+
+
+def test_the_table_is_paged_sorted_and_searched(visit, planted):
+    page = visit(planted(1000)[0])
+    page.click("#tab-clusters")
+    lines = page.locator("#clusters tbody tr")
+    assert lines.count() == 40
+    assert "1 to 40 of 1,000" in page.locator("#pages").text_content()
+    assert page.locator("#pages button", has_text="earlier").is_disabled()
+    page.locator("#pages button", has_text="later").click()
+    assert "41 to 80" in page.locator("#pages").text_content()
+    page.get_by_role("button", name="Rows", exact=True).click()
+    cells = page.locator("#clusters td[data-head=Rows]").all_text_contents()
+    sizes = [int(cell.split()[0]) for cell in cells]
+    assert sizes == sorted(sizes, reverse=True)
+    assert lines.first.locator("svg.spark").count() == 3
+    assert max(line.bounding_box()["height"] for line in lines.all()) < 110
+    page.fill("#filter", "c17")
+    assert lines.count() == 11  # c17 and c170 to c179
+    page.fill("#filter", "no such thing")
+    assert lines.count() == 0
+    assert "No cluster" in page.locator("#pages").text_content()
+
+
+def test_classes_are_folded_only_where_there_is_no_room(visit, animals_page, planted):
+    page = visit(animals_page)
+    assert page.locator("#key .chip").count() == 10
+    assert page.locator("#key .more").is_hidden()
+    assert page.locator("#panel .legend i").count() == 10
+    page = visit(planted(50)[0])
+    few = page.locator("#key .chip").count()
+    assert page.locator("#key .more").text_content() == f"and {64 - few} classes more"
+    page.click("#key .more")
+    assert page.locator("#key .chip").count() == 64
+    page.locator("#panel summary", has_text="52 classes more").click()
+    assert page.locator("#panel .legend i:visible").count() == 64
 
 
 def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, animals_page):
@@ -21,9 +380,11 @@ def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, anim
     assert page.locator("#node-1").get_attribute("aria-selected") == "true"
     told = panel.text_content()
     assert "gives_milk" in told
-    for part in ("What leads here", "How clearly it divides", "Known classes", "Exemplars"):
+    for part in ("What stands out", "What leads here", "How clearly it divides", "Typical rows",
+                 "Known classes", "Extreme rows", "Borderline rows"):  # fmt: skip
         assert part in told
     assert panel.locator(".feature").count() >= 1
+    assert panel.locator("svg.spark").count() >= 3
     assert panel.locator("svg.histogram rect").count() > 3
     panel.locator(".crumbs button").first.click()
     assert page.locator(".node.chosen").get_attribute("data-id") == "0"
@@ -35,15 +396,14 @@ def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, anim
     assert nodes(page).count() == 23
     page.locator("#node-1 .name").first.dblclick()
     assert page.locator("#node-1").get_attribute("aria-expanded") == "false"
-    page.click("#collapse")
-    assert nodes(page).count() == 7
     page.click("#expand")
     assert nodes(page).count() == 23
 
 
 def test_search_finds_rows_features_and_nodes(visit, animals_page, three_way_page):
     page = visit(animals_page)
-    page.click("#collapse")
+    page.locator("#node-0 .dot").click()
+    assert nodes(page).count() == 1
     page.keyboard.press("/")
     page.keyboard.type("Sea Otter")
     options = page.locator("#found [role=option]")
@@ -85,11 +445,12 @@ def test_focus_is_not_lost_and_keys_of_the_tree_are_its_own(visit, animals_page)
         page.keyboard.press(key)
     page.click("#tab-tree")
     assert "NaN" not in page.locator("#scene").get_attribute("transform")
+    assert nodes(page).count() == 23
     assert page.locator("#node-0 .dot").is_visible()
     page.locator("#panel .child").first.click()
     assert page.evaluate("document.activeElement.id") == "panel"
     page.click("#tab-clusters")
-    page.locator("#clusters th button", has_text="Rows").focus()
+    page.get_by_role("button", name="Rows", exact=True).focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.textContent") == "Rows"
     assert page.locator("#clusters th[aria-sort=descending]").text_content() == "Rows"
@@ -98,17 +459,29 @@ def test_focus_is_not_lost_and_keys_of_the_tree_are_its_own(visit, animals_page)
     assert page.evaluate("document.activeElement.classList.contains('chosen')")
 
 
-def test_splits_in_three_have_a_legend_and_the_help_fits(visit, animals_page, three_way_page):
+def test_splits_in_three_have_a_legend(visit, three_way_page):
     page = visit(three_way_page)
-    legend = page.locator("#panel svg.histogram + .legend")
+    legend = page.locator("#panel svg.histogram ~ .legend")
     assert legend.locator("i").count() == 3
     assert "Histogram of margins. " in page.locator(".histogram").get_attribute("aria-label")
-    for path, told in ((animals_page, "placed"), (three_way_page, "means")):
+
+
+def test_the_help_says_what_decides(visit, animals_page, doubted, three_way_page, tmp_path):
+    X = np.random.default_rng(0).normal(size=(2000, 10))
+    bounded = HMMC(12, random_state=0).fit(X)
+    assert 0.99 < bounded.hierarchy_.follows.rows.mean() < 1.0
+    report(bounded, X, tmp_path / "bounded.html")
+    helps = ("rules", "bounds", "placed", "unknown", "holds", "trust", "probable")
+    for path, told in (
+        (animals_page, ["rules", "probable"]),
+        (doubted[0], ["placed", "holds", "trust", "probable"]),
+        (tmp_path / "bounded.html", ["bounds", "holds", "probable"]),
+        (three_way_page, ["unknown", "holds"]),
+    ):
         page = visit(path)
         page.click("#tab-help")
-        shown = [kind for kind in ("placed", "rules", "means")
-                 if page.locator(f"#help-{kind}").is_visible()]  # fmt: skip
-        assert shown == [told]
+        shown = [kind for kind in helps if page.locator(f"#help-{kind}").is_visible()]
+        assert shown == told
 
 
 def test_the_keyboard_is_enough(visit, animals_page):
@@ -132,46 +505,30 @@ def test_the_keyboard_is_enough(visit, animals_page):
     assert page.locator("#page-clusters").is_visible()
 
 
-def test_zooming_and_moving(visit, animals_page):
-    page = visit(animals_page)
-
-    def scale():
-        found = page.locator("#scene").get_attribute("transform")
-        return float(re.search(r"scale\((.*)\)", found)[1])
-
-    before = scale()
-    page.click("#zoom-in")
-    assert scale() == pytest.approx(1.25 * before)
-    page.keyboard.press("-")
-    assert scale() == pytest.approx(before)
+def test_moving(visit, planted):
+    page = visit(planted(50)[0])
+    page.click("#as-tree")
     where = page.locator("#scene").get_attribute("transform")
-    page.mouse.move(500, 640)
+    for _ in range(4):
+        page.click("#zoom-in")
+    before = page.locator("#scene").get_attribute("transform")
+    assert before != where
+    page.mouse.move(300, 640)
     page.mouse.down()
-    page.mouse.move(580, 600, steps=4)
+    page.mouse.move(320, 560, steps=4)
     page.mouse.up()
-    assert page.locator("#scene").get_attribute("transform") != where
+    assert page.locator("#scene").get_attribute("transform") != before
     assert page.locator(".node.chosen").get_attribute("data-id") == "0"
-    page.click("#zoom-fit")
-    box = page.locator("#tree").bounding_box()
-    for node in nodes(page).all():
-        dot = node.locator(".dot").bounding_box()
-        assert box["x"] <= dot["x"] <= box["x"] + box["width"]
-        assert box["y"] <= dot["y"] <= box["y"] + box["height"]
+    page.keyboard.press("0")
+    assert page.locator("#scene").get_attribute("transform") == where
 
 
-def test_clusters_measures_and_help(visit, animals_page):
+def test_measures_and_help(visit, animals_page):
     page = visit(animals_page)
-    page.click("#tab-clusters")
-    assert page.locator("#clusters tbody tr").count() == 12
-    page.locator("#clusters th button", has_text="Rows").click()
-    sizes = [
-        int(cell.text_content()) for cell in page.locator("#clusters td.num:nth-child(3)").all()
-    ]
-    assert sizes == sorted(sizes, reverse=True)
     page.click("#tab-measures")
     assert "Adjusted Rand index" in page.locator("#measures").text_content()
     page.click("#tab-help")
-    assert "Exemplars are deepest inside" in page.locator("#page-help").text_content()
+    assert "Typical rows are nearest" in page.locator("#page-help").text_content()
     page.click("#tab-clusters")
     page.locator("#clusters tbody tr").first.click()
     assert page.locator("#page-tree").is_visible()
@@ -191,8 +548,11 @@ def test_light_and_dark(visit, animals_page):
 
 def test_on_a_narrow_screen_nothing_is_lost(visit, animals_page):
     page = visit(animals_page, viewport={"width": 390, "height": 800}, has_touch=True)
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= 390
+    for tab in ("clusters", "measures", "help", "tree"):
+        page.click(f"#tab-{tab}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        wide = f"document.getElementById('page-{tab}')"
+        assert page.evaluate(f"{wide}.scrollWidth <= {wide}.clientWidth")
     tree, panel = (page.locator(name).bounding_box() for name in ("#canvas", "#panel"))
     assert tree["height"] > 250
     assert panel["y"] >= tree["y"] + tree["height"] - 1
@@ -200,20 +560,18 @@ def test_on_a_narrow_screen_nothing_is_lost(visit, animals_page):
     assert "gives_milk" in page.locator("#panel").text_content()
 
 
-def test_it_prints_all_clusters(visit, animals_page):
-    page = visit(animals_page)
-    page.click("#collapse")
-    paper = page.pdf(format="A4")
-    assert paper.startswith(b"%PDF")
-    assert nodes(page).count() == 7
+def test_it_prints_all_clusters(visit, planted):
+    page = visit(planted(50)[0])
+    assert page.pdf(format="A4").startswith(b"%PDF")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    assert nodes(page).count() == 23
-    assert page.locator("#clusters").is_visible()
-    assert page.locator("#page-help").is_visible()
-    assert page.locator("nav").is_hidden()
+    assert page.locator("#clusters tbody tr").count() == 50
+    for part in ("#clusters", "#page-help", "#scene .node"):
+        assert page.locator(part).first.is_visible()
+    for part in ("nav", ".tools", "#filter"):
+        assert page.locator(part).is_hidden()
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert nodes(page).count() == 7
+    assert page.locator("#clusters tbody tr").count() == 40
 
 
 def test_hostile_texts_stay_texts(visit, hostile_page):
@@ -221,7 +579,7 @@ def test_hostile_texts_stay_texts(visit, hostile_page):
     assert page.title() == "</script><script>alert(2)</script>"
     page.click("#expand")
     for node in range(nodes(page).count()):
-        page.locator(f"#node-{node} .size").click()
+        page.locator(f"#node-{node} .name").first.click()
         assert page.locator(".node.chosen").get_attribute("data-id") == str(node)
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 2
@@ -248,22 +606,19 @@ def test_scripts_that_are_not_ours_do_not_run(visit, hostile_page, browser):
     context.close()
 
 
-def test_500_clusters_are_fluid(visit, large_page):
-    """Far above what is seen, some 40 ms: the bound is to catch what grows with the square."""
-    page = visit(large_page)
-    assert nodes(page).count() < 60
+def test_1000_clusters_are_fluid(visit, planted):
+    page = visit(planted(1000)[0])
+    page.click("#as-tree")
     page.click("#expand")
-    assert nodes(page).count() == 999
-    lasted = page.evaluate(
-        "() => { const t = performance.now(); render(); return performance.now() - t; }"
-    )
-    assert lasted < 2000
+    assert page.evaluate("shown.length") == 1999
+    assert nodes(page).count() < 300  # what is far from the canvas is not drawn
     # Choosing and searching draw nothing anew.
     page.evaluate("window.kept = document.getElementById('node-7')")
     page.locator("#node-0").focus()
     for _ in range(5):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("End")
+    assert page.locator(".node.chosen .label").text_content() == "c999"
     page.fill("#search", "x3")
-    assert page.locator(".node.hit").count() > 10
+    assert page.locator(".node.hit").count() > 3
     assert page.evaluate("window.kept === document.getElementById('node-7')")

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import zlib
 from base64 import b64decode
 
 import numpy as np
@@ -24,6 +25,10 @@ def context_of(path):
     return json.loads(found[1])
 
 
+def names_in(context):
+    return zlib.decompress(b64decode(context["names"])).decode().split("\n")
+
+
 def test_the_page_says_what_the_tree_says_every_time(animals, animals_page, tmp_path):
     X, kinds, model = animals
     tree, context = model.hierarchy_, context_of(animals_page)
@@ -33,17 +38,19 @@ def test_the_page_says_what_the_tree_says_every_time(animals, animals_page, tmp_
         rows = tree.rows(node)
         assert shown["stop"] - shown["start"] == len(rows)
         assert shown["parent"] == tree.parent(node)
-        reasons = tree.reasons(node, 10)
-        assert [one["name"] for one in shown["features"]] == [one.name for one in reasons]
+        reasons = tree.reasons(node, 8)
+        assert [one["name"] for one in shown["leads"]] == [one.name for one in reasons]
+        for feature, *_ in shown["stands"]:
+            assert context["features"][feature][0] in X.columns
         assert sum(count for _, count in shown["classes"]) == len(rows)
-        for one in (*shown["exemplars"], *shown["borderline"]):
+        for one in (*shown["typical"], *shown["extreme"], *shown["borderline"]):
             assert one["row"] in rows
         if shown["margins"]:
             assert sum(map(sum, shown["margins"])) == len(rows)
         counts = {context["classes"][code]: n for code, n in shown["classes"] if code >= 0}
         own = [kinds[row] for row in rows]
         assert all(own.count(name) == n for name, n in counts.items())
-    assert context["names"].split("\n") == [X.index[row] for row in tree.order]
+    assert names_in(context) == [X.index[row] for row in tree.order]
     assert 0.4 < context["scores"]["adjusted_rand"] < 0.8
     report(model, X, tmp_path / "again.html", classes=kinds, title="Animals")
     assert (tmp_path / "again.html").read_bytes() == animals_page.read_bytes()
@@ -88,7 +95,7 @@ def test_pictures(tmp_path):
     inner = {node["parent"] for node in context["nodes"]}
     for number, node in enumerate(context["nodes"]):
         if number not in inner:
-            assert all(str(one["row"]) in context["pictures"] for one in node["exemplars"])
+            assert all(str(one["row"]) in context["pictures"] for one in node["typical"])
 
 
 def test_any_tree_has_a_page(tmp_path):
@@ -144,9 +151,19 @@ def test_names_given_are_shown(animals, tmp_path):
     tree = from_labels(np.arange(206) % 4).rename_features(columns)
     report(tree, X.to_numpy(), path, row_names=rows)
     context = context_of(path)
-    assert context["names"].split("\n") == [f"r{row}" for row in tree.order]
-    told = {one["name"] for node in context["nodes"] for one in node["features"]}
+    assert names_in(context) == [f"r{row}" for row in tree.order]
+    told = {one["name"] for node in context["nodes"] for one in node["leads"]}
     assert set() < told <= set(columns)
+    assert not context["speak"]  # r1, r2, ... are numbers, and take no room in the picture
+    for names, speak in (
+        (X.index, True),
+        (
+            ["".join(row) for row in np.random.default_rng(0).choice([*"ACGT"], (206, 14))],
+            False,
+        ),
+    ):
+        report(tree, X.to_numpy(), path, row_names=list(names))
+        assert context_of(path)["speak"] is speak
 
 
 # Pictures written by hand, read back by a library

@@ -51,7 +51,7 @@ def demo(
         say_json(facts | {"report": output, "notes": []})
         return
     typer.echo(f"{told}, no labels: {tree.n_leaves} clusters in {seconds:.2f} s.")
-    typer.echo("+ and - say which values lead into a branch.\n")
+    typer.echo("Each line says what leads into its branch.\n")
     below = _members(tree, page["row_names"], page["classes"])
     say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
     typer.echo(f"\nAgainst {against}, which it has not seen ({SCALE}):\n")

@@ -31,7 +31,7 @@ def explain(
     format: opt.Format = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Say which features divide the clusters, and which rows are typical or at the border.
+    """Say what stands out in the clusters, and which rows are typical or at the border.
 
     Without --node, --row or --new: all nodes. The margin of a row is 1 where it is usual, 0 at
     the border, and negative beyond it.

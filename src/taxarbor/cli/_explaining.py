@@ -1,33 +1,42 @@
 """Explanations as tables and lines."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
 from taxarbor._errors import counted, printable
-from taxarbor.cli._render import SIGNS, add_row, make_table, number, percent, plain, say
+from taxarbor.cli._render import SIGNS, add_row, make_table, percent, plain, say, stdout
 from taxarbor.explain import Explanation
+from taxarbor.hierarchy._words import format_column
 
 FEW = 3
 """Features and rows in a line of the table of all nodes."""
-OTHERWISE = "the features together decide otherwise than these alone"
+LEVELS = "▁▂▃▄▅▆▇█"
+DOUBT = "yellow"
+DOUBTFUL = "Doubtful: the rules above are false for a fifth of the rows or more."
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
 
 
 def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
     """Print a line per node."""
     few = min(FEW, top)
-    columns = ("node", "cluster", "rows", "name", "features", "typical rows", "at the border")
-    table = make_table(*columns, right=("node", "rows"))
+    numbers = ("node", "rows", "rules hold for")
+    names = ("name", "what stands out", "typical rows", "at the border")
+    table = make_table("node", "cluster", *numbers[1:], *names, right=numbers)
     for told in nodes:
         cluster = "" if told["cluster"] is None else f"c{told['cluster']}"
-        name = "  " * told["depth"] + told["name"]
-        features = [_feature(f).append(f" {f['share']:.0%}") for f in told["features"][:few]]
-        cells = (told["node"], Text(cluster, "bold green"), f"{told['n_rows']:,}", name)
-        rows = (_rows(told[kind][:few]) for kind in ("exemplars", "borderline"))
+        holds = Text(percent(told["follows"]), DOUBT if told["doubt"] else "")
+        name = plain("  " * told["depth"] + told["name"])
+        name.append(" (doubtful)" if told["doubt"] else "", DOUBT)
+        cells = (told["node"], Text(cluster, "bold green"), f"{told['n_rows']:,}", holds, name)
+        features = (_words(one, one["effect"]) for one in told["standout"][:few])
+        rows = (_rows(told[kind][:few]) for kind in ("typical", "borderline"))
         add_row(table, *cells, Text(", ").join(features), *rows)
     say(table)
+    if any(told["doubt"] for told in nodes):
+        say(f"\n{DOUBTFUL}")
 
 
 def say_node(why: Explanation, told: dict[str, Any]) -> None:
@@ -40,24 +49,60 @@ def say_node(why: Explanation, told: dict[str, Any]) -> None:
     above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
     if above:
         say(plain(f"within {above}"))
+        doubt = f"doubtful: {printable(told['doubt'])}" if told["doubt"] else ""
+        holds = f"the rules above hold for {percent(told['follows'])} of its rows"
+        say(Text(doubt or holds, DOUBT if doubt else ""))
     if told["children"]:
         rule = f"divided by {counted(told['n_features'], 'feature')}"
         if told["fidelity"] is not None:
-            rule += f"; this rule alone places {told['fidelity']:.0%} of its rows"
+            rule += f"; this rule holds for {told['fidelity']:.0%} of its rows"
         say(rule)
+    if told["standout"]:
+        say("\nWhat stands out, against all rows:\n")
+        _say_standout(told["standout"])
     if told["features"]:
         say("\nWhat leads here, rather than beside it:\n")
+        is_yes_no = tree.yes_no
+        assert is_yes_no is not None
         numbers = ("share", "mean", "mean of the rest")
         table = make_table("feature", *numbers, right=numbers)
         for one in told["features"]:
-            means = (number(one["mean"]), number(one["rest_mean"]))
-            add_row(table, _feature(one), percent(one["share"]), *means)
+            means = _pair(one["mean"], one["rest_mean"], is_yes_no[one["column"]])
+            sign = 1.0 if one["direction"] == "higher" else -1.0
+            add_row(table, _words(one, sign), percent(one["share"]), *means)
         say(table)
     border = "between its children" if told["children"] else "to its siblings"
-    kinds = {"typical rows": "exemplars", f"rows at the border {border}": "borderline"}
-    for what, kind in kinds.items():
+    for kind, what, measure in (
+        ("typical", "typical rows, with distances from the middle", "distance"),
+        ("extreme", "extreme rows, with least margins", "margin"),
+        ("borderline", f"rows at the border {border}, with margins", "margin"),
+    ):
         if told[kind]:
-            say(Text(f"\n{what}, with margins: ").append(_rows(told[kind], with_margins=True)))
+            say(Text(f"\n{what}: ").append(_rows(told[kind], measure)))
+
+
+def _say_standout(features: Sequence[dict[str, Any]]) -> None:
+    """Print the features of a node against all rows, with small histograms if they can be."""
+    is_drawn = stdout().encoding.startswith("utf")
+    numbers = ("effect", "here", "all rows")
+    shapes = ("distribution here", "of all rows") if is_drawn else ()
+    table = make_table("feature", *numbers, *shapes, right=numbers)
+    for one in features:
+        means = _pair(one["mean"], one["all_mean"], one["share"] is not None)
+        drawn = [_drawn(one[counts]) for counts in ("counts", "all_counts")] if is_drawn else []
+        add_row(table, _words(one, one["effect"]), f"{one['effect']:+.2f}", *means, *drawn)
+    say(table)
+
+
+def _pair(mean: float, other: float, is_yes_no: bool) -> list[str]:
+    """Return two means of a feature, as shares if it is one of yes and no."""
+    return [percent(mean), percent(other)] if is_yes_no else format_column([mean, other])
+
+
+def _drawn(counts: Sequence[int]) -> str:
+    """Return a histogram in a line of text; a bin that is not empty is never flat."""
+    most = max(counts)
+    return "".join(LEVELS[math.ceil((len(LEVELS) - 1) * count / most)] for count in counts)
 
 
 def say_rows(rows: Sequence[dict[str, Any]]) -> None:
@@ -68,9 +113,10 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
         name = f"row {told['row']}" if told["name"] is None else told["name"]
         first: Any = plain(name).append(f"  c{told['cluster']}", "bold green")
         for step, one in enumerate(told["steps"], start=1):
-            margin = Text(number(one["margin"]), "red" if (one["margin"] or 0.0) < 0.0 else "")
+            is_beyond = (one["margin"] or 0.0) < 0.0
+            margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
             cells = (first, step, one["child_name"], margin, percent(one["surer_than"]))
-            add_row(table, *cells, _because(one))
+            add_row(table, *cells, Text(printable(one["why"]), "" if one["holds"] else DOUBT))
             first = ""
         if not told["steps"]:
             add_row(table, first, "", "", "", "", "")
@@ -85,34 +131,29 @@ def place_rows(why: Explanation, X: Any, row_names: Sequence[str] | None) -> lis
     for row, label in enumerate(tree.predict(X).tolist()):
         name = None if row_names is None else row_names[row].strip() or f"row {row}"
         place = {"leaf": int(tree.leaves[label]), "cluster": label}
-        rows.append({"row": row, "name": name, **place, "steps": []})
-    kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "agrees", "why")
+        rows.append({"row": row, "name": name, **place, "follows": True, "steps": []})
+    kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "holds", "why")
     for line in why.place(X, row_names).to_dict("records"):
-        rows[line["row"]]["steps"].append({name: line[name] for name in kept})
+        told = rows[line["row"]]
+        told["steps"].append({name: line[name] for name in kept})
+        told["follows"] &= line["holds"]
     return rows
 
 
-def _feature(one: dict[str, Any]) -> Text:
-    sign, style = ("+", SIGNS[1]) if one["direction"] == "higher" else ("-", SIGNS[-1])
-    return Text(sign + printable(one["feature"]), style)
+def _words(one: dict[str, Any], sign: float) -> Text:
+    return Text(printable(one["words"]), SIGNS[1 if sign > 0.0 else -1])
 
 
-def _rows(rows: Sequence[dict[str, Any]], *, with_margins: bool = False) -> Text:
-    """Name rows, those without names by their numbers."""
+def _rows(rows: Sequence[dict[str, Any]], measure: str | None = None) -> Text:
+    """Name rows, those without names by their numbers, and what is measured of them."""
     told = []
     for one in rows:
         is_unnamed = one["name"] == f"row {one['row']}"
         name = str(one["row"]) if is_unnamed else str(one["name"])
-        told.append(f"{name} ({number(one['margin'])})" if with_margins else name)
+        told.append(name if measure is None else f"{name} ({_measured(one[measure])})")
     return plain(", ".join(told))
 
 
-def _because(step: dict[str, Any]) -> Text:
-    """Return the features that pull the row most, and whether the rule alone agrees."""
-    if "why" in step:  # which says it already
-        return plain(str(step["why"]))
-    told = "; ".join(
-        f"{pull['name']} = {number(pull['value'])}{' (against)' * (pull['strength'] < 0.0)}"
-        for pull in step["pulls"]
-    )
-    return plain(told).append("" if step["agrees"] else f" ({OTHERWISE})", "dim")
+def _measured(value: float | None) -> str:
+    """Return a margin or a distance, of which 1 is usual."""
+    return "-" if value is None else f"{value:,.2f}"

@@ -221,16 +221,28 @@ def write_labels(
     labels: Sequence[int],
     row_names: Sequence[str] | None,
     name: str | None,
+    probabilities: Sequence[Sequence[float]] | None = None,
     *,
     force: bool,
 ) -> None:
-    """Write a line per row to a file or standard output: its name or number, its cluster."""
+    """Write a line per row to a file or standard output: its name or number, its cluster.
+
+    And, if given, the probability of this cluster, and of each, to four digits.
+    """
     is_tsv = path is not None and path.suffix.lower() == ".tsv"
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter="\t" if is_tsv else ",", lineterminator="\n")
-    writer.writerow([name or "row", "cluster"])
+    header = [name or "row", "cluster"]
     rows: Iterable[Any] = range(len(labels)) if row_names is None else row_names
-    writer.writerows(zip(rows, labels, strict=True))
+    lines: Iterable[Any] = zip(rows, labels, strict=True)
+    if probabilities is not None:
+        header += ["probability", *(f"c{leaf}" for leaf in range(len(probabilities[0])))]
+        lines = (
+            [row, label, *(f"{p:.4f}" for p in (P[label], *P))]
+            for (row, label), P in zip(lines, probabilities, strict=True)
+        )
+    writer.writerow(header)
+    writer.writerows(lines)
     if path is None:
         typer.echo(buffer.getvalue(), nl=False)
     else:

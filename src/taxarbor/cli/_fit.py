@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from taxarbor.cli._fitting import Fitted
     from taxarbor.tables import Table
 
-DEFAULT_CLUSTERS = 8
+AUTO, DEFAULT_CLUSTERS = "auto", 8
 MAX_NAMED = 5
 """Columns that a note names before it only counts them."""
 ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
 """Options of the tree that every method has."""
 ONLY = {
-    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
+    **dict.fromkeys(("rules", "max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
     "balance": ("taxarbor", "hmmc"),
     **dict.fromkeys(
         ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
@@ -48,8 +48,13 @@ def fit(
         Path, opt.option("The model to write, say model.taxarbor.", "--output", "-o")
     ],
     n_clusters: Annotated[
-        int | None,
-        opt.clusters("Number of clusters; 8 unless --max-leaf-size or --max-depth is given."),
+        str | None,
+        opt.option(
+            "Number of clusters, or auto: as many as are stable (taxarbor); 8 unless "
+            "--max-leaf-size or --max-depth is given.",
+            *("--n-clusters", "-k"),
+            metavar="NUMBER",
+        ),
     ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
@@ -79,6 +84,10 @@ def fit(
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,
     jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
+    rules: Annotated[
+        Literal["decide", "describe"] | None,
+        _some("rules", "Rows go where the rules send them, or to the cluster that fits best."),
+    ] = None,
     max_features: Annotated[
         int | None, _some("max_features", "Most features per split.", min=1)
     ] = None,
@@ -139,6 +148,8 @@ def fit(
     from taxarbor.cli._render import model_facts, without_gaps
     from taxarbor.report import report as write_report
 
+    if n_clusters is not None:
+        settings["n_clusters"] = _number(n_clusters, method)
     if balance is not None:
         settings["balance"] = _sizes(balance)
     estimator = make_estimator(method, settings)
@@ -146,7 +157,8 @@ def fit(
     files.check_outputs((output, report, labels), (data,), force=force)
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
     table = files.read_columns(data, columns, **asked)
-    _check_rows(data, table.X.shape[0], settings.get("n_clusters", DEFAULT_CLUSTERS))
+    asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
+    _check_rows(data, table.X.shape[0], None if asked_for == AUTO else asked_for)
     notes = [*table.notes]
     fitted = fit_table(table, estimator, notes, standardize=standardize)
     with files.placed(output, force=force) as path:
@@ -168,6 +180,8 @@ def fit(
     if as_json:
         dropped = [{"column": name, "reason": reason} for name, reason in table.dropped]
         told = {"data": data, "method": method, **model_facts(fitted.tree)}
+        if fitted.tree.trust is not None:
+            told["verdict"] = fitted.tree.trust.curve.verdict()
         told |= {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
         told |= {"scores": scores, "dropped": dropped, "notes": notes}
         say_json(told | written)
@@ -189,6 +203,15 @@ def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
     if found.keys() & {"max_leaf_size", "max_depth"}:
         found.setdefault("n_clusters", None)
     return found
+
+
+def _number(text: str, method: str) -> int | str:
+    """Return the number of clusters that a text such as ``6`` or ``auto`` stands for."""
+    if text == AUTO and method != "taxarbor":
+        raise InputError(f"auto is for --method taxarbor, not for {method}", "n_clusters")
+    if text != AUTO and not (text.isdecimal() and int(text)):
+        raise InputError(f"must be 1 or more, or auto, got {text}", "n_clusters")
+    return text if text == AUTO else int(text)
 
 
 def _sizes(text: str) -> Any:
@@ -243,7 +266,7 @@ def _say(
     scores: dict[str, float] | None,
     written: dict[str, Path | None],
 ) -> None:
-    from taxarbor.cli._render import SCALE, say, say_first_levels, score_table
+    from taxarbor.cli._render import SCALE, say, say_first_levels, say_verdict, score_table
 
     (n_rows, n_features), n_dropped = table.X.shape, len(table.dropped)
     left_out = f" ({counted(n_dropped, 'column')} left out)" if n_dropped else ""
@@ -253,6 +276,8 @@ def _say(
         f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
     )
     say_first_levels(fitted.tree)
+    if fitted.tree.trust is not None and fitted.tree.n_leaves > 1:  # else a note says it
+        say_verdict(fitted.tree.trust)
     if scores is not None:
         typer.echo(f"\nAgainst the known classes ({SCALE}):\n")
         say(score_table(scores))

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -12,10 +12,12 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor._errors import InputError, InterruptedFitWarning
 from taxarbor.cli import interruptible
-from taxarbor.estimators import HMMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
+from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._words import format_number
 from taxarbor.tables import Table
 from taxarbor.tables._checks import check_jobs
+from taxarbor.trust import assess
 
 FAR = 100.0
 """Columns that vary so many times more than the usual one decide everything."""
@@ -25,6 +27,9 @@ METHODS: dict[str, type[Any]] = {
     "kmeans": HierarchicalKMeans,
     "spectral": HierarchicalSpectral,
 }
+MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
+STANDARDIZED = "standardized"
+"""Where a tree says that columns were scaled before its model saw them."""
 
 
 @final
@@ -62,9 +67,35 @@ def fit_table(table: Table, estimator: Any, notes: list[str], *, standardize: bo
     was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
     if standardize:
         tree = tree.unscale(mean, scale)
+        tree = replace(tree, made_by={**(tree.made_by or {}), STANDARDIZED: True})
     if table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     return Fitted(tree, seconds, was_interrupted)
+
+
+def assess_table(
+    table: Table, tree: Hierarchy, notes: list[str], **settings: Any
+) -> tuple[Hierarchy, bool]:
+    """Fit a model again to its table; return its tree, and whether Ctrl-C ended it early."""
+    made_by = dict(tree.made_by or {})
+    kind = MODELS.get(made_by.pop("estimator", ""))
+    if kind is None:
+        raise InputError(
+            "the model does not say how it was fitted, as it was made by an older taxarbor or "
+            "from labels alone: fit it again"
+        )
+    X: Any = table.X
+    if made_by.pop(STANDARDIZED, False):
+        X = standardized(X)[0]
+    if made_by["n_clusters"] is not None:
+        made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
+    model = kind(**made_by)
+    model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
+    with interruptible(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        assessed = assess(model, X, **settings)
+    notes += [" ".join(str(warning.message).split()) for warning in caught]
+    return assessed, any(issubclass(one.category, InterruptedFitWarning) for one in caught)
 
 
 def standardized(X: Any) -> tuple[Any, Any, Any]:
@@ -97,8 +128,8 @@ def _note_on_scales(deviations: Any, names: tuple[str, ...] | None) -> list[str]
         return []
     column = int(deviations.argmax())
     name = f"x{column}" if names is None else names[column]
-    times = deviations.max() / np.median(varying)
+    times = format_number(float(deviations.max() / np.median(varying)), 2)
     return [
-        f"{name} varies {times:,.0f} times as much as the usual column, and so decides most; "
+        f"{name} varies {times} times as much as the usual column, and so decides most; "
         "--standardize makes them all vary alike"
     ]

@@ -33,9 +33,10 @@ def show(
     top: Annotated[int, typer.Option(min=0, help="Features named per node.")] = 3,
     as_json: opt.Json = False,
 ) -> None:
-    """Show the tree of a model: + and - say which values lead into a branch.
+    """Show the tree of a model: what leads into a branch, in words.
 
-    The features that do most come first. In a pipe, it is plain text.
+    The features that do most come first. Where the words are false for a fifth of the rows or
+    more, it says for how many they hold. In a pipe, it is plain text.
     """
     from taxarbor.cli._render import say_tree
     from taxarbor.hierarchy import Hierarchy
@@ -63,8 +64,12 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
+            "follows": None if tree.follows is None else float(tree.follows.share[node]),
             "reasons": [
-                {"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight}
+                {
+                    **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
+                    **{"threshold": r.threshold, "words": str(r)},
+                }
                 for r in tree.reasons(node, n_top)
             ],
         }
@@ -77,6 +82,9 @@ def cut(
     model: opt.Model,
     n_clusters: Annotated[int | None, opt.clusters("Number of clusters to keep.")] = None,
     depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
+    suggest: Annotated[
+        bool, opt.option("Keep as many clusters as assess found stable.", "--suggest")
+    ] = False,
     output: Annotated[
         Path | None,
         opt.option(
@@ -95,13 +103,13 @@ def cut(
 ) -> None:
     """Undo the last splits of a model, without fitting it again.
 
-    Give -k or --depth.
+    Give -k, --depth or --suggest.
     """
     from taxarbor.cli import _files as files
     from taxarbor.hierarchy import Hierarchy
 
-    if (n_clusters is None) == (depth is None):
-        raise InputError("give either -k or --depth, and not both")
+    if [n_clusters is None, depth is None, not suggest].count(False) != 1:
+        raise InputError("give one of -k, --depth and --suggest")
     if id_column is not None and data is None:
         raise InputError("--id-column names a column of --data; give both")
     output = files.as_file(output)
@@ -109,13 +117,19 @@ def cut(
     files.check_labels_name(None if is_model else output)
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
+    said: list[str] = []
+    if suggest:
+        if tree.trust is None:
+            raise InputError(f"{model} was not assessed yet: run taxarbor assess first")
+        n_clusters, said = tree.trust.suggested, [tree.trust.curve.verdict()]
     if n_clusters is not None and n_clusters > tree.n_leaves:
         told = f"at most {tree.n_leaves:,}, as many as the model has; got {n_clusters:,}"
         raise InputError(f"must be {told}", "n_clusters")
     smaller = tree.prune(n_clusters, depth=depth)
     asked = {"id_column": id_column, "format": format}
     table = None if data is None else files.read_own(tree, data, **asked)
-    row_names, notes = (None, ()) if table is None else (table.row_names, table.notes)
+    row_names = None if table is None else table.row_names
+    notes = [*said, *(() if table is None else table.notes)]
     labels = smaller.labels.tolist()
     if is_model and output is not None:
         with files.placed(output, force=force) as path:

@@ -17,9 +17,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._display import count_leaves, in_digits
+from taxarbor.hierarchy import Hierarchy, Trust
+from taxarbor.hierarchy._display import count_leaves
 from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy._words import describe_doubt, format_number, phrase
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000
@@ -81,6 +82,20 @@ def say_first_levels(tree: Hierarchy) -> None:
         typer.echo("(the first levels; taxarbor show has all of it)")
 
 
+def say_assessed(tree: Hierarchy, trust: Trust) -> None:
+    """Print how often each node of a tree came back, and how many clusters to keep."""
+    say_tree(tree, None)
+    say_verdict(trust)
+    if trust.suggested < tree.n_leaves:
+        typer.echo("taxarbor cut --suggest undoes the other splits.")
+
+
+def say_verdict(trust: Trust) -> None:
+    """Print how many clusters to keep."""
+    verdict = trust.curve.verdict()
+    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.")
+
+
 def draw_tree(
     tree: Hierarchy,
     *,
@@ -89,7 +104,7 @@ def draw_tree(
     max_nodes: int,
     below: dict[int, str] | None = None,
 ) -> Tree:
-    """Return a tree of lines such as ``+age, -height  12 rows  c2``, and more below some."""
+    """Return a tree of lines such as ``age above 41  12 rows  c2``, and more below some."""
     label = {int(leaf): f"c{number}" for number, leaf in enumerate(tree.leaves)}
     drawn = {tree.root: Tree(_line(tree, 0, n_top, label), guide_style="dim", highlight=False)}
     waiting = list(reversed(tree.children(tree.root)))
@@ -118,13 +133,18 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
     reasons = tree.reasons(node, n_top)
     text = Text("all" if node == tree.root else f"node {node}", "bold")
     if reasons:
-        told = [Text(printable(str(reason)), SIGNS[reason.sign]) for reason in reasons]
+        told = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
         text = Text(", ").join(told)
     text.append(f"  {counted(len(tree.rows(node)), 'row')}", "dim")
     if node in label:
         text.append(f"  {label[node]}", "bold green")
     if node != tree.root and reasons:
         text.append(f"  node {node}", "dim")
+    if doubt := describe_doubt(tree, node):
+        text.append(f"  ({doubt})", "yellow")
+    if tree.trust is not None and node != tree.root:
+        style = "dim" if tree.trust.is_stable[node] else "yellow"
+        text.append(f"  ({tree.trust.told(node)})", style)
     return text
 
 
@@ -144,7 +164,7 @@ def add_row(table: Table, *cells: Any) -> None:
 
 def number(value: float | None) -> str:
     """Return a number as people write it, such as 17,590; ``-`` for none."""
-    return "-" if value is None else in_digits(value)
+    return "-" if value is None else format_number(value)
 
 
 def percent(value: float | None) -> str:

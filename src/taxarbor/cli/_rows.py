@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any
 
+import typer
+
 from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import answer
@@ -12,6 +14,9 @@ def predict(
     data: opt.Data,
     output: opt.Output = None,
     id_column: opt.IdColumn = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add probabilities, by cluster.")
+    ] = False,
     format: opt.Format = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -32,11 +37,16 @@ def predict(
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
     table = files.read_for(tree, data, id_column=id_column, format=format)
     X: Any = table.X
-    labels = tree.predict(X).tolist()
-    if output is not None or not as_json:
-        files.write_labels(output, labels, table.row_names, id_column, force=force)
+    labels, notes = tree.predict(X).tolist(), [*table.notes]
     told = {"output": output, "rows": table.row_names, "labels": labels}
-    told |= {"n_clusters": tree.n_leaves, "notes": table.notes}
+    P = None
+    if proba:
+        P = told["probabilities"] = tree.predict_proba(X).round(6).tolist()
+        if tree.temperature is None:
+            notes.append("probabilities are a rough guess until taxarbor assess measures them")
+    if output is not None or not as_json:
+        files.write_labels(output, labels, table.row_names, id_column, P, force=force)
+    told |= {"n_clusters": tree.n_leaves, "notes": notes}
     line = f"{counted(len(labels), 'row')} -> {output}"
     answer(told, as_json, line if output else None)
 

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
@@ -14,16 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
+from taxarbor._progress import show_progress
 from taxarbor._run import Run
-from taxarbor._types import Status
-from taxarbor.estimators._progress import (
-    CallbackSupportMixin,
-    call_back,
-    observe_all,
-    show_progress,
-)
+from taxarbor._types import Array, Status
+from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._build import MOVED
+from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
@@ -62,6 +63,26 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         check_is_fitted(self)
         checked = check_new_rows(self, X)
         return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return how likely each row is to be in each cluster, if all were fitted again.
+
+        A rough guess after ``fit``, which does not fit again; see
+        :meth:`taxarbor.Hierarchy.predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        probabilities : array of shape (n_rows, n_clusters)
+            Rows sum to one; each is highest where ``predict`` puts the row.
+        """
+        check_is_fitted(self)
+        checked = check_new_rows(self, X)
+        return probabilities(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -132,7 +153,8 @@ class Fitting:
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.enter_context(one_blas_thread())
-            bar = opening.enter_context(show_progress(self._estimator))
+            title, verbose = type(self._estimator).__name__, self._estimator.verbose
+            bar = opening.enter_context(show_progress(title, verbose))
             callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
             # Large nodes are swept by several threads, small ones are tried side by side.
             pool = None
@@ -149,8 +171,10 @@ class Fitting:
     def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
         means = tree.means(self.rows, self.run)
-        hierarchy = tree.freeze(placement, feature_names=self._seen.names, means=means)
+        frozen = tree.freeze(placement, feature_names=self._seen.names, means=means)
+        hierarchy = measured(frozen, self.rows, self.run)
         estimator = self._estimator
+        hierarchy = replace(hierarchy, made_by=_made_by(estimator))
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
         estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
@@ -160,10 +184,29 @@ class Fitting:
         _warn_if_unsettled(hierarchy, estimator.get_params())
 
 
-def check_growth(estimator: Any) -> tuple[int, StoppingRule]:
-    """Return the number of children per split, and when to stop."""
+def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
+    """Return an estimator's name and parameters as plain values, but for how it is run."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [plain(one) for one in value]
+        if isinstance(value, bool | str | None):
+            return value
+        return int(value) if isinstance(value, Integral) else float(value)
+
+    how = ("random_state", "n_jobs", "verbose")
+    given = {name: one for name, one in estimator.get_params().items() if name not in how}
+    return {"estimator": type(estimator).__name__} | {
+        name: plain(one) for name, one in given.items()
+    }
+
+
+def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, StoppingRule]:
+    """Return the number of children per split, and when to stop: its own, or at a number."""
     names = "n_clusters", "max_leaf_size", "max_depth"
     given = {name: getattr(estimator, name) for name in names}
+    if n_clusters is not None:
+        given["n_clusters"] = n_clusters
     limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
     if all(limit is None for limit in limits):
         raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
@@ -202,6 +245,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
 def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
+    refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
         f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
         for node, why in refused[:most]

@@ -1,33 +1,55 @@
 """Our method, the one that people get by default."""
 
-from typing import Any, Self
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, Self
 
-from taxarbor._errors import InputError
+from sklearn.base import clone
+
+from taxarbor._errors import GrowthWarning, InputError, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
-from taxarbor.refine import Coordinates, Sparsity, compete, find_rules
+from taxarbor.hierarchy._trust import Curve
+from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe, link_leaves
 from taxarbor.split import GapSplitter
-from taxarbor.tables._checks import check_balance, check_count, check_strength
+from taxarbor.tables._checks import (
+    check_balance,
+    check_count,
+    check_jobs,
+    check_strength,
+    check_training_rows,
+)
+from taxarbor.trust import assess
+from taxarbor.trust._assess import most_clusters, suggest
 
 
 class Taxarbor(HierarchyEstimator):
     r"""A readable taxonomy of unlabelled rows.
 
-    Grows a tree from the root down, each split by the widest margin it can find; then lets the
-    leaves compete for the rows; then seeks, for each split, a rule that tells its children
-    apart by few features, preferably ones that the splits above it do not use. Fitted and read
-    like :class:`sklearn.cluster.BisectingKMeans`.
+    Grows a tree from the root down, each split by the widest margin it can find; lets the
+    leaves compete for the rows, and links them anew; then seeks, for each split, a rule that
+    tells its children apart by few features, preferably ones that the splits above it do not
+    use. Rows go where the rules send them. Fitted and read like
+    :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
+    n_clusters : int, "auto" or None, default=8
         Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
+        "auto" looks for as many as are stable, up to 50, and assesses the tree: it takes as
+        long as about 54 fits to half of the rows (5,000 at most). See
+        :func:`taxarbor.trust.assess`.
     branching : int, default=2
         Children per split. With more than two, leaves come in steps of ``branching - 1``,
         and their number never exceeds ``n_clusters``.
+    rules : {"decide", "describe"}, default="decide"
+        What the rules are for. "decide": every row goes where the rules send it, in ``fit`` and
+        ``predict`` alike, so that each word is exactly why a row is where it is. "describe":
+        rows go to the cluster that they fit best by all features, and the rules say, as well
+        as few features can, where that is.
     max_features : int or None, default=None
-        The most features that a split's rule uses. None: as few as tell most rows apart.
+        The most features that a split's rule uses. None: as many as are worth it.
     novelty : float, default=1.0
         How strongly a rule avoids the features of the splits above it. 0 lets levels share
         features; larger values make them differ more.
@@ -66,11 +88,18 @@ class Taxarbor(HierarchyEstimator):
     -----
     Clusters are found in up to 63 principal coordinates, where a split minimises the squared
     hinge loss with a light ridge and an intercept. The leaves then compete for the rows by
-    linear scores (``hierarchy_.placement``), which decide where new rows go, too. ``predict``
-    puts the training rows where ``fit`` did, except those that stayed in their leaf for the
-    sake of ``min_leaf_size`` or ``max_leaf_size``. The rule of a split describes it:
-    ``hierarchy_.fidelity`` is the share of its rows that the rule sends to their own child.
-    Scores, objectives and infos of the nodes are those of growth, before rows moved.
+    linear scores in all features. What a row wants at a split, and how much it cares, is how
+    well it fits the leaves on either side; a rule takes a feature if that sorts enough rows.
+    ``predict`` puts the training rows where ``fit`` did.
+
+    Leaves are linked anew, by Ward's method, if ``branching`` is 2 and there is no
+    ``max_depth``; the score of a node is then what its children's union adds to the scatter.
+
+    With ``rules="describe"`` the leaves keep the rows that they won, the tree keeps its shape,
+    and scores, objectives and infos are those of growth. New rows go by the same scores
+    (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did, except
+    those that stayed in their leaf for the sake of ``min_leaf_size`` or ``max_leaf_size``.
+    ``hierarchy_.follows`` says for which rows the rules hold.
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
@@ -88,9 +117,10 @@ class Taxarbor(HierarchyEstimator):
 
     def __init__(
         self,
-        n_clusters: int | None = 8,
+        n_clusters: int | str | None = 8,
         *,
         branching: int = 2,
+        rules: Literal["decide", "describe"] = "decide",
         max_features: int | None = None,
         novelty: float = 1.0,
         balance: float | tuple[float, float] | None = 0.5,
@@ -104,6 +134,7 @@ class Taxarbor(HierarchyEstimator):
     ) -> None:
         self.n_clusters = n_clusters
         self.branching = branching
+        self.rules = rules
         self.balance = balance
         self.max_features = max_features
         self.novelty = novelty
@@ -138,9 +169,11 @@ class Taxarbor(HierarchyEstimator):
         Warns
         -----
         GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why.
+            If there are fewer leaves than asked for, with the leaves that refused and why; or
+            if ``n_clusters="auto"`` finds no clusters.
         """
-        branching, stop = check_growth(self)
+        curve = self._suggest(X) if self.n_clusters == "auto" else None
+        branching, stop = check_growth(self, None if curve is None else curve.suggested)
         most = self.max_features
         if most is not None:
             most = check_count("max_features", most, least=1)
@@ -149,15 +182,50 @@ class Taxarbor(HierarchyEstimator):
         if stop.max_leaf_size is not None and least > stop.max_leaf_size:
             more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
             raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
+        if self.rules not in ("decide", "describe"):
+            raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, branching)
         splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
         with Fitting(self, X, branching, stop) as fit:
             rows, run = fit.rows, fit.run
             coordinates = Coordinates.of(rows, run.seed)
             tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
+            most = stop.max_leaf_size
             placement = compete(
-                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=stop.max_leaf_size
+                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=most
             )
-            find_rules(tree, rows, sparsity, run)
-            fit.keep(tree, placement)
+            if placement is None:
+                fit.keep(tree)
+            elif self.rules == "describe":
+                describe(tree, rows, placement, sparsity, run)
+                fit.keep(tree, placement)
+            else:
+                if branching == 2 and stop.max_depth is None:
+                    tree, placement = link_leaves(tree, placement, coordinates)
+                del coordinates  # half as large as the rows, and not needed any more
+                told = rows, placement, sparsity, run
+                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+        if curve is not None:
+            self._keep_trust(X, curve)
         return self
+
+    def _suggest(self, X: Any) -> Curve:
+        """Return how stable the clusters are that a tree of many leaves can be cut into."""
+        rows, _ = check_training_rows(self, X, check_jobs(self.n_jobs))
+        many = clone(self).set_params(n_clusters=most_clusters(rows.n_rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
+            many.fit(X)
+        return suggest(many, X, **self._how())
+
+    def _keep_trust(self, X: Any, curve: Curve) -> None:
+        """Assess the tree, and keep why it has as many leaves as it has."""
+        tree = assess(self, X, **self._how())
+        assert tree.trust is not None
+        self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
+        if curve.suggested == 1:
+            warn_caller(curve.verdict(), GrowthWarning)
+
+    def _how(self) -> dict[str, Any]:
+        names = ("n_jobs", "random_state", "verbose")
+        return {name: getattr(self, name) for name in names}

@@ -2,10 +2,18 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 1,
-     "dtype": "float64", "feature_names": null, "order": [2, 0, 1],
+    {"format": "taxarbor-hierarchy", "version": 2,
+     "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
+     "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
+                   "worst": [...], "worst_share": [...], "gap": [null, [1.5, 2.0]]},
+     "trust": {"n_refits": 20, "came_back": [20, 18, 19], "apart": [...],
+               "rule_came_back": [...], "feature_came_back": [[17, 3], [], []],
+               "rows": [1.0, 0.95, 1.0],
+               "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
+                         "reference": [1.0, null]}},
+     "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -18,7 +26,8 @@ Weights are given for the features that the rule uses, one row per child; in a p
 one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
-either, so is the dtype; unless there are means, "mean" is null in all nodes.
+either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
+neither "two_values", "follows", "trust" nor "made_by", which may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -33,12 +42,15 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule, Placement, _file
+from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, Trust, _file
+from taxarbor.hierarchy._checks import indices
 from taxarbor.hierarchy._file import decode_float, encode_float
 from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy._trust import Curve
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
+_COUNTS = ("came_back", "apart", "rule_came_back")
 
 
 def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) -> str:
@@ -59,14 +71,20 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     """
     rule, placement = deciding_rule(hierarchy), hierarchy.placement
     typed = hierarchy.means if rule is None else rule.weights
+    two_values = hierarchy.two_values
     document = {
         "format": _file.FORMAT,
         "version": _file.VERSION,
         "dtype": None if typed is None else str(typed.dtype),
         "feature_names": hierarchy.feature_names,
+        "temperature": hierarchy.temperature,
         "order": hierarchy.order.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
+        "two_values": None if two_values is None else _encode_pairs(two_values),
+        "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
+        "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
+        "made_by": hierarchy.made_by,
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -136,6 +154,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
+    two_values = document.get("two_values")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
@@ -145,9 +164,81 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),
         "notes": tuple(node["note"] for node in nodes),
         "feature_names": document["feature_names"],
+        "temperature": document.get("temperature"),  # older files have none
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
+        "two_values": None if two_values is None else _decode_pairs(two_values),
+        "follows": _decode_follows(document.get("follows")),
+        "trust": _decode_trust(document.get("trust")),
+        "made_by": document.get("made_by"),
     }
+
+
+def _encode_pairs(pairs: Array) -> list[list[float] | None]:
+    """Return pairs of numbers, null for those that are not known."""
+    return [None if np.isnan(pair).any() else pair.tolist() for pair in pairs]
+
+
+def _decode_pairs(values: list[list[float] | None]) -> Array:
+    pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
+    return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
+
+
+def _encode_follows(follows: Follows) -> dict[str, Any]:
+    names = "broken", "share", "worst", "worst_share"
+    arrays = {name: getattr(follows, name).tolist() for name in names}
+    return arrays | {"gap": _encode_pairs(follows.gap)}
+
+
+def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
+    if values is None:
+        return None
+    broken, worst = (indices(name, np.array(values[name])) for name in ("broken", "worst"))
+    share, worst_share = (
+        _numbers(values[name], "float64") for name in ("share", "worst_share")
+    )
+    gap = _decode_pairs(values["gap"] or [])
+    return Follows(broken, share, worst, worst_share, gap)
+
+
+def _encode_trust(trust: Trust) -> dict[str, Any]:
+    curve = trust.curve
+    return {
+        "n_refits": trust.n_refits,
+        **{name: getattr(trust, name).tolist() for name in _COUNTS},
+        "feature_came_back": [counts.tolist() for counts in trust.feature_came_back],
+        "rows": trust.rows.tolist(),
+        "curve": {
+            "n_clusters": curve.n_clusters.tolist(),
+            "stability": [encode_float(value) for value in curve.stability],
+            "reference": [encode_float(value) for value in curve.reference],
+        },
+    }
+
+
+def _decode_trust(values: dict[str, Any] | None) -> Trust | None:
+    if values is None:
+        return None
+    curve = values["curve"]
+    return Trust(
+        n_refits=values["n_refits"],
+        **{name: _counts(name, values[name]) for name in _COUNTS},
+        feature_came_back=tuple(
+            _counts("feature_came_back", counts) for counts in values["feature_came_back"]
+        ),
+        rows=_numbers(values["rows"], "float64"),
+        curve=Curve(
+            _counts("n_clusters", curve["n_clusters"]),
+            *(
+                np.array([decode_float(value) for value in curve[name]], dtype=np.float64)
+                for name in ("stability", "reference")
+            ),
+        ),
+    )
+
+
+def _counts(name: str, values: list[int]) -> IndexArray:
+    return indices(name, np.array(values, dtype=None if values else np.intp))
 
 
 def _numbers(values: Any, dtype: str) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from taxarbor._errors import InputError, missing_extra, printable
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._display import leaf_names, size, top_features
+from taxarbor.hierarchy._words import describe_doubt, describe_trust
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,6 +30,8 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
     leaf = np.full(hierarchy.n_nodes, -1)
     leaf[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
     told = [top_features(hierarchy, node, n_top) for node in range(hierarchy.n_nodes)]
+    unknown, follows = np.full(hierarchy.n_nodes, np.nan), hierarchy.follows
+    trust = hierarchy.trust
     return {
         "parent": hierarchy.parents.tolist(),
         "depth": hierarchy.depth.tolist(),
@@ -41,6 +44,13 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
         "n_features_used": hierarchy.n_features_used.tolist(),
         "fidelity": hierarchy.fidelity.tolist(),
         "top_features": told,
+        "follows": (unknown if follows is None else follows.share).tolist(),
+        "worst_rule": [-1] * len(told) if follows is None else follows.worst.tolist(),
+        "worst_rule_holds": (unknown if follows is None else follows.worst_share).tolist(),
+        **{
+            name: (unknown if trust is None else getattr(trust, name)).tolist()
+            for name in ("came_back", "apart", "rule_came_back", "is_stable")
+        },
         "note": list(hierarchy.notes),
     }
 
@@ -61,7 +71,12 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
         node's own rule), fidelity (the share of its rows that this rule sends to their own
-        child), top_features (of the parent's rule: what sends rows here) and note.
+        child), top_features (of the parent's rule: what sends rows here), follows (the share
+        of the node's rows for which all rules above it hold), worst_rule (the ancestor whose
+        rule is false for most of them, -1 for none), worst_rule_holds (the share for which
+        that rule holds), came_back, apart, rule_came_back and is_stable (as
+        :class:`~taxarbor.hierarchy.Trust` has them) and note. NaN where it is not known: trust,
+        unless the tree was assessed.
 
     Raises
     ------
@@ -219,7 +234,8 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     lines = ["digraph hierarchy {", "  node [shape=box];"]
     for node in range(hierarchy.n_nodes):
         told = top_features(hierarchy, node, n_top), size(hierarchy, node)
-        parts = [printable(leaves.get(node, "")), *told]
+        beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
+        parts = [printable(leaves.get(node, "")), *told, *beside]
         label = r"\n".join(_escaped(part) for part in parts if part)
         lines.append(f'  {node} [label="{label}"];')
     lines += [f"  {p} -> {node};" for node, p in enumerate(hierarchy.parents) if node]

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
-    are_yes_no,
     check_same_rows,
     columns_of,
     find_row,
@@ -21,17 +20,28 @@ from taxarbor.explain._names import (
     index_of,
     name_nodes,
 )
-from taxarbor.explain._steps import Steps, dense_part, find_steps, least_margins, measure
+from taxarbor.explain._portrait import Portraits
+from taxarbor.explain._steps import (
+    BROKEN,
+    Steps,
+    dense_part,
+    find_steps,
+    least_margins,
+    measure,
+)
 from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import rest_mean
 from taxarbor.hierarchy._route import check_columns, check_data, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import describe_doubt, phrase
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FEATURE = ("feature", "direction", "share", "weight", "mean", "rest_mean")
+TOP = 10  # features that stand out, unless asked otherwise
+_FEATURE = ("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean")
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
 
@@ -97,35 +107,35 @@ def explain(
     called = given_names("row", row_names, index_of(X), n_rows)
     known = None if classes is None else Classes.of(classes, n_rows)
     rows = as_rows(data)
-    check_same_rows(tree, rows, data)
+    portraits = Portraits(data, rows.center)
+    check_same_rows(tree, rows.center, portraits.spread)
     tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
     margins, units = measure(tree, rows)
-    is_yes_no = are_yes_no(data)
     return Explanation(
         hierarchy=tree,
-        names=name_nodes(tree, is_yes_no.tolist()),
+        names=name_nodes(tree),
         row_names=called,
         classes=known,
         margins=margins,
         units=units,
-        is_yes_no=is_yes_no,
         _least=least_margins(tree, margins),
         _columns=columns,
         _rows=rows,
-        _data=data,
+        _portraits=portraits,
     )
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
-    """Return the tree with means, and with nearest-mean rules if it has none."""
+    """Return the tree with all that its rows tell, and nearest-mean rules if it has none."""
     if tree.means is None:
         tree = with_means(tree, rows)
-    if any(rule is not None for rule in tree.rules):
-        return tree
     assert tree.means is not None
-    families = [list(tree.children(node)) for node in range(tree.n_nodes)]
-    rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-    return replace(tree, rules=tuple(rules))
+    if not any(rule is not None for rule in tree.rules):
+        families = [list(tree.children(node)) for node in range(tree.n_nodes)]
+        rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
+        tree = replace(tree, rules=tuple(rules), follows=None)
+    is_known = tree.follows is not None and tree.two_values is not None
+    return tree if is_known else measured(tree, rows)
 
 
 @final
@@ -138,7 +148,8 @@ class Explanation:
     Attributes
     ----------
     hierarchy : Hierarchy
-        The tree, with rules and means. A tree that had no rules has nearest-mean ones.
+        The tree, with rules, means, and for whom the rules hold. A tree that had no rules
+        has nearest-mean ones.
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
@@ -147,11 +158,9 @@ class Explanation:
         Known classes: their ``names``, the largest first, and ``codes``, one per row.
     margins : tuple of array or None
         For each split, the margins of the node's rows, in the order of
-        ``hierarchy.rows(node)``; None for leaves. 1 is a typical row, 0 is the border.
+        ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
-    is_yes_no : bool array of shape (n_features,)
-        Which columns hold both 0 and 1 and nothing else.
 
     Examples
     --------
@@ -159,9 +168,11 @@ class Explanation:
     >>> from taxarbor.exchange import from_labels
     >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
     >>> why.names
-    ('all rows', 'lower x0', 'higher x0')
-    >>> [row["row"] for row in why.borderline(0, n_examples=1)]
+    ('all rows', 'x0 at most 5.25', 'x0 above 5.25')
+    >>> [row["row"] for row in why.borderline(0, 1)]
     [1]
+    >>> [one["feature"] for one in why.standout(2)]
+    ['x0']
     """
 
     hierarchy: Hierarchy
@@ -170,11 +181,10 @@ class Explanation:
     classes: Classes | None
     margins: tuple[Array | None, ...]
     units: Array
-    is_yes_no: NDArray[np.bool_]
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
     _rows: Rows
-    _data: Any
+    _portraits: Portraits
 
     def __repr__(self) -> str:
         return f"Explanation({self.hierarchy!r})"
@@ -189,20 +199,24 @@ class Explanation:
         node : int
             Id of the node.
         n_top : int, optional
-            Number of features at most, of those that pull the rows apart; None is all.
+            Number of features at most, of those that pull the rows apart and of those that
+            stand out; None is all of the rule's, and ten that stand out.
         n_examples : int
-            Number of exemplars, and of borderline rows, at most.
+            Number of typical, of extreme and of borderline rows, at most.
 
         Returns
         -------
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
             (the label, None for inner nodes), ``n_features`` and ``fidelity`` of its own
-            rule, ``note``; ``features``, what leads here, as in :meth:`features`;
-            ``exemplars``, rows deepest inside the margins of all splits above, and
-            ``borderline``, rows nearest to the border between its children, or, in a leaf,
-            between it and its siblings; each with row, name and margin. If classes are
-            known, ``classes``, the rows of each, the largest first.
+            rule, ``note``; ``follows``, the share of its rows for which all rules above it
+            hold, ``worst_rule``, the ancestor whose rule is false for most of them, if any,
+            ``worst_rule_holds``, the share for which that one holds, and ``doubt``, which
+            says so in words if the rules are false for a fifth of the rows or more, else "";
+            ``features``, what leads here from its parent, as in :meth:`features`;
+            ``standout``, ``typical``, ``extreme`` and ``borderline``, as the methods of
+            these names return them. If classes are known, ``classes``, the rows of each, the
+            largest first.
         """
         tree = self.hierarchy
         parent = tree.parent(node)
@@ -219,8 +233,11 @@ class Explanation:
             "n_features": 0 if rule is None else rule.n_features_used,
             "fidelity": _number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
+            **self._follows(index),
             "features": self.leading(index, n_top),
-            "exemplars": self.exemplars(index, n_examples),
+            "standout": self.standout(index, TOP if n_top is None else n_top),
+            "typical": self.typical(index, n_examples),
+            "extreme": self.extreme(index, n_examples),
             "borderline": self.borderline(index, n_examples),
         }
         if self.classes is not None:
@@ -228,8 +245,33 @@ class Explanation:
             values["classes"] = {self.classes.names[code]: count for code, count in counts}
         return values
 
-    def exemplars(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows deepest inside a node: those with the largest least margin.
+    def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:
+        """Return the features in which a node's rows differ most from all others.
+
+        Parameters
+        ----------
+        node, n_top : int
+            Id of the node, and the number of features at most.
+
+        Returns
+        -------
+        list of dict
+            ``feature``, its ``column``, ``words`` such as "higher age", and its ``effect``:
+            the difference of the means, in standard deviations, from -1 to 1, where the
+            feature alone tells the node's rows from all others; the largest first. ``mean``
+            of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share``, of
+            rows that have it, for yes-no features, else None. ``counts`` of the node's rows
+            and ``all_counts`` of all rows in bins that have these ``edges``; rows beyond are
+            in the outer bins. The root has none.
+        """
+        return self._portraits.standout(self.hierarchy, node, n_top)
+
+    def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows nearest to the mean of a node's rows.
+
+        Columns are measured in standard deviations over all rows, so that units do not
+        matter. The rows of an inner node lie in the middle of all its clusters, and need not
+        be typical of any of them.
 
         Parameters
         ----------
@@ -239,29 +281,43 @@ class Explanation:
         Returns
         -------
         list of dict
-            ``row``, ``name`` and ``margin``, the least on its path, the largest of these
-            first. Those of the root are its children's, in turn.
+            ``row``, ``name`` and ``distance``, the smallest first; 1 is the median of the
+            node's rows.
 
         Raises
         ------
         IndexError
             If there is no such node.
         """
+        rows, means = self.hierarchy.rows(node), self.hierarchy.means
+        assert means is not None
+        mean = means[operator.index(node)].astype(np.float64)
+        distances = self._portraits.distances(rows, mean)
+        nearest = np.argsort(distances, kind="stable")[: max(n_examples, 0)]
+        return self._told(rows[nearest], "distance", distances[nearest])
+
+    def extreme(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
+        """Return the rows deepest inside a node: those with the largest least margin.
+
+        Takes and raises what :meth:`typical` does. Instead of the distance there is the
+        ``margin``, the least on the row's path, the largest of these first. Those of the root
+        are its children's, in turn.
+        """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
         if tree.parent(node) is None:
-            parts = [self.exemplars(child, n_examples) for child in tree.children(0)]
+            parts = [self.extreme(child, n_examples) for child in tree.children(0)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
-            first = tree.rows(0)[:n_examples]
-            return turns[:n_examples] or self._told(first, [math.nan] * len(first))
+            return turns[:n_examples]
         least = self._least[operator.index(node)]
         deepest = np.argsort(-least, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[deepest], least[deepest])
+        return self._told(tree.rows(node)[deepest], "margin", least[deepest])
 
     def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the border: between a node's children, or of a leaf.
 
-        Takes, returns and raises what :meth:`exemplars` does. The margin is the one at this
-        border, the smallest first; a tree of one leaf has no border, and no such rows.
+        Takes, returns and raises what :meth:`extreme` does. The margin is the one at this
+        border, the smallest first. A tree of one leaf has no border, and neither such rows
+        nor extreme ones.
         """
         tree, n_examples = self.hierarchy, max(n_examples, 0)
         parent, margins = tree.parent(node), self.margins[operator.index(node)]
@@ -270,7 +326,23 @@ class Explanation:
                 return []
             margins = self.margins_within(parent, node)
         nearest = np.argsort(margins, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[nearest], margins[nearest])
+        return self._told(tree.rows(node)[nearest], "margin", margins[nearest])
+
+    def _follows(self, node: int) -> dict[str, Any]:
+        """Return for how many of a node's rows the rules above it hold, and which is worst."""
+        tree, follows = self.hierarchy, self.hierarchy.follows
+        assert follows is not None
+        worst, holds = int(follows.worst[node]), float(follows.worst_share[node])
+        doubt = describe_doubt(tree, node)
+        if doubt:
+            below = tree.path(node)[int(tree.depth[worst]) + 1]
+            doubt += f", {self.names[below]!r} for {100 * holds:.0f} %"
+        return {
+            "follows": float(follows.share[node]),
+            "worst_rule": None if worst < 0 else worst,
+            "worst_rule_holds": holds,
+            "doubt": doubt,
+        }
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows at the split of one of its ancestors.
@@ -313,14 +385,13 @@ class Explanation:
         dict
             ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
             node, the child it is in, their names, the margin, the share of the child's rows
-            with a smaller one, whether the rule alone agrees, and the features that pull
-            most, towards the child or against it.
+            with a smaller one, whether the rule holds for this row, and the features that
+            pull most, towards the child or against it, in words and as values. ``follows``
+            says whether all rules on its path hold.
         """
         number, tree = self._number(row), self.hierarchy
-        leaves, source = tree.leaves[tree.labels], (self._rows, self._data)
-        found = find_steps(
-            self, source, leaves, np.array([number]), lambda pulls: [p._asdict() for p in pulls]
-        )
+        leaves, source = tree.leaves[tree.labels], (self._rows, self._portraits.data)
+        found = find_steps(self, source, leaves, np.array([number]), tuple)
         steps = [
             {
                 "node": (node := int(step.nodes[0])),
@@ -329,8 +400,9 @@ class Explanation:
                 "child_name": self.names[child],
                 "margin": _number_or_none(step.margins[0]),
                 "surer_than": float(step.surer_than[0]),
-                "agrees": bool(step.agrees[0]),
-                "pulls": step.told[0],
+                "holds": (holds := bool(step.holds[0])),
+                "why": _why("; ".join(map(str, step.told[0])), holds),
+                "pulls": [pull._asdict() for pull in step.told[0]],
             }
             for step in found
         ]
@@ -339,6 +411,7 @@ class Explanation:
             "name": None if self.row_names is None else self.row_names[number],
             "leaf": int(tree.leaves[tree.labels[number]]),
             "cluster": int(tree.labels[number]),
+            "follows": all(step["holds"] for step in steps),
             "steps": steps,
         }
 
@@ -348,9 +421,10 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns node, name, parent, feature, direction ("higher" or "lower" values lead
-            here), share (of the separation from the siblings; a negative one pulls the
-            other way), weight, mean (of the node's rows), rest_mean (of the siblings').
+            Columns node, name, parent, feature, its column, words (what is so here),
+            direction ("higher" or "lower" values lead here), share (of the separation from
+            the siblings; a negative one pulls the other way), weight, mean (of the node's
+            rows), rest_mean (of the siblings').
         """
         lines = [
             (node, self.names[node], self.hierarchy.parent(node), *values.values())
@@ -362,20 +436,24 @@ class Explanation:
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
 
-        Columns as in :meth:`node`; the first three features, the rows and the classes are
-        given in words. The parent of the root and the cluster of an inner node are -1.
+        Columns as in :meth:`node`; features, the first three of a kind, rows and classes are
+        given in words. -1 is the parent of the root, the cluster of an inner node, and the
+        worst rule where all hold.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in ("parent", "cluster"):  # whole numbers, as in exchange.to_frame
+            for kind in (
+                "parent",
+                "cluster",
+                "worst_rule",
+            ):  # whole numbers, as in exchange.to_frame
                 values[kind] = -1 if values[kind] is None else values[kind]
-            values["features"] = ", ".join(
-                f"{one['direction']} {one['feature']}" for one in values["features"]
-            )
-            for kind in ("exemplars", "borderline"):
-                values[kind] = ", ".join(str(one["name"]) for one in values[kind])
+            for kind in ("features", "standout"):
+                values[kind] = ", ".join(one["words"] for one in values[kind])
+            for kind in ("typical", "extreme", "borderline"):
+                values[kind] = ", ".join(one["name"] for one in values[kind])
             if self.classes is not None:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
@@ -394,7 +472,8 @@ class Explanation:
         -------
         DataFrame
             Columns row, row_name, step, node, node_name, child, child_name, margin,
-            surer_than, agrees and why: the features that pull most, in words.
+            surer_than, holds (whether the rule does for this row) and why: the features that
+            pull most, in words.
 
         Raises
         ------
@@ -407,7 +486,9 @@ class Explanation:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
         leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return self._step_frame((self._rows, self._data), leaves, numbers, self.row_names)
+        return self._step_frame(
+            (self._rows, self._portraits.data), leaves, numbers, self.row_names
+        )
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -448,7 +529,7 @@ class Explanation:
 
     def values(self, rows: IndexArray, features: IndexArray) -> Array:
         """Return some columns of some rows, as an array."""
-        return dense_part(self._data, rows, features)
+        return dense_part(self._portraits.data, rows, features)
 
     def row_name(self, row: int) -> str:
         """Return what a row is called: its name, or ``row 12`` if it has none."""
@@ -469,15 +550,16 @@ class Explanation:
         lines = []
         for reason in self.hierarchy.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
-            told = reason.name, direction, reason.share, reason.weight
+            words, share = phrase(reason), reason.share
+            told = reason.name, reason.feature, words, direction, share, reason.weight
             both = float(means[node, reason.feature]), float(rest[reason.feature])
             lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
         return lines
 
-    def _told(self, rows: IndexArray, margins: Iterable[float]) -> list[dict[str, Any]]:
+    def _told(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
         return [
-            {"row": row, "name": self.row_name(row), "margin": _number_or_none(margin)}
-            for row, margin in zip(rows.tolist(), margins, strict=False)
+            {"row": row, "name": self.row_name(row), what: _number_or_none(value)}
+            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
         ]
 
     def _number(self, row: int | str) -> int:
@@ -498,20 +580,14 @@ class Explanation:
         order = np.argsort(joined[0], kind="stable")
         steps = Steps(*(part[order] for part in joined))
         called = [f"row {n}" if row_names is None else row_names[n] for n in chosen.tolist()]
-        # Without a placement, the labels given or the balance of a split have decided.
-        alone = tree.placement is None
-        decided = "the rule alone decides" if alone else "all features together decide"
-        told = [
-            f"{text}; {decided} otherwise" if text and not same else text
-            for text, same in zip(steps.told, steps.agrees.tolist(), strict=True)
-        ]
+        told = list(map(_why, steps.told, steps.holds.tolist()))
         names = _texts(self.names)
         return _make_frame({
             "row": chosen[steps.places], "row_name": _texts(called)[steps.places],
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
             "child": steps.children, "child_name": names[steps.children],
-            "margin": steps.margins, "surer_than": steps.surer_than, "agrees": steps.agrees,
+            "margin": steps.margins, "surer_than": steps.surer_than, "holds": steps.holds,
             "why": _texts(told),
         })  # fmt: skip
 
@@ -523,6 +599,10 @@ def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFram
     except ImportError as error:
         raise ImportError("data frames need pandas: pip install pandas") from error
     return pd.DataFrame(data, columns=columns)
+
+
+def _why(pulls: str, holds: bool) -> str:
+    return "; ".join(filter(None, (pulls, "" if holds else BROKEN)))
 
 
 def _texts(texts: Sequence[str]) -> Any:

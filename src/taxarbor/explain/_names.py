@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, Reason
-from taxarbor.hierarchy._display import in_digits
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._words import format_number, phrase
 from taxarbor.metrics._table import encode_labels, name_of
-from taxarbor.rows import Rows
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
 WEAK = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
-WORDS, LONGEST = 2, 40  # features in a short name, and characters of each
-BLOCK = 4096  # rows looked at together
+WORDS, LONGEST = 2, 48  # features in a short name, and characters of each
 
 
 # Rows and columns
@@ -72,36 +69,23 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, rows: Rows, data: Any) -> None:
+def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows."""
     if tree.means is None:
         return
-    known, found = tree.means[tree.root].astype(np.float64), rows.center
-    spread = np.sqrt(np.maximum(_mean_squares(data) - found**2, 0.0))
-    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(found)
-    wrong = np.flatnonzero(np.abs(known - found) > allowed)
+    known = tree.means[tree.root].astype(np.float64)
+    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names
+        name = names[column] if names else f"x{column}"
+        was, now = (format_number(float(means[column])) for means in (known, center))
         raise InputError(
-            "X does not hold the rows that the tree was grown on: the mean of "
-            f"{names[column] if names else f'x{column}'} was {in_digits(known[column])}, and "
-            f"is {in_digits(found[column])} now. If the rows were scaled for the fit, pass the "
-            "scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
+            f"X does not hold the rows that the tree was grown on: the mean of {name} was "
+            f"{was}, and is {now} now. If the rows were scaled for the fit, pass the scaled "
+            "rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
             "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
-
-
-def _mean_squares(data: Any) -> Array:
-    """Return the mean of each column's squares, without a copy of dense data."""
-    total: Any
-    is_sparse = sparse.issparse(data)
-    if is_sparse:
-        squares = np.square(data.data, dtype=np.float64)
-        total = np.bincount(data.indices, squares, minlength=data.shape[1])
-    else:
-        total = np.einsum("ij,ij->j", data, data, dtype=np.float64)
-    mean: Array = total / data.shape[0]
-    return mean
 
 
 # Classes
@@ -134,51 +118,15 @@ class Classes:
 # Nodes
 
 
-def are_yes_no(X: Any) -> NDArray[np.bool_]:
-    """Say which columns of an array or CSR matrix hold both 0 and 1 and nothing else."""
-    found: NDArray[np.bool_]
-    is_sparse = sparse.issparse(X)
-    if is_sparse:
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        n_ones, n_filled = (
-            np.bincount(X.indices[some], minlength=X.shape[1])
-            for some in (X.data == 1, X.data != 0)
-        )
-        found = (n_ones == n_filled) & (n_ones > 0) & (n_ones < X.shape[0])
-        return found
-    found = np.ones(X.shape[1], dtype=bool)
-    # Most columns are ruled out by the first rows, and then not looked at again.
-    for first in range(0, len(X), BLOCK):
-        candidates = np.flatnonzero(found)
-        if not len(candidates):
-            return found
-        some = X[first : first + BLOCK][:, candidates]
-        found[candidates] = ((some == 0) | (some == 1)).all(axis=0)
-    found &= X.min(axis=0) < X.max(axis=0)
-    return found
-
-
-def name_nodes(hierarchy: Hierarchy, is_yes_no: Sequence[bool]) -> tuple[str, ...]:
+def name_nodes(hierarchy: Hierarchy) -> tuple[str, ...]:
     """Return a short name for each node: what leads there from its parent."""
     names = ["all rows"]
     for node in range(1, hierarchy.n_nodes):
         reasons = hierarchy.reasons(node, WORDS)
         told = [
-            phrase(reason, is_yes_no[reason.feature])
+            phrase(reason, LONGEST)
             for reason in reasons
             if not reason.share < WEAK * reasons[0].share
         ]
         names.append(", ".join(told) or f"node {node}")
     return tuple(names)
-
-
-def phrase(reason: Reason, is_yes_no: bool) -> str:
-    """Return ``higher age`` or ``lower age``; for a yes-no column, ``fur`` or ``not fur``."""
-    name = printable(reason.name).strip() or "unnamed"
-    if len(name) > LONGEST:
-        name = name[: LONGEST - 1].rstrip() + "…"
-    if is_yes_no:
-        return name if reason.sign > 0 else f"not {name}"
-    return f"{'higher' if reason.sign > 0 else 'lower'} {name}"

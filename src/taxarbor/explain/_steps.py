@@ -4,7 +4,7 @@ The margin of a row at a split is its best score among the leaves below its own 
 the best among the leaves below the other children: this is what decides where a row goes.
 Without a placement it is the rule's score of its own child minus the best of the others. It is
 negative for a row that its scores would send elsewhere. Margins are in units of the split's
-median, so that 1 is a typical row and 0 is the border, whatever the units of the data.
+median, so that 1 is usual and 0 is the border, whatever the units of the data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._display import in_digits
+from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22  # scores computed at once
 TOP = 3  # features named per step
+BROKEN = "the rule does not hold for this row"
 BITS = 17  # precision to which the parts of features are compared: rounding must not choose
 FEW, TOGETHER = 256, 32
 """Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
@@ -83,18 +84,18 @@ def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
 def find_rivals(
     hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
 ) -> tuple[IndexArray, NDArray[np.bool_]]:
-    """Return the best child that each row is not in, and whether the rule alone agrees."""
+    """Return the best child that each row is not in, and whether the rule holds for it."""
     rule = hierarchy.rules[node]
     assert rule is not None
     rivals = np.empty(len(positions), dtype=np.intp)
-    agrees = np.empty(len(positions), dtype=bool)
+    holds = np.empty(len(positions), dtype=bool)
     for some in blocks(len(positions), rule.n_children):
         scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
         scores = scores + rule.offsets
-        agrees[some] = scores.argmax(axis=1) == children[some]
+        holds[some] = scores.argmax(axis=1) == children[some]
         scores[np.arange(len(scores)), children[some]] = -np.inf
         rivals[some] = scores.argmax(axis=1)
-    return rivals, agrees
+    return rivals, holds
 
 
 def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -132,7 +133,7 @@ class Steps(NamedTuple):
 
     ``places`` says which of the rows asked for pass through the split. Then the ids of the node
     and of the children they are in, the margins, the share of the child's rows with a smaller
-    one, whether the rule alone agrees, and what was made of the strongest features.
+    one, whether the rule holds, and what was made of the strongest features.
     """
 
     places: IndexArray
@@ -140,7 +141,7 @@ class Steps(NamedTuple):
     children: IndexArray
     margins: Array
     surer_than: Array
-    agrees: NDArray[np.bool_]
+    holds: NDArray[np.bool_]
     told: NDArray[np.object_]
 
 
@@ -160,7 +161,7 @@ class Pull(NamedTuple):
 
     def __str__(self) -> str:
         side = "" if self.strength >= 0.0 else " (against)"
-        return f"{printable(self.name)} = {in_digits(self.value)}{side}"
+        return f"{printable(self.name)} = {format_number(self.value)}{side}"
 
 
 def find_steps(
@@ -187,7 +188,7 @@ def find_steps(
         positions = chosen[places]
         which = np.searchsorted(tree.start[children], begins[places], side="right") - 1
         margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
-        rivals, agrees = find_rivals(tree, rows, node, positions, which)
+        rivals, holds = find_rivals(tree, rows, node, positions, which)
         surer, told = np.empty(len(places)), np.empty(len(places), dtype=object)
         for k in np.unique(which).tolist():
             known = np.sort(explanation.margins_within(node, children[k]))
@@ -201,7 +202,7 @@ def find_steps(
                 for place, pull in zip(pair.tolist(), pulls, strict=True):
                     told[place] = tell(pull)
         nodes = np.full(len(places), node)
-        yield Steps(places, nodes, children[which], margins, surer, agrees, told)
+        yield Steps(places, nodes, children[which], margins, surer, holds, told)
 
 
 def _pulls(

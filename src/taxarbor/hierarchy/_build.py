@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, nan
-from typing import final
+from math import nan
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from taxarbor.hierarchy._route import arranged, node_means
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._tree import Hierarchy, number
 from taxarbor.rows import Rows
+
+MOVED = ", before rows moved"
+"""What is added to the note of a leaf that has other rows now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +33,6 @@ class _Node:
     objective: float = nan
     info: SolveInfo | None = None
     rule: LinearRule | None = None
-    fidelity: float = nan
     note: str = ""
 
 
@@ -119,6 +121,10 @@ class HierarchyBuilder:
         """Return the ids of the children from left to right, () for a leaf."""
         return tuple(self._splits.get(node, ()))
 
+    def note(self, node: int) -> str:
+        """Return why this leaf could not be split, or ""."""
+        return self._node(node).note
+
     def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
         """Return which child to take at each ancestor, from the root down, and their rules."""
         path: list[int] = []
@@ -178,6 +184,11 @@ class HierarchyBuilder:
         owner = self._node(node)
         owner.score, owner.objective, owner.info = float(score), float(objective), info
 
+    def recorded(self, node: int) -> dict[str, Any]:
+        """Return what is known of the node's split: what ``record`` takes."""
+        owner = self._node(node)
+        return {"score": owner.score, "objective": owner.objective, "info": owner.info}
+
     def refuse(self, node: int, reason: str) -> None:
         """Keep the reason why this leaf cannot be split."""
         self._leaf(node).note = reason
@@ -196,7 +207,7 @@ class HierarchyBuilder:
         for leaf, start, stop in zip(leaves, stops - sizes, stops, strict=True):
             owner = self._nodes[leaf]
             if owner.note and not np.array_equal(np.sort(self.rows(leaf)), order[start:stop]):
-                owner.note += ", before rows moved"
+                owner.note += MOVED
             owner.start, owner.stop = int(start), int(stop)
         self._order = order
         for node in reversed(self.inner):
@@ -204,15 +215,12 @@ class HierarchyBuilder:
             owner = self._nodes[node]
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
 
-    def explain(self, node: int, rule: LinearRule, fidelity: float = nan) -> None:
-        """Give a node that was split a rule, and say which share of its rows follow it."""
+    def explain(self, node: int, rule: LinearRule) -> None:
+        """Give a node that was split a rule."""
         if node not in self._splits or rule.n_children != len(self._splits[node]):
             n_children = len(self._splits.get(node, ()))
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
-        if not (isnan(fidelity) or 0 <= fidelity <= 1):
-            raise ValueError(f"fidelity must be from 0 to 1, or NaN, got {fidelity}")
-        owner = self._node(node)
-        owner.rule, owner.fidelity = rule, float(fidelity)
+        self._node(node).rule = rule
 
     def means(self, rows: Rows, run: Run | None = None) -> Array:
         """Return the mean of each node's rows, given all rows that the tree divides."""
@@ -240,12 +248,11 @@ class HierarchyBuilder:
         ValueError
             If these do not fit the tree or one another.
         """
-        nodes, columns = self._nodes[: self.n_nodes], ("start", "stop", "birth", "score")
+        nodes = self._nodes[: self.n_nodes]
+        names = "start", "stop", "birth", "score", "objective"
+        columns: Any = {name: np.array([getattr(n, name) for n in nodes]) for name in names}
         return Hierarchy(
-            **{
-                name: np.array([getattr(node, name) for node in nodes])
-                for name in (*columns, "objective", "fidelity")
-            },
+            **columns,
             order=self._order,
             parents=np.array(self.parents),
             # An interrupted split may have left its rule.
@@ -255,6 +262,9 @@ class HierarchyBuilder:
             feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
             means=means,
+            temperature=None,
+            trust=None,
+            made_by=None,
         )
 
     def _node(self, node: int) -> _Node:

@@ -11,6 +11,7 @@ from taxarbor._types import Array, IndexArray
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
+    from taxarbor.hierarchy._trust import Trust
 
 BLOCK = 1 << 20
 """Cells that are looked at in one go."""
@@ -77,6 +78,15 @@ def check(h: "Hierarchy") -> None:
     _check_lineage(h)
     _check_slices(h)
     _check_features(h, _check_rules(h))
+    _check_follows(h)
+    heat = h.temperature
+    _require(
+        heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
+        f"temperature must be None or a positive, finite float, got {heat!r}",
+    )
+    _require(h.made_by is None or isinstance(h.made_by, dict), "made_by must be None or a dict")
+    if h.trust is not None:
+        _check_trust(h, h.trust)
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -189,7 +199,19 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
     _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
-    names = h.feature_names
+    names, values = h.feature_names, h.two_values
+    if values is not None:
+        widths = {width for _, width in kinds} or {values.shape[0] if values.ndim else 0}
+        _require(
+            {values.shape} == {(width, 2) for width in widths},
+            f"two_values must have two numbers for each of {widths} features, got shape "
+            f"{values.shape}",
+        )
+        known = ~np.isnan(values).all(axis=1)
+        _require(
+            np.isfinite(values[known]).all() and (values[known, 0] < values[known, 1]).all(),
+            "two_values must be finite and ascend, or both be NaN",
+        )
     if names is not None:
         _require(all(isinstance(name, str) for name in names), "feature names must be strings")
         widths = {width for _, width in kinds}
@@ -197,3 +219,48 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
             widths <= {len(names)},
             f"{len(names)} feature names for rules over {widths or 0} features",
         )
+
+
+def _check_follows(h: "Hierarchy") -> None:
+    """Check that what was measured of the rules is of this tree."""
+    f = h.follows
+    if f is None:
+        return
+    n = len(h.parents)
+    shapes = {"broken": (len(h.order),), "gap": (n, 2)}
+    for name in ("broken", "share", "worst", "worst_share", "gap"):
+        shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
+        _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
+    has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
+    named = np.concatenate((f.broken, f.worst))
+    _require(
+        named.min() >= -1 and named.max() < n and has_rule[named].all(),
+        "follows must name nodes that have rules, or -1",
+    )
+    shares = np.concatenate((f.share, f.worst_share))
+    _require(((shares >= 0) & (shares <= 1)).all(), "the shares of follows must be from 0 to 1")
+
+
+def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
+    n_nodes, n_rows, n_refits = len(h.parents), len(h.order), trust.n_refits
+    _require(type(n_refits) is int and n_refits > 0, "there must be a refit")
+    for counts in (trust.came_back, trust.apart, trust.rule_came_back):
+        is_in_range = counts.shape == (n_nodes,) and (counts >= 0).all()
+        _require(
+            is_in_range and (counts <= n_refits).all(),
+            f"trust must have a count of refits, 0 to {n_refits}, for each of {n_nodes} nodes",
+        )
+    used = [0 if rule is None else rule.n_features_used for rule in h.rules]
+    _require(
+        [len(counts) for counts in trust.feature_came_back] == used,
+        "trust must have a count for each feature of each rule",
+    )
+    shares = trust.rows
+    _require(
+        shares.shape == (n_rows,) and ((shares >= 0) & (shares <= 1)).all(),
+        f"trust must have a share for each of {n_rows} rows",
+    )
+    _require(
+        trust.curve.n_clusters.ndim == 1 and len({part.shape for part in trust.curve}) == 1,
+        "the parts of a curve must have one length",
+    )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxarbor._errors import counted, printable
+from taxarbor._errors import counted
+from taxarbor.hierarchy._words import describe_doubt, describe_trust, phrase
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -15,22 +16,16 @@ MAX_LEAVES = 100
 """Of a larger tree the first splits are shown, of a node with more children the first ones."""
 OPEN_DEPTH = 3
 """Nodes above this depth are shown unfolded."""
+# Boxes, not lists: the styles of notebooks and pages put bullets before these.
 STYLE = """
 .taxarbor{font:13px/1.55 system-ui,sans-serif;max-width:60em}
-.taxarbor ul{list-style:none;margin:0;padding:0 0 0 1.1em;border-left:1px solid #8aa4bf55}
-.taxarbor>ul{padding:0;border:0}.taxarbor li{margin:0;padding:0 0 0 .3em}
+.taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
 .taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
 .taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
+.taxarbor .doubt{color:#c2600c}
 .taxarbor .bar{display:inline-block;height:.55em;
 min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
 """
-
-
-def in_digits(value: float) -> str:
-    """Return a number in four digits: ``17,590``, ``0.1235``; ``2.5e+12`` if none is enough."""
-    text = f"{value:.4g}"
-    is_large = "e" in text and 1.0 <= abs(value) < 1e9
-    return f"{float(text):,.0f}" if is_large else text
 
 
 def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int, str]:
@@ -43,19 +38,16 @@ def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int,
 
 
 def size(hierarchy: "Hierarchy", node: int) -> str:
-    """Return ``12 rows``, ``1 row``."""
-    n_rows = len(hierarchy.rows(node))
-    return f"{n_rows} row" + "s" * (n_rows != 1)
+    """Return ``1,200 rows``, ``1 row``."""
+    return counted(len(hierarchy.rows(node)), "row")
 
 
 def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
     """Say which features send rows to this node rather than to its siblings.
 
-    ``+name`` says that larger values lead here, ``-name`` that smaller ones do; those that
-    do most come first. Empty for the root, and where there are no rules.
+    Those that do most come first. Empty for the root, and where there are no rules.
     """
-    found = hierarchy.reasons(node, max(n_top, 0))
-    return ", ".join(printable(str(reason)) for reason in found)
+    return ", ".join(map(phrase, hierarchy.reasons(node, max(n_top, 0))))
 
 
 def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
@@ -69,16 +61,18 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
         depth = int(hierarchy.depth[node])
         parts = [size(hierarchy, node), top_features(hierarchy, node, n_top)]
         line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
+        beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
+        line += "".join(f" ({told})" for told in beside if told)
         if node in names:
             line += f" [{names[node]}]"
         elif max_depth is not None and depth >= max_depth:
-            line += f" [{n_leaves[node]} clusters]"
+            line += f" [{n_leaves[node]:,} clusters]"
         else:
             waiting += reversed(hierarchy.children(node))
         lines.append(line)
     if waiting:
         n_hidden = sum(n_leaves[node] for node in waiting)
-        lines.append(f"... and {n_hidden} more cluster" + "s" * (n_hidden != 1))
+        lines.append(f"... and {counted(n_hidden, 'more cluster')}")
     return "\n".join(lines)
 
 
@@ -108,7 +102,7 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
 def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[str]:
     """Return the markup from left to right, given the leaves of the whole tree by node."""
     pieces: list[str] = []
-    waiting: list[int | str] = ["</ul>", hierarchy.root, "<ul>"]  # no function recurses
+    waiting: list[int | str] = [hierarchy.root]  # no function recurses
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
@@ -117,14 +111,14 @@ def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[s
         line = _line(hierarchy, item, clusters[item], n_top)
         children = hierarchy.children(item)
         if not children:
-            pieces.append(f'<li class="leaf">{line}</li>')
+            pieces.append(f'<div class="leaf">{line}</div>')
             continue
         is_open = " open" if hierarchy.depth[item] < OPEN_DEPTH else ""
-        pieces.append(f"<li><details{is_open}><summary>{line}</summary><ul>")
+        pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
         n_hidden = sum(len(clusters[child]) for child in children[MAX_LEAVES:])
         told = f"… and {counted(n_hidden, 'more cluster')}"
-        more = f'<li class="leaf">{told}</li>' if n_hidden else ""
-        waiting += ["</ul></details></li>", more, *reversed(children[:MAX_LEAVES])]
+        more = f'<div class="leaf">{told}</div>' if n_hidden else ""
+        waiting += ["</div></details>", more, *reversed(children[:MAX_LEAVES])]
     return pieces
 
 
@@ -132,7 +126,12 @@ def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = len(hierarchy.rows(node)) / len(hierarchy.order)
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
-    return (
-        f'<span class="bar" style="width:{8 * share:.2f}em"></span><b>{told}</b> '
-        f'<span class="n">{size(hierarchy, node)} · {label}</span>'
-    )
+    beside = [("n", f"{size(hierarchy, node)} · {label}")]
+    if doubt := describe_doubt(hierarchy, node):
+        beside.append(("doubt", f"({doubt})"))
+    if hierarchy.trust is not None and node != hierarchy.root:
+        is_stable = hierarchy.trust.is_stable[node]
+        beside.append(("n" if is_stable else "doubt", f"({hierarchy.trust.told(node)})"))
+    marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
+    bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
+    return f"{bar}<b>{told}</b> {marks}"

@@ -5,6 +5,9 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
+Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
+name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
+``made_by``, the method that made the tree. What is not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -33,17 +36,23 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._rule import LinearRule, Placement
+from taxarbor.hierarchy._trust import Curve, Trust
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 1
+FORMAT, VERSION = "taxarbor-hierarchy", 2
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
+_FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+_OPTIONAL = frozenset((*(f"follows_{part}" for part in _FOLLOWS), "two_values"))
+_TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
+_TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
@@ -85,13 +94,16 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "notes": hierarchy.notes,
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
+        "temperature": hierarchy.temperature,
+        "made_by": hierarchy.made_by,
+        "n_refits": None if hierarchy.trust is None else hierarchy.trust.n_refits,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
     placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
     if hierarchy.placement is not None:
         rule, leaves = hierarchy.placement.rule, hierarchy.placement.leaves
         placement = rule.weights, rule.center, rule.offsets, leaves.astype(np.int64)
-    return {
+    return _pack_optional(hierarchy) | {
         "meta": np.array(json.dumps(meta, allow_nan=False)),
         **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
         "score": hierarchy.score,
@@ -102,7 +114,67 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "fidelity": hierarchy.fidelity,
         **dict(zip(_PLACEMENT, placement, strict=True)),
         "means": nothing if hierarchy.means is None else hierarchy.means,
+        **({} if hierarchy.trust is None else _pack_trust(hierarchy.trust)),
     }
+
+
+def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
+    """Return what not every tree has, as far as it is known."""
+    packed: dict[str, NDArray[Any]] = {}
+    if hierarchy.two_values is not None:
+        packed["two_values"] = hierarchy.two_values
+    if hierarchy.follows is not None:
+        for part in _FOLLOWS:
+            array = getattr(hierarchy.follows, part)
+            packed[f"follows_{part}"] = (
+                array.astype(np.int64) if array.dtype.kind == "i" else array
+            )
+    return packed
+
+
+def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
+    found: dict[str, Any] = {"two_values": arrays.get("two_values")}
+    parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
+    if any(array is not None for array in parts.values()):
+        for name, array in parts.items():
+            kinds = "iu" if name in ("broken", "worst") else "f"
+            if array is None or array.dtype.kind not in kinds:
+                raise FileFormatError(f"follows_{name} is missing, or of another type")
+        found["follows"] = Follows(**parts)  # type: ignore[arg-type]
+    return found
+
+
+def _pack_trust(trust: Trust) -> dict[str, NDArray[Any]]:
+    features = np.concatenate(trust.feature_came_back)
+    counts = trust.came_back, trust.apart, trust.rule_came_back, features
+    arrays = *(count.astype(np.int64) for count in counts), trust.rows, np.stack(trust.curve)
+    return {f"trust_{name}": array for name, array in zip(_TRUST, arrays, strict=True)}
+
+
+def _unpack_trust(
+    arrays: dict[str, NDArray[Any]], n_refits: Any, rules: tuple[LinearRule | None, ...]
+) -> Trust:
+    """Return the trust in these arrays, or raise ValueError if it does not fit the rules."""
+    came_back, apart, rule, features, rows, curve = (arrays[f"trust_{name}"] for name in _TRUST)
+    sizes = [0 if one is None else one.n_features_used for one in rules]
+    if features.shape != (sum(sizes),):
+        raise FileFormatError("trust_feature_came_back does not fit the rules")
+    parts = np.split(_counts(features), np.cumsum(sizes)[:-1])
+    numbers, stability, reference = curve
+    return Trust(
+        n_refits=int(n_refits),
+        came_back=_counts(came_back),
+        apart=_counts(apart),
+        rule_came_back=_counts(rule),
+        feature_came_back=tuple(parts),
+        rows=rows.astype(np.float64),
+        curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
+    )
+
+
+def _counts(array: NDArray[Any]) -> NDArray[np.intp]:
+    return array.astype(np.intp, casting="same_kind")
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -111,8 +183,11 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = parse_strict(str(arrays["meta"]))
     check_version(meta)
-    if arrays.keys() != _NAMES:
-        missing, foreign = sorted(_NAMES - arrays.keys()), sorted(arrays.keys() - _NAMES)
+    n_refits = meta.get("n_refits")
+    expected = _NAMES if n_refits is None else _NAMES | _TRUST_NAMES
+    missing = sorted(expected - arrays.keys())
+    foreign = sorted(arrays.keys() - expected - _OPTIONAL)
+    if missing or foreign:
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
@@ -122,14 +197,19 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         raise FileFormatError(f"placement_leaves must hold integers, not {leaves.dtype}")
     cells = [arrays[name] for name in _PLACEMENT[:-1]]
     has_cells = any(len(array) for array in (*cells, leaves))
+    rules = _unstack(arrays["parents"], *(arrays[name] for name in _RULES))
     return {
         **{name: arrays[name] for name in (*_INDICES, *_NODES)},
-        "rules": _unstack(arrays["parents"], *(arrays[name] for name in _RULES)),
+        "rules": rules,
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
         "feature_names": meta["feature_names"],
         "placement": Placement(LinearRule(*cells), leaves) if has_cells else None,
         "means": None if means.shape == (0, 0) else means,
+        **_unpack_optional(arrays),
+        "temperature": meta.get("temperature"),  # older files have none
+        "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
+        "made_by": meta.get("made_by"),
     }
 
 
@@ -205,7 +285,7 @@ def check_version(document: Any) -> None:
     if version > VERSION:
         raise FileFormatError(
             f"written by a newer taxarbor: format version {version}, and this one reads "
-            f"version {VERSION}. Upgrade taxarbor to read it."
+            f"up to version {VERSION}. Upgrade taxarbor to read it."
         )
 
 

@@ -8,12 +8,14 @@ depend on the units of the columns.
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from taxarbor._types import Array
+from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.hierarchy._words import phrase, round_between
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -39,6 +41,12 @@ class Reason:
         Its part in the separation of the node's rows from their siblings', of which those
         that are positive add up to 1. Negative if the others have to make up for it. NaN
         where the means of the nodes are not known; then the largest weight comes first.
+    threshold : float or None
+        Where this feature alone divides the parent in two: the rows that follow the rule have
+        at most this value in one child, and more in the other. Rounded as far as no row of
+        the parent is passed over.
+    have : float or None
+        The share of the node's rows that have it, for a feature of yes and no.
 
     Examples
     --------
@@ -47,22 +55,29 @@ class Reason:
     >>> X = animals.X / animals.X.max(axis=0)
     >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
     >>> first = tree.rename_features(animals.feature_names).reasons(1)[0]
-    >>> str(first), first.sign
-    ('+gives_milk', 1)
+    >>> str(first), first.sign, first.have
+    ('gives_milk', 1, 1.0)
     """
 
     feature: int
     name: str
     weight: float
     share: float
+    threshold: float | None = None
+    have: float | None = None
 
     @property
     def sign(self) -> int:
         """1 if larger values lead to the node, -1 if smaller ones do."""
         return 1 if self.weight > 0.0 else -1
 
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether the feature holds only 0 and 1, as far as the tree knows."""
+        return self.have is not None
+
     def __str__(self) -> str:
-        return f"{'+' if self.sign > 0 else '-'}{self.name}"
+        return phrase(self)
 
 
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
@@ -93,10 +108,54 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
+    threshold = _threshold(hierarchy, parent)
     return tuple(
-        Reason(column, names[column] if names else f"x{column}", float(contrast[column]), share)
+        Reason(
+            column,
+            names[column] if names else f"x{column}",
+            float(contrast[column]),
+            share,
+            threshold,
+            _share_with(hierarchy, node, column),
+        )
         for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
     )
+
+
+def dividing_feature(rule: LinearRule) -> int | None:
+    """Return the feature by which alone a rule divides rows in two, or None."""
+    weights = rule.weights.astype(np.float64)
+    difference = np.abs(weights[0] - weights[1])
+    used = np.flatnonzero(difference > 1e-12 * np.abs(weights).max(axis=0))
+    return int(used[0]) if len(weights) == 2 and len(used) == 1 else None
+
+
+def _threshold(hierarchy: "Hierarchy", parent: int) -> float | None:
+    """Return where one feature divides a node in two, in few digits, no row passed over."""
+    rule, follows = hierarchy.rules[parent], hierarchy.follows
+    if rule is None or follows is None or np.isnan(follows.gap[parent]).any():
+        return None
+    column = dividing_feature(rule)
+    if column is None:
+        return None
+    weights, center, offsets = (
+        part.astype(np.float64) for part in (rule.weights[:, column], rule.center, rule.offsets)
+    )
+    exact = center[column] - (offsets[0] - offsets[1]) / (weights[0] - weights[1])
+    return round_between(float(exact), *follows.gap[parent].tolist())
+
+
+def _share_with(hierarchy: "Hierarchy", node: int, column: int) -> float | None:
+    """Return which share of a node's rows has a feature of yes and no, None of another."""
+    means, values = hierarchy.means, hierarchy.two_values
+    if means is None or values is None or not are_zero_and_one(values[column]):
+        return None
+    return min(max(float(means[node, column]), 0.0), 1.0)
+
+
+def are_zero_and_one(values: Array) -> Any:
+    """Say of pairs of values, along the last axis, which are 0 and 1 but for rounding."""
+    return (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
 
 
 def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:

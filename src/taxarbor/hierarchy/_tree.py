@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _display, _file, _reasons, _route
+from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
-from taxarbor.hierarchy._reasons import Reason
+from taxarbor.hierarchy._follows import Follows
+from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.hierarchy._trust import Trust
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -59,6 +61,17 @@ class Hierarchy:
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
         The mean of each node's rows, where known, of the dtype of the rules.
+    follows : Follows or None
+        For which rows the rules above them hold; every fit measures it.
+    two_values : float array of shape (n_features, 2) or None
+        The two values of each column that has no others, the smaller first, and NaN for all
+        other columns, where known: features of yes and no have 0 and 1.
+    temperature : float or None
+        How far probabilities are evened out, measured by fitting again; None where it was not.
+    trust : Trust or None
+        What came back when the model was fitted again, once it was assessed.
+    made_by : dict or None
+        The estimator that made it and its parameters, with which to fit it again.
 
     Raises
     ------
@@ -90,6 +103,11 @@ class Hierarchy:
     fidelity: Array = None  # type: ignore[assignment]  # always an array once made
     placement: Placement | None = None
     means: Array | None = None
+    follows: Follows | None = None
+    two_values: Array | None = None
+    temperature: float | None = None
+    trust: Trust | None = None
+    made_by: dict[str, Any] | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -104,6 +122,8 @@ class Hierarchy:
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
         if self.means is not None:
             self._set("means", np.array(self.means))
+        if self.two_values is not None:
+            self._set("two_values", np.array(self.two_values, dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
@@ -179,7 +199,14 @@ class Hierarchy:
             return len(rule.center)
         if self.means is not None:
             return int(self.means.shape[1])
+        if self.two_values is not None:
+            return len(self.two_values)
         return None if self.feature_names is None else len(self.feature_names)
+
+    @property
+    def yes_no(self) -> NDArray[np.bool_] | None:
+        """Which features hold 0 and 1 and nothing else; None where that is not known."""
+        return None if self.two_values is None else are_zero_and_one(self.two_values)
 
     @property
     def sizes(self) -> IndexArray:
@@ -275,7 +302,22 @@ class Hierarchy:
         if means is not None:
             means = (means * factor + shift).astype(means.dtype)
         rules = tuple(rule and unscaled(rule, shift, factor) for rule in self.rules)
-        return replace(self, rules=rules, placement=placement, means=means)
+        follows, values = self.follows, self.two_values
+        if follows is not None:
+            alone = [rule and dividing_feature(rule) for rule in self.rules]
+            columns = np.array([-1 if column is None else column for column in alone])
+            gap = follows.gap * factor[columns, None] + shift[columns, None]
+            follows = replace(follows, gap=gap)
+        if values is not None:
+            values = values * factor[:, None] + shift[:, None]
+        return replace(
+            self,
+            rules=rules,
+            placement=placement,
+            means=means,
+            follows=follows,
+            two_values=values,
+        )
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -343,6 +385,8 @@ class Hierarchy:
             fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
             placement=placement,
             means=None if self.means is None else self.means[kept],
+            follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
+            trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
 
     def predict(self, X: ArrayLike) -> IndexArray:
@@ -362,6 +406,42 @@ class Hierarchy:
         """
         return _route.route(self, X)
 
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return how likely each row of new data is to be in each leaf.
+
+        That is: to lie in this cluster again when the same method is fitted to other rows of
+        the same kind. How often that is so, only fitting again can tell; until then, where
+        ``temperature`` is None, the numbers are a rough guess.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            As in :meth:`predict`, which raises the same errors.
+
+        Returns
+        -------
+        probabilities : float64 array of shape (n_rows, n_leaves)
+            The columns are the clusters from left to right. Rows sum to one, and are highest,
+            for the first time, where :meth:`predict` puts the row.
+
+        Examples
+        --------
+        >>> from taxarbor import Taxarbor, load_animals
+        >>> X = load_animals().X
+        >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+        >>> P = tree.predict_proba(X)
+        >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
+        ((206, 6), True)
+        """
+        return _memberships.probabilities(self, X)
+
+    def node_proba(self, P: ArrayLike) -> Array:
+        """Return how likely rows are to be in each node: the sum over its leaves.
+
+        Takes what :meth:`predict_proba` returns; the result has shape (n_rows, n_nodes).
+        """
+        return _memberships.node_sums(self, P)
+
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
@@ -375,9 +455,11 @@ class Hierarchy:
     ) -> str:
         """Return the tree as indented text, one line per node, ``max_nodes`` at most.
 
-        ``max_depth`` leaves out what is deeper. A line names ``n_top`` features: ``+name``
-        where larger values lead to the node, ``-name`` where smaller ones do, as in
-        ``node 4: 12 rows, +age, -height [c2]``.
+        ``max_depth`` leaves out what is deeper. A line says of ``n_top`` features what leads
+        to the node: ``node 4: 12 rows, age at most 41.5 [c2]`` where one feature decides,
+        ``higher age, lower height`` where several do, and where the rules above it are false
+        for a fifth of its rows or more, ``(words hold for 63 % of rows)``. Once the tree was
+        assessed, ``(came back in 18 of 20 refits)``.
         """
         return _display.to_text(self, max_depth, n_top, max_nodes)
 
@@ -481,7 +563,8 @@ def _scaling(
 ) -> tuple[Array, Array]:
     """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
     shapes = [np.shape(values) for values in (mean, scale) if values is not None]
-    if deciding_rule(tree) is not None or tree.means is not None:  # else nothing is scaled
+    scaled = deciding_rule(tree), tree.means, tree.two_values
+    if any(part is not None for part in scaled):
         shapes = [(tree.n_features,)]
     expected = shapes[0] if shapes else (0,)
     shift, factor = (
@@ -496,6 +579,21 @@ def _scaling(
     if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
         raise InputError("mean and scale must be finite, and every scale positive")
     return shift, factor
+
+
+def _pruned(
+    follows: Follows, kept: IndexArray, is_inner: NDArray[np.bool_], new_id: IndexArray
+) -> Follows:
+    """Forget the rules that have gone; all above a node that stays, stay as well."""
+    inner_id = np.full_like(new_id, -1)
+    inner_id[kept[is_inner]] = np.flatnonzero(is_inner)
+    return Follows(
+        broken=inner_id[follows.broken],
+        share=follows.share[kept],
+        worst=new_id[follows.worst[kept]],
+        worst_share=follows.worst_share[kept],
+        gap=np.where(is_inner[:, None], follows.gap[kept], np.nan),
+    )
 
 
 def _kept(

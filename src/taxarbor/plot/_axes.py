@@ -27,6 +27,7 @@ Entries: TypeAlias = tuple[tuple[str, str], ...]  # names and colours of a legen
 INK, PLAIN, PLUS, MINUS = "#1f2933", "#52606d", "#05668d", "#9b2c1f"
 BRANCH, EDGE, FACE, LEAF_FACE = "#9fb0c0", "#b8c4d0", "#ffffff", "#f3f6f9"
 OTHER, GRID = "#c9d1d9", "#e4e9ee"
+PALE, PALE_INK = 0.25, 0.65  # what is left of the colours of a node that was lost
 # The muted set of Paul Tol, made for colour-blind readers, less one that is close to others.
 CLASSES = (
     "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#999933",
@@ -42,7 +43,7 @@ FEWEST = 6  # letters that must remain of a text that is cut; otherwise it is le
 LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}  # "$" is no mathematics
 LARGEST = 100.0  # inches of a new figure's width or height; beyond, all is drawn smaller
 POINTS = 72.0  # in an inch
-DOTTED = (0, (1.0, 1.2))
+DOTTED, DASHED = (0, (1.0, 1.2)), (0, (3.0, 2.0))
 SWATCH, SWATCH_GAP, COLUMN_GAP = 1.0, 0.5, 1.6  # of a legend, in font sizes
 LEGEND_PAD = 5.0
 

@@ -50,6 +50,9 @@ def plot_icicle(
 ) -> IcicleArtists:
     """Draw a tree as bands of rectangles, each as wide as its node has rows.
 
+    Once the tree was assessed, nodes that are not stable are pale, and a legend says what that
+    means.
+
     Parameters
     ----------
     hierarchy : Hierarchy or fitted estimator
@@ -58,7 +61,9 @@ def plot_icicle(
         Show no deeper nodes. A dotted line marks a node that has some below.
     describe : callable, optional
         The lines of each node, as for :func:`plot_tree`, shown as far as they fit. By default:
-        what leads to the node most, its rows, its largest classes and what else leads there.
+        what leads to the node most, its rows, its largest classes and what else leads there;
+        first of all, where the words are false for a fifth of its rows or more, for how many
+        they hold.
     classes : array of shape (n_rows,), optional
         The class of each row. A node then has the colour of its largest class, the stronger
         the larger its share. By default, each branch has a colour.
@@ -72,7 +77,8 @@ def plot_icicle(
     IcicleArtists
         What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
         order of ``cells`` and ``texts``), ``cells``, ``texts`` (the lines that fit),
-        ``cuts`` (dotted lines, no children shown) and ``legend`` (None without classes).
+        ``cuts`` (dotted lines, no children shown) and ``legend`` (None without classes and
+        pale nodes).
 
     Raises
     ------
@@ -97,12 +103,13 @@ def plot_icicle(
         describe = functools.partial(_describe, hierarchy, makeup)
     words = [_layout.tidy(describe(node), node) for node in layout.nodes.tolist()]
     cells = lay_out_cells(hierarchy, layout, makeup, orientation)
+    entries = (*makeup.entries, *_layout.explain_lost(hierarchy, layout))
     _axes.require_matplotlib("plot_icicle")
     if ax is None:
-        size = _axes.add_legend(_measure(layout, words, orientation), makeup.entries)
+        size = _axes.add_legend(_measure(layout, words, orientation), entries)
         ax = _axes.new_axes(size, (MARGIN,) * 4)
     room = _axes.room_on(ax)
-    legend = _axes.lay_out_legend(makeup.entries, room)
+    legend = _axes.lay_out_legend(entries, room)
     width, height = cells.high.max(axis=0)
     ax.set_axis_off()
     ax.set_aspect("auto")
@@ -115,7 +122,8 @@ def plot_icicle(
 def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     reasons = _layout.describe_reasons(hierarchy, node)
     size: StyledLine = (_layout.count_rows(hierarchy, node), "plain")
-    return [*reasons[:1], size, *makeup.describe(hierarchy, node), *reasons[1:]]
+    first = [*_layout.doubts(hierarchy, node), *reasons[:1], size]
+    return [*first, *makeup.describe(hierarchy, node), *reasons[1:]]
 
 
 @value
@@ -140,20 +148,25 @@ class Cells:
 def lay_out_cells(
     hierarchy: Hierarchy, layout: TreeLayout, makeup: Makeup, orientation: Orientation
 ) -> Cells:
-    """Return the rectangles, in the colours of branches or of the largest classes."""
+    """Return the rectangles, in the colours of branches or of the largest classes.
+
+    Nodes that were lost are pale.
+    """
     nodes, depth = layout.nodes, layout.depth
     low, high = (hierarchy.start[nodes], depth), (hierarchy.stop[nodes], depth + 1)
     turn = 1 if orientation == "down" else -1
     first, last = (np.column_stack(corner[::turn]).astype(float) for corner in (low, high))
     if not makeup.entries:
         faces = _layout.shade(hierarchy, _layout.find_branches(hierarchy))[nodes]
-        return Cells(first, last, faces)
-    mixed = []
-    for node in nodes.tolist():
-        found, shares = makeup.largest(hierarchy, node)
-        _, colour = makeup.entries[min(int(found[0]), _axes.N_CLASSES)]
-        mixed.append(_axes.mix(colour, FACE, 0.1 + 0.7 * float(shares[0])))
-    return Cells(first, last, np.array(mixed))
+    else:
+        mixed = []
+        for node in nodes.tolist():
+            found, shares = makeup.largest(hierarchy, node)
+            _, colour = makeup.entries[min(int(found[0]), _axes.N_CLASSES)]
+            mixed.append(_axes.mix(colour, FACE, 0.1 + 0.7 * float(shares[0])))
+        faces = np.array(mixed)
+    faces[layout.is_lost] = 1.0 - _axes.PALE * (1.0 - faces[layout.is_lost])
+    return Cells(first, last, faces)
 
 
 def _measure(

@@ -8,10 +8,11 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, InputTypeError, printable
+from taxarbor._errors import InputError, InputTypeError, counted, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import describe_doubt, phrase
 from taxarbor.metrics._table import encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine, value
@@ -23,7 +24,6 @@ STYLES: tuple[Style, ...] = get_args(Style)
 N_TOP = 3  # features of a node
 N_NAMED, LEAST = 2, 0.1  # classes of a node that are named, and their share at least
 LONGEST, LONGEST_NAME = 28, 20  # letters of a line, and of a class with a share behind it
-MINUS_SIGN = "\u2212"  # as wide as a plus
 
 
 def expect_orientation(given: object) -> None:
@@ -46,6 +46,7 @@ class TreeLayout:
     breadth: Array
     parents: IndexArray  # of each node but the first, the position of its parent in nodes
     is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
+    is_lost: NDArray[np.bool_]  # whether the tree was assessed, and the node is not stable
 
     @property
     def n_ends(self) -> int:
@@ -76,7 +77,10 @@ def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayou
     has_children[hierarchy.parents[1:]] = True
     breadth = _breadths(parents, is_inner, hierarchy.start[nodes])
     is_cut = has_children[nodes] & ~is_inner
-    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut)
+    is_lost = np.zeros(len(nodes), dtype=bool)
+    if hierarchy.trust is not None:
+        is_lost[1:] = ~hierarchy.trust.is_stable[nodes[1:]]
+    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut, is_lost)
 
 
 def _families(parents: IndexArray) -> tuple[IndexArray, IndexArray, IndexArray]:
@@ -121,16 +125,32 @@ def join_children(
 
 def count_rows(hierarchy: Hierarchy, node: int) -> str:
     """Return ``1,234 rows``, ``1 row``."""
-    n_rows = len(hierarchy.rows(node))
-    return f"{n_rows:,} row" + "s" * (n_rows != 1)
+    return counted(len(hierarchy.rows(node)), "row")
 
 
 def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
-    """Return the features that lead to a node, ``+name`` or ``-name``."""
+    """Return what leads to a node, in words."""
     return [
-        (f"+{told.name}", "plus") if told.sign > 0 else (f"{MINUS_SIGN}{told.name}", "minus")
-        for told in hierarchy.reasons(node, n_top)
+        (phrase(reason, LONGEST), "plus" if reason.sign > 0 else "minus")
+        for reason in hierarchy.reasons(node, n_top)
     ]
+
+
+def doubts(hierarchy: Hierarchy, node: int) -> list[StyledLine]:
+    """Return a line for a node whose words are often false, and none for another.
+
+    Where lines are cut, it comes first: no words are shown without it.
+    """
+    told = describe_doubt(hierarchy, node)
+    return [(told, "plain")] if told else []
+
+
+def explain_lost(hierarchy: Hierarchy, layout: TreeLayout) -> Entries:
+    """Return what a legend says of the nodes that are lost, if there are any."""
+    if hierarchy.trust is None or not layout.is_lost.any():
+        return ()
+    half = f"fewer than half of {hierarchy.trust.n_refits} refits"
+    return ((f"pale: came back, apart from others, in {half}", _axes.GRID),)
 
 
 def shorten(text: object, longest: int = LONGEST) -> str:

@@ -98,8 +98,8 @@ def plot_trace(
     --------
     >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
-    >>> drawn = plot_trace(tree)
+    >>> model = Taxarbor(4, rules="describe", random_state=0)
+    >>> drawn = plot_trace(model.fit(animals.X / animals.X.max(axis=0)).hierarchy_)
     >>> len(drawn.traces.lines), drawn.traces.lines[0][0].tolist()
     (3, [0.0, 1.0])
     >>> import matplotlib.pyplot as plt

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Images side by side, as bytes of shape (height, width, 4), and their size on the page.
 Strip: TypeAlias = tuple[Pixels, Size]
-Exemplars: TypeAlias = Mapping[int, ArrayLike] | Callable[[int], ArrayLike]
+Examples: TypeAlias = Mapping[int, ArrayLike] | Callable[[int], ArrayLike]
 
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
 PAD, SPACE = 6.0, 3.5  # within boxes, and between what they hold
@@ -66,11 +66,14 @@ def plot_tree(
     describe: _layout.Describe | None = None,
     classes: ArrayLike | None = None,
     images: ArrayLike | None = None,
-    exemplars: Exemplars | None = None,
+    examples: Examples | None = None,
     orientation: Orientation = "down",
     ax: "Axes | None" = None,
 ) -> TreeArtists:
     """Draw a tree as boxes, joined by branches, that say what is in each node and why.
+
+    Once the tree was assessed, the boxes of nodes that are not stable are pale and dashed, and
+    a legend says what that means.
 
     Parameters
     ----------
@@ -82,14 +85,15 @@ def plot_tree(
         Takes a node's id and returns the lines of its box: strings, or pairs of a string and
         "title", "plain", "plus" or "minus". The first line is a title by default, the others
         plain. Texts are shown as they are, without mathematics, up to 28 characters. By
-        default: the number of rows; three features, ``+name`` where larger values lead to the
-        node, ``-name`` where smaller ones do; and the two largest classes.
+        default: the number of rows; what leads to the node, three features at most; where the
+        rules above it are false for a fifth of its rows or more, for how many they hold; and
+        the two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
         the eight largest classes in colours and any others in grey, and a legend names them.
     images : array of shape (n_rows, height, width) or (n_rows, height, width, 3 or 4), optional
         An image for each row: floats from 0 to 1, or bytes. Each box shows some of its rows.
-    exemplars : mapping or callable, optional
+    examples : mapping or callable, optional
         By a node's id, the numbers of the rows whose images are shown; nodes that a mapping
         leaves out show none. By default: four rows from all over the node.
     orientation : {"down", "right"}
@@ -104,13 +108,14 @@ def plot_tree(
     TreeArtists
         What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
         order of ``boxes`` and ``texts``), ``boxes``, ``texts`` (the lines of each node),
-        ``branches`` and ``stubs`` (to children shown, and not shown), ``bars`` and ``legend``
-        (None without classes) and ``strips`` (an image for each node that shows any).
+        ``branches`` and ``stubs`` (to children shown, and not shown), ``bars`` (None without
+        classes), ``legend`` (None without classes and pale nodes) and ``strips`` (an image for
+        each node that shows any).
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        Without matplotlib, or for an argument, or what ``describe`` or ``exemplars`` returns,
+        Without matplotlib, or for an argument, or what ``describe`` or ``examples`` returns,
         not as above.
 
     Examples
@@ -126,8 +131,8 @@ def plot_tree(
     >>> plt.close(figure)
     """
     _layout.expect_orientation(orientation)
-    if exemplars is not None and images is None:
-        raise InputError("exemplars are rows whose images are shown: give the images too")
+    if examples is not None and images is None:
+        raise InputError("examples are rows whose images are shown: give the images too")
     hierarchy = hierarchy_of(hierarchy)
     layout = _layout.lay_out(hierarchy, max_depth)
     nodes = layout.nodes.tolist()
@@ -136,17 +141,18 @@ def plot_tree(
         describe = functools.partial(describe_node, hierarchy, makeup)
     words = [_layout.tidy(describe(node), node) for node in nodes]
     colours = tuple(colour for _, colour in makeup.entries)
-    strips = make_strips(hierarchy, nodes, images, exemplars)
+    entries = (*makeup.entries, *_layout.explain_lost(hierarchy, layout))
+    strips = make_strips(hierarchy, nodes, images, examples)
     contents = Contents(words, makeup.counts[layout.nodes], colours, strips)
     _axes.require_matplotlib("plot_tree")
     place = functools.partial(place_boxes, layout, *contents.measure(), orientation)
     if ax is None:
-        width, height = _axes.add_legend(place().size, makeup.entries)
+        width, height = _axes.add_legend(place().size, entries)
         scale = min(1.0, _axes.LARGEST * _axes.POINTS / max(width, height))
         ax = _axes.new_axes((scale * width, scale * height))
     ax.set_aspect("auto")
     width, height = _axes.room_on(ax)
-    legend = _axes.lay_out_legend(makeup.entries, (width, height))
+    legend = _axes.lay_out_legend(entries, (width, height))
     return _draw_tree(ax, layout, place((width, height - legend.height)), contents, legend)
 
 
@@ -154,36 +160,37 @@ def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[Style
     """Return the number of rows, the features that lead here, and the largest classes."""
     size: StyledLine = (_layout.count_rows(hierarchy, node), "title")
     reasons = _layout.describe_reasons(hierarchy, node)
-    return [size, *reasons, *makeup.describe(hierarchy, node)]
+    doubts = _layout.doubts(hierarchy, node)
+    return [size, *reasons, *doubts, *makeup.describe(hierarchy, node)]
 
 
 def make_strips(
-    hierarchy: Hierarchy, nodes: Sequence[int], images: Any, exemplars: Exemplars | None
+    hierarchy: Hierarchy, nodes: Sequence[int], images: Any, examples: Examples | None
 ) -> list[Strip]:
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
         return [_line_up([])] * len(nodes)
     pixels = check_images(images, len(hierarchy.order))
-    chosen = [_choose(hierarchy, node, exemplars) for node in nodes]
+    chosen = [_choose(hierarchy, node, examples) for node in nodes]
     return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
 
 
-def _choose(hierarchy: Hierarchy, node: int, exemplars: Exemplars | None) -> list[int]:
+def _choose(hierarchy: Hierarchy, node: int, examples: Examples | None) -> list[int]:
     """Return the rows to show for a node."""
-    if exemplars is None:
+    if examples is None:
         rows = hierarchy.rows(node)
         spread = np.unique(np.linspace(0, len(rows) - 1, N_IMAGES).astype(int))
         return [int(row) for row in rows[spread]]
-    given = exemplars.get(node, ()) if isinstance(exemplars, Mapping) else exemplars(node)
+    given = examples.get(node, ()) if isinstance(examples, Mapping) else examples(node)
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
     last = len(hierarchy.order) - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise InputError(f"exemplars must be row numbers, got {given!r} for node {node}")
+        raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() > last:
         got = f"got {chosen.min()} to {chosen.max()} for node {node}"
-        raise InputError(f"exemplars must be row numbers from 0 to {last}, {got}")
+        raise InputError(f"examples must be row numbers from 0 to {last}, {got}")
     return [int(row) for row in chosen]
 
 
@@ -370,7 +377,10 @@ def _draw_tree(
         faces = [contents.colours[n] for n in classes]
         bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
         ax.add_collection(bars, autolim=False)
-    boxes, texts = _draw_boxes(ax, layout, placed), _write_words(ax, placed, contents.words)
+    boxes, texts = (
+        _draw_boxes(ax, layout, placed),
+        _write_words(ax, layout, placed, contents.words),
+    )
     strips = tuple(
         ax.imshow(pixels, extent=tuple(place), aspect="auto", zorder=3)
         for (pixels, size), place in zip(contents.strips, places, strict=True)
@@ -388,12 +398,14 @@ def _draw_boxes(
     has_children = layout.is_cut.copy()
     has_children[layout.parents] = True
     boxes = []
-    for low, high, is_inner in zip(placed.low, placed.high, has_children, strict=True):
+    looks = zip(placed.low, placed.high, has_children, layout.is_lost, strict=True)
+    for low, high, is_inner, is_lost in looks:
         width, height = high - low
         box = FancyBboxPatch(
             tuple(low), width, height, linewidth=placed.scale, zorder=2, edgecolor=_axes.EDGE,
             boxstyle=f"round,pad=0,rounding_size={ROUNDING}",
             facecolor=_axes.FACE if is_inner else _axes.LEAF_FACE,
+            linestyle=_axes.DASHED if is_lost else "solid",
         )  # fmt: skip
         ax.add_patch(box)
         boxes.append(box)
@@ -401,15 +413,17 @@ def _draw_boxes(
 
 
 def _write_words(
-    ax: "Axes", placed: BoxLayout, words: list[list[StyledLine]]
+    ax: "Axes", layout: TreeLayout, placed: BoxLayout, words: list[list[StyledLine]]
 ) -> tuple[tuple["Text", ...], ...]:
     """Write the lines of each box one below the other, from the middle of its top."""
     if placed.scale * _axes.FONT_SIZE < _axes.SMALLEST:
         return ((),) * len(words)
     look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3}
     texts = []
-    for lines, low, high in zip(words, placed.low, placed.high, strict=True):
+    looks = zip(words, placed.low, placed.high, layout.is_lost, strict=True)
+    for lines, low, high, is_lost in looks:
         middle, top = (low[0] + high[0]) / 2, high[1] - PAD
+        look["alpha"] = _axes.PALE_INK if is_lost else 1.0
         written = [
             _axes.write(
                 ax, (middle, top - below), text, color=_axes.COLOURS[style],

@@ -2,6 +2,7 @@
 
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
-from taxarbor.refine._rules import Sparsity, find_rules
+from taxarbor.refine._links import link_leaves
+from taxarbor.refine._rules import Sparsity, decide, describe
 
-__all__ = ["Coordinates", "Sparsity", "compete", "find_rules"]
+__all__ = ["Coordinates", "Sparsity", "compete", "decide", "describe", "link_leaves"]

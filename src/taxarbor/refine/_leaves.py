@@ -99,7 +99,7 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
     trace: list[float] = []
     for step in range(STEPS):
         counts = np.bincount(labels, minlength=n_leaves)
-        means = _means(coordinates.values[:, :-1], labels, counts)
+        means = leaf_means(coordinates.values[:, :-1], labels, counts)
         within = total - (means.T * (counts / n)) @ means
         if not trace:
             rounding = LEAST * float(np.finfo(rows.dtype).eps) + n * float(np.finfo(float).eps)
@@ -119,7 +119,7 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
     return LeafModel(weights, offsets, trace)
 
 
-def _means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
+def leaf_means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
     """Return the mean of each leaf's rows, summed in the order of the rows, some at a time."""
     sums = np.zeros((len(counts), Z.shape[1]))
     for first in range(0, len(Z), ROWS):

@@ -11,96 +11,186 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import printable
 from taxarbor._images import small_image
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
 
-N_EXAMPLES = 5  # rows of each kind shown per node
-N_FEATURES = 10  # features shown per node
+MANY = 250  # nodes from which on less is said of each
+N_EXAMPLES, N_FEATURES = (
+    (5, 3),
+    (8, 4),
+)  # rows of each kind and features: of a few nodes, of many
 N_VALUES = 3  # features whose values are shown with an example
-N_CLASSES = 8  # classes that have a colour of their own; the others are one, grey
+N_CLASSES = 100  # classes of a node that are named, at most
 LONGEST = 300  # characters of a row's name, which may be a text
-NAMES = 350_000
-"""Characters of all rows' names up to which a page holds them, so that they can be found."""
+NAMES = 250_000
+"""Characters that the packed names of all rows may take, so that they can be found."""
+BLOCK = 4_000_000  # numbers of rows or of their probabilities held at a time
+ROWS = 100_000  # rows up to which a page holds the number and the probability of each
 WEAKEST = 10_000  # rows up to which a page says where each was least clear
-PICTURES = 350_000  # characters of all thumbnails of a page
+PICTURES = 300_000  # characters of all thumbnails of a page
 EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may be reduced to
 BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+KINDS = ("typical", "extreme", "borderline")
 
 
 def build_context(
     explanation: Explanation,
+    X: Any,
     title: str,
     *,
     images: NDArray[Any] | None,
     scores: dict[str, float],
     decides: str,
 ) -> dict[str, Any]:
-    """Return all that the page shows, as JSON can hold it.
+    """Return all that the page shows, as JSON can hold it; ``X`` is an array or CSR matrix.
 
-    ``decides`` says what places the rows: "placed", all features; "rules"; or "means".
+    ``decides`` says what placed the rows: "rules" that all rows follow; "bounds", rules and
+    what kept some rows elsewhere; "placed", all features; or "unknown".
     """
     tree, classes = explanation.hierarchy, explanation.classes
-    used = tree.n_features_used.tolist()
-    nodes = [_node(explanation, node, used) for node in range(tree.n_nodes)]
+    writer = _Nodes(explanation)
+    nodes = [writer.tell(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
-        "n_features": 0 if tree.means is None else tree.means.shape[1],
+        "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "nodes": nodes,
+        "features": [list(feature) for feature in writer.features],
         "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
         **_all_rows(explanation),
+        "probabilities": None if decides == "unknown" else _probabilities(tree, X),
+        "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(tree),
+        "trust": _trust(tree),
         "decides": decides,
     }
 
 
-def _node(explanation: Explanation, node: int, used: list[int]) -> dict[str, Any]:
-    tree, told = explanation.hierarchy, explanation.leading(node, N_FEATURES)
-    parent = tree.parent(node)
-    columns = [reason.feature for reason in tree.reasons(node, N_FEATURES)]
-    shown = np.array(columns[:N_VALUES], dtype=np.intp)
+class _Nodes:
+    """Tells of one node after the other, and keeps the features that were named."""
 
-    def examples(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        values = explanation.values(
-            np.array([one["row"] for one in found], dtype=np.intp), shown
-        )
+    def __init__(self, explanation: Explanation) -> None:
+        tree, is_many = explanation.hierarchy, explanation.hierarchy.n_nodes > MANY
+        self.explanation, self.tree = explanation, tree
+        self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
+        self.used = tree.n_features_used.tolist()
+        yes_no = tree.yes_no
+        self.yes_no = np.zeros(tree.n_features or 0, dtype=bool) if yes_no is None else yes_no
+        self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
+
+    def tell(self, node: int) -> dict[str, Any]:
+        explanation, tree = self.explanation, self.tree
+        parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
+        columns = [one["column"] for one in leads[:N_VALUES]]
+        return {
+            "parent": parent,
+            "name": explanation.names[node],
+            "start": int(tree.start[node]),
+            "stop": int(tree.stop[node]),
+            "birth": int(tree.birth[node]),
+            "leads": self._leads(leads),
+            "stands": self._stands(node),
+            "n_features": self.used[node],
+            "n_leading": 0 if parent is None else self.used[parent],
+            "fidelity": _share(tree.fidelity[node]),
+            "note": printable(tree.notes[node]),
+            **{kind: self._examples(kind, node, columns) for kind in KINDS},
+            "margins": _histograms(explanation, node),
+            "classes": _make_up(explanation, node),
+            **self._holds(node),
+            **self._came_back(node),
+        }
+
+    def _leads(self, leads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Say what sets a node apart from its siblings."""
+        lines = []
+        for one in leads:
+            mean, rest = _means((one["mean"], one["rest_mean"]), self.yes_no[one["column"]])
+            lines.append({
+                "name": printable(one["feature"]), "text": printable(one["words"]),
+                "sign": 1 if one["direction"] == "higher" else -1,
+                "share": _tidy(one["share"]), "mean": mean, "rest": rest,
+            })  # fmt: skip
+        return lines
+
+    def _stands(self, node: int) -> list[list[Any]]:
+        """Say what sets a node apart from all rows: feature, words, effect, mean, histogram."""
+        lines = []
+        for one in self.explanation.standout(node, self.n_features):
+            is_share = one["share"] is not None
+            mean, every = _means((one["mean"], one["all_mean"]), is_share)
+            feature = printable(one["feature"]), every, _spark(one["all_counts"])
+            place = self.features.setdefault(feature, len(self.features))
+            words = printable(one["words"])
+            lines.append([place, words, _tidy(one["effect"]), mean, _spark(one["counts"])])
+        return lines
+
+    def _examples(self, kind: str, node: int, columns: list[int]) -> list[dict[str, Any]]:
+        """Return rows with their values of some features."""
+        found = getattr(self.explanation, kind)(node, self.n_examples)
+        rows = np.array([one["row"] for one in found], dtype=np.intp)
+        values = self.explanation.values(rows, np.array(columns, dtype=np.intp))
+        texts = [
+            ["yes" if value else "no" for value in column]
+            if self.yes_no[feature]
+            else format_column(column)
+            for feature, column in zip(columns, values.T.tolist(), strict=True)
+        ]
+        told: Any = list(zip(*texts, strict=True)) or [()] * len(found)
         return [
-            {"row": one["row"], "margin": _tidy(one["margin"]), "values": [*map(_tidy, own)]}
-            for one, own in zip(found, values.tolist(), strict=True)
+            {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
+            for one, text in zip(found, told, strict=True)
         ]
 
-    return {
-        "parent": parent,
-        "name": explanation.names[node],
-        "start": int(tree.start[node]),
-        "stop": int(tree.stop[node]),
-        "birth": int(tree.birth[node]),
-        "features": [
-            {
-                "name": printable(one["feature"]),
-                "sign": 1 if one["direction"] == "higher" else -1,
-                "share": _tidy(one["share"]),
-                "mean": _tidy(one["mean"]),
-                "rest": _tidy(one["rest_mean"]),
-                "yes_no": bool(explanation.is_yes_no[column]),
-            }
-            for one, column in zip(told, columns, strict=True)
-        ],
-        "n_features": used[node],
-        "n_leading": 0 if parent is None else used[parent],
-        "fidelity": _tidy(float(tree.fidelity[node])),
-        "note": printable(tree.notes[node]),
-        "exemplars": examples(explanation.exemplars(node, N_EXAMPLES)),
-        "borderline": examples(explanation.borderline(node, N_EXAMPLES)),
-        "margins": _histograms(explanation, node),
-        "classes": _make_up(explanation, node),
-    }
+    def _holds(self, node: int) -> dict[str, Any]:
+        """Say for how many rows the words are true, and which rule is the worst."""
+        follows = self.tree.follows
+        assert follows is not None  # an explanation has seen the rows
+        told: dict[str, Any] = {"holds": _share(follows.share[node])}
+        doubt, worst = describe_doubt(self.tree, node), int(follows.worst[node])
+        if doubt:
+            told["doubt"] = doubt
+        if worst >= 0:
+            below = self.tree.path(node)[int(self.tree.depth[worst]) + 1]
+            told["worst"] = [below, _share(follows.worst_share[node])]
+        return told
+
+    def _came_back(self, node: int) -> dict[str, Any]:
+        trust = self.tree.trust
+        if trust is None:
+            return {}
+        return {
+            "came_back": int(trust.came_back[node]),
+            "returned": trust.told(node),
+            "stable": bool(trust.is_stable[node]),
+        }
+
+
+def _means(values: tuple[float, ...], is_share: bool) -> list[str]:
+    """Put means into words, as shares where they are such."""
+    return [_percent(value) for value in values] if is_share else format_column(values)
+
+
+def _percent(share: float) -> str:
+    """Return a share in words; what is not all is never 100 %, and what is some never 0 %."""
+    text = f"{abs(100.0 * share):.0f}"
+    near = {"100": ">99", "0": "<1"} if 1e-6 < share < 1.0 - 1e-6 else {}
+    return f"{near.get(text, text)} %"
+
+
+def _spark(counts: list[int]) -> str:
+    """Return a small histogram, a digit per bin."""
+    heights: Array = np.asarray(counts, dtype=np.float64)
+    steps = np.ceil((len(DIGITS) - 1) * heights / max(heights.max(initial=0.0), 1.0))
+    return "".join(DIGITS[step] for step in steps.astype(int))
 
 
 def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
@@ -115,7 +205,7 @@ def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
 
 
 def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
-    """Return the largest classes of a node and how many rows they have; -1 is all others."""
+    """Return the classes of a node and how many rows they have; -1 is all that are too many."""
     if explanation.classes is None:
         return []
     counts = explanation.classes.count(explanation.hierarchy.rows(node))
@@ -124,10 +214,10 @@ def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
 
 
 def _shown(nodes: list[dict[str, Any]]) -> list[int]:
-    """Return the rows that any node shows: exemplars of leaves first, borderline rows last."""
+    """Return the rows that any node shows: typical ones of leaves first, borderline last."""
     inner = {node["parent"] for node in nodes}
     leaves = [node for number, node in enumerate(nodes) if number not in inner]
-    parts = [(leaves, "exemplars"), (nodes, "exemplars"), (nodes, "borderline")]
+    parts = [(leaves, KINDS[0]), *((nodes, kind) for kind in KINDS)]
     rows = [one["row"] for some, kind in parts for node in some for one in node[kind]]
     return list(dict.fromkeys(rows))
 
@@ -145,8 +235,8 @@ def _pictures(nodes: list[dict[str, Any]], images: NDArray[Any]) -> dict[str, st
     """Return thumbnails of the rows shown, as large and as many as fit on the page."""
     rows = _shown(nodes)
     inner = {node["parent"] for node in nodes}
-    n_leaves = sum(number not in inner for number in range(len(nodes)))
-    first = rows[: n_leaves * N_EXAMPLES]
+    n_first = sum(len(node["typical"]) for n, node in enumerate(nodes) if n not in inner)
+    first = rows[:n_first]
     for edge in EDGES:
         found = {row: thumbnail(images, row, edge) for row in first}
         if sum(map(len, found.values())) <= PICTURES:
@@ -190,23 +280,45 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def _all_rows(explanation: Explanation) -> dict[str, Any]:
-    """Return what rows are found by, in the order of the tree, if that is not too much.
+    """Return what is known of every row, in the order of the tree, if that is not too much.
 
-    Names, as lines, or else numbers; and the least margin on the path of each row, with the
-    node where that is.
+    Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
+    unless that is so for all; and the least margin on the path, with the node where that is.
     """
     tree, names = explanation.hierarchy, explanation.row_names
-    order = tree.order.tolist()
-    lines, numbers = None, None
+    n_rows, packed = len(tree.order), None
+    assert tree.follows is not None
+    holds = tree.follows.rows
     if names is not None:
-        if sum(map(len, names)) + len(names) <= NAMES:
-            lines = "\n".join(printable(explanation.row_name(row)) for row in order)
-    elif len(str(len(order))) * len(order) <= NAMES:
-        numbers = order
-    return {"names": lines, "order": numbers, "weakest": _weakest(explanation)}
+        lines = (printable(explanation.row_name(row)) for row in tree.order.tolist())
+        packed = _pack("\n".join(lines).encode("utf-8", "replace"))
+    is_small = n_rows <= ROWS
+    return {
+        "order": _pack_numbers(tree.order) if is_small else None,
+        "names": packed if packed is not None and len(packed) <= NAMES else None,
+        "speak": names is not None and _speak(names[:1000]),
+        "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,
+        "weakest": _weakest(explanation),
+    }
 
 
-def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
+def _speak(names: tuple[str, ...]) -> bool:
+    """Say whether names are words, and neither numbers nor codes of a few letters."""
+    stems = {"".join(filter(str.isalpha, name)).lower() for name in names}
+    return len(stems) > 0.5 * len(names) and len(set("".join(stems))) > 10
+
+
+def _pack(raw: bytes) -> str:
+    """Return bytes compressed, as text."""
+    return b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+def _pack_numbers(values: NDArray[Any]) -> str:
+    """Pack whole numbers: all first bytes, the lowest, then all second ones, and so on."""
+    return _pack(values.astype("<u4").view(np.uint8).reshape(-1, 4).T.tobytes())
+
+
+def _weakest(explanation: Explanation) -> dict[str, str] | None:
     tree = explanation.hierarchy
     if len(tree.order) > WEAKEST or tree.n_leaves == 1:
         return None
@@ -217,21 +329,64 @@ def _weakest(explanation: Explanation) -> list[list[float | int | None]] | None:
             own = slice(tree.start[node], tree.stop[node])
             where[own] = np.where(margins < least[own], node, where[own])
             least[own] = np.minimum(margins, least[own])
-    pairs = zip(least.round(2).tolist(), where.tolist(), strict=True)
-    return [[_tidy(margin), node] for margin, node in pairs]
+    # Hundredths, from -300 to 300: what is further is as clear.
+    hundredths = np.nan_to_num(100.0 * least.clip(-3.0, 3.0)).round() + 300
+    return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
-def _facts(tree: Hierarchy) -> dict[str, float | None]:
+def _probabilities(tree: Hierarchy, X: Any) -> str | None:
+    """Return, in hundredths, how probable each node on a row's path is for the row.
+
+    Leaf by leaf, within it from the root's child down, within that row by row; compressed.
+    """
+    if tree.n_rows > ROWS or tree.n_leaves == 1:
+        return None
+    paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
+    for label, leaf in enumerate(tree.leaves.tolist()):
+        paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
+    found = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
+    step = max(1, BLOCK // max(X.shape[1], tree.n_nodes))
+    for first in range(0, tree.n_rows, step):
+        some = slice(first, first + step)
+        part = tree.node_proba(tree.predict_proba(X[some]))
+        own = np.take_along_axis(part, paths[tree.labels[some]], axis=1)
+        found[some] = np.clip(100.0 * own, 0.0, 100.0).round()
+    levels = [found[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves]
+    return _pack(b"".join(levels))
+
+
+def _trust(tree: Hierarchy) -> dict[str, Any] | None:
+    trust = tree.trust
+    if trust is None:
+        return None
+    curve = trust.curve
+    points = zip(curve.n_clusters, curve.stability, curve.reference, strict=True)
+    return {
+        "n_refits": int(trust.n_refits),
+        "suggested": int(trust.suggested),
+        "verdict": curve.verdict(),
+        "curve": [[int(n), _tidy(float(own)), _tidy(float(ref))] for n, own, ref in points],
+    }
+
+
+def _facts(tree: Hierarchy) -> dict[str, Any]:
     """Return what can be said about a tree without labels."""
     is_split = [rule is not None for rule in tree.rules]
     used, leaves = tree.n_features_used[is_split], tree.sizes[tree.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
+    assert tree.follows is not None
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
-        "features_per_split": _tidy(float(np.median(used))) if len(used) else None,
-        "fidelity": _tidy(float(known.mean())) if len(known) else None,
+        "features_per_split": format_number(float(np.median(used))) if len(used) else None,
+        "fidelity": _share(known.mean()) if len(known) else None,
+        "holds": _share(tree.follows.rows.mean()),
     }
+
+
+def _share(value: float) -> float | None:
+    """Return a share in few digits; what is not all stays less than one."""
+    return None if math.isnan(value) else math.floor(1e4 * float(value) + 1e-6) / 1e4
 
 
 def _tidy(value: float | None) -> float | None:

@@ -14,12 +14,17 @@ from numpy.typing import ArrayLike
 from taxarbor._errors import InputError
 from taxarbor._images import check_images
 from taxarbor.explain import explain
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._file import write_whole
+from taxarbor.hierarchy._route import check_data
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
 
-SCRIPTS = ("start.js", "tree.js", "panel.js", "search.js", "tables.js", "main.js")
+SCRIPTS = (
+    *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
+    *("search.js", "tables.js", "download.js", "main.js"),
+)
 
 
 def report(
@@ -76,14 +81,25 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    tree, own = explanation.hierarchy, hierarchy_of(model)
-    by_rules = "means" if own.rules[own.root] is None else "rules"
-    decides = by_rules if own.placement is None else "placed"
+    tree, data = explanation.hierarchy, check_data(X, explanation.hierarchy)
     pictures = None if images is None else check_images(images, len(tree.order))
     scores = {} if classes is None else score_hierarchy(tree, classes, truth)
-    context = build_context(explanation, title, images=pictures, scores=scores, decides=decides)
+    decides = _what_decides(hierarchy_of(model), tree)
+    context = build_context(
+        explanation, data, title, images=pictures, scores=scores, decides=decides
+    )
     page = _build_page(context, tree.to_text()).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))
+
+
+def _what_decides(own: Hierarchy, described: Hierarchy) -> str:
+    """Say what placed the rows of a tree; see :func:`build_context`."""
+    if own.placement is not None:
+        return "placed"
+    if own.rules[own.root] is None and own.n_leaves > 1:
+        return "unknown"
+    assert described.follows is not None
+    return "rules" if described.follows.rows.all() else "bounds"
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

@@ -54,24 +54,18 @@ class PairSolution:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleProblem:
-    """A division of the rows, and how few features should reproduce it.
-
-    ``tol``, ``violation`` and ``max_working`` are those of a :class:`PairProblem`.
-    """
+    """A division of the rows, and what a feature that helps to reproduce it may cost."""
 
     labels: NDArray[np.int32]  #: the child of each row
     n_children: int
-    l1: Array  #: (n_features,), weight of ``|d_p|`` at strength one
-    second_ridge: float  #: in the place of ``l1`` when the features in use are fitted anew
-    barred: float  #: a weight of ``|d_p|`` that keeps a feature out
-    strengths: list[float]  #: along which the l1 is lowered
+    weights: Array  #: (n_rows,), what a row in another child costs
+    reluctance: (
+        Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
+    )
+    price: float  #: by which a feature must lower the loss, half the weighted squared hinge
+    ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
     max_features: int  #: the most that may be in use; 0 for any number
-    reproduced: float  #: share of the rows on which to agree
-    nearly: float  #: how much less is no loss
-    tol: float
-    violation: float
-    max_working: int
-    steepest: Array  #: (n_models, n_features), to start from; a model per child, or one for two
+    max_candidates: int  #: the most features that are looked at closely
 
 
 class Rows(Protocol):
@@ -144,6 +138,13 @@ class Rows(Protocol):
 
     def spread(self) -> Array:
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
+        ...
+
+    def two_values(self) -> Array:
+        """Return the two values of each column that has no others, (n_features, 2), float64.
+
+        The smaller one first; NaN for all other columns. One sweep, mostly over few columns.
+        """
         ...
 
     def ward(self, n_clusters: int) -> NDArray[np.int32]:

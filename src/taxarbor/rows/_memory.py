@@ -16,6 +16,10 @@ ROWS_PER_THREAD = 1024
 which of some equally near ones are kept depends on the number of threads."""
 
 
+FEW, BLOCK = 64, 1 << 20
+"""Rows that are looked at first for columns of two values, and cells at a time after that."""
+
+
 def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
     """Return data as rows about their mean, or about a given centre.
 
@@ -125,6 +129,35 @@ class MemoryRows:
         """Return the mean absolute deviation of each feature."""
         return native.moment(self._data, True)
 
+    def two_values(self) -> Array:
+        """Return the two values of each column that has no others."""
+        found = _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
+        found[~(found[:, 0] < found[:, 1])] = np.nan
+        return found
+
+    def _pairs(self) -> Array:
+        """Return the least and greatest value of columns that have at most two, others NaN."""
+        pairs = np.full((self.n_features, 2), np.nan)
+        open_columns, index = np.arange(self.n_features), self._data.index
+        low = high = np.zeros(0)
+        first, step = 0, FEW
+        # Most columns are ruled out by the first few rows, and then not looked at again.
+        while first < self.n_rows and len(open_columns):
+            some = slice(first, first + step)
+            block = self._X[some if index is None else index[some]][:, open_columns]
+            if first == 0:
+                low = high = block[0]
+            least, most = (
+                np.minimum(low, block.min(axis=0)),
+                np.maximum(high, block.max(axis=0)),
+            )
+            fits = ((block == least) | (block == most)).all(axis=0)
+            fits &= ((low == least) | (low == most)) & ((high == least) | (high == most))
+            open_columns, low, high = open_columns[fits], least[fits], most[fits]
+            first, step = first + step, max(BLOCK // max(len(open_columns), 1), 1)
+        pairs[open_columns, 0], pairs[open_columns, 1] = low, high
+        return pairs
+
     def ward(self, n_clusters: int) -> NDArray[np.int32]:
         """Return Ward's clusters of the rows, which are made dense for it."""
         return native.ward(self._centered(), n_clusters)
@@ -163,6 +196,25 @@ class MemoryRows:
         X = self._own()
         dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
+
+
+def _pairs_of_sparse(X: Any) -> Array:
+    """Return the least and greatest value of columns that have at most two, others NaN."""
+    n, p = X.shape
+    filled = np.bincount(X.indices, minlength=p)
+    # A cell that is not stored is zero.
+    low, high = np.where(filled < n, 0.0, np.inf), np.where(filled < n, 0.0, -np.inf)
+    blocks = [slice(first, first + BLOCK) for first in range(0, len(X.data), BLOCK)]
+    for some in blocks:
+        # Of these types NumPy has a fast way, and of no others.
+        columns, values = X.indices[some].astype(np.intp), X.data[some].astype(np.float64)
+        np.minimum.at(low, columns, values)
+        np.maximum.at(high, columns, values)
+    fits = (filled == n) | (low == 0.0) | (high == 0.0)
+    for some in blocks:
+        columns, values = X.indices[some], X.data[some]
+        fits[columns[(values != low[columns]) & (values != high[columns])]] = False
+    return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
 def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> Rows:

@@ -127,7 +127,8 @@ nb::object moment(const Data& data, bool absolute) {
   return data.visit([&](const auto& rows) {
     if (rows.n_rows() == 0) refuse("the mean of no rows is not defined");
     const size_t p = rows.n_features();
-    return filled<double>({p}, [&](double* out) { rows.moment(absolute, out); });
+    return filled<double>(
+        {p}, [&](double* out) { rows.moment(absolute ? Moment::absolute : Moment::mean, out); });
   });
 }
 

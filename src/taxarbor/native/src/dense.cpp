@@ -116,7 +116,7 @@ template <class T> TAXARBOR_CLONES void nearest_rows(const Block<T>& d, const T*
 // ---- means, mean absolute deviations, squared norms ------------------------------------------
 
 template <class T> TAXARBOR_CLONES void moment_rows(
-    const Block<T>& d, bool absolute, int64_t first, int64_t last, T* partial, double* sum) {
+    const Block<T>& d, Moment kind, int64_t first, int64_t last, T* partial, double* sum) {
   const int64_t p = d.n_features;
   const T* c = d.center;
   for (int64_t from = first; from < last; from += Short) {
@@ -124,8 +124,10 @@ template <class T> TAXARBOR_CLONES void moment_rows(
     for (int64_t i = from; i < to; ++i) {
       fetch_ahead(d, i, to);
       const T* x = d.at(i);
-      if (absolute)
+      if (kind == Moment::absolute)
         for (int64_t j = 0; j < p; ++j) partial[j] += std::abs(x[j] - c[j]);
+      else if (kind == Moment::square)
+        for (int64_t j = 0; j < p; ++j) partial[j] += (x[j] - c[j]) * (x[j] - c[j]);
       else
         for (int64_t j = 0; j < p; ++j) partial[j] += x[j] - c[j];
     }
@@ -261,13 +263,20 @@ template <class T> class DenseView final : public View<T> {
     });
   }
 
-  void moment(bool absolute, double* out) const override {
+  void moment(Moment kind, double* out) const override {
     const Block<T> d = block();
     this->add_up(p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(p_);
-      moment_rows(d, absolute, a, b, partial.data(), sum);
+      moment_rows(d, kind, a, b, partial.data(), sum);
     });
     for (int64_t j = 0; j < p_; ++j) out[j] /= static_cast<double>(n_);
+  }
+
+  void columns(const int64_t* features, int64_t f, double* out) const override {
+    const Block<T> d = block();
+    for (int64_t i = 0; i < n_; ++i)
+      for (int64_t j = 0; j < f; ++j)
+        out[j * n_ + i] = static_cast<double>(d.at(i)[features[j]] - d.center[features[j]]);
   }
 
   void norms(double* out) const override {

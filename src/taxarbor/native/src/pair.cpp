@@ -18,6 +18,16 @@
 
 namespace {
 
+// A two-way split, in checked buffers: taxarbor.rows.PairProblem.
+struct PairProblem {
+  const double* start;
+  const int8_t* labels;  // null: those of the weights
+  int64_t hold, lower, upper;
+  const double* l1;
+  double ridge, tol, violation;
+  int64_t max_alternations, max_working;
+};
+
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
 constexpr double Damping = 1e-6;     // as in optim/_prox_newton.py
@@ -333,18 +343,6 @@ template <class T> class PairSolver {
   double scale_ = 0.0;   // mean diagonal of the last Hessian that had one, or a guess at it
   bool is_full_ = true;  // whether the last step went all the way
 };
-
-}  // namespace
-
-template <class T> std::vector<double> fit_pair(const View<T>& rows, const PairProblem& problem) {
-  PairSolver<T> solver(rows, problem);
-  solver.run();
-  return solver.weights();
-}
-template std::vector<double> fit_pair(const View<float>&, const PairProblem&);
-template std::vector<double> fit_pair(const View<double>&, const PairProblem&);
-
-namespace {
 
 nb::object pair(const Data& data, nb::handle problem) {
   return data.visit([&](const auto& rows) {

@@ -7,6 +7,8 @@
 
 #include "common.hpp"
 
+enum class Moment { mean, absolute, square };
+
 using Index = std::optional<std::vector<int64_t>>;  // none: row i is row i
 
 // Some rows of a matrix, about a centre. The matrix is shared by all nodes and was checked when
@@ -24,8 +26,10 @@ template <class T> class View {
   // out (f, f) = Z' Z, Z = (X - c)[positions][:, features], features sorted and distinct
   virtual void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
       double* out) const = 0;
-  // out (n_features): mean of x - c, or of |x - c|
-  virtual void moment(bool absolute, double* out) const = 0;
+  // out (n_features): mean of x - c, of |x - c|, or of (x - c)^2
+  virtual void moment(Moment kind, double* out) const = 0;
+  // out (f, n_rows) = (x - c)[features]
+  virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
   // out (n_rows) = |x - c|^2
   virtual void norms(double* out) const = 0;
   // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label
@@ -51,7 +55,7 @@ template <class T> class View {
 
   void move_to_mean() {
     std::vector<double> mean(p_);
-    moment(false, mean.data());
+    moment(Moment::mean, mean.data());
     for (int64_t j = 0; j < p_; ++j)
       mean[j] = static_cast<double>(static_cast<T>(center_[j] + mean[j]));
     set_center(std::move(mean));
@@ -107,16 +111,3 @@ struct Data {
 template <class V> struct type_of_rows;
 template <class T> struct type_of_rows<View<T>> { using type = T; };
 template <class V> using Number = typename type_of_rows<std::decay_t<V>>::type;
-
-// A two-way split, in checked buffers: taxarbor.rows.PairProblem.
-struct PairProblem {
-  const double* start;
-  const int8_t* labels;  // null: those of the weights
-  int64_t hold, lower, upper;
-  const double* l1;
-  double ridge, tol, violation;
-  int64_t max_alternations, max_working;
-};
-
-// The weights that the two-way solver ends with (pair.cpp).
-template <class T> std::vector<double> fit_pair(const View<T>& rows, const PairProblem& problem);

@@ -7,7 +7,9 @@ function showPage(name) {
     tab.setAttribute("aria-selected", String(page === name));
     tab.tabIndex = page === name ? 0 : -1;
   }
-  if (name === "clusters") showClustersOnce();
+  byId("cutter-home-" + (name === "clusters" ? "clusters" : "tree")).append(byId("cutter"));
+  if (name === "clusters") showClusters();
+  if (name === "tree" && chosen) { showKey(); render(); if (kind === "tree") hold(); }
 }
 function startTabs() {
   PAGES.forEach((page, n) => {
@@ -31,49 +33,56 @@ function startKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const keys = { "/": () => byId("search").focus() };
-    if (!byId("page-tree").hidden) Object.assign(keys, { "+": () => zoom(1.25), "-": () => zoom(0.8), 0: () => showAll(), "*": openAll });
+    if (!byId("page-tree").hidden) Object.assign(keys, { "+": () => zoom(1.4), "-": () => zoom(1 / 1.4), 0: () => showAll(), "*": () => kind === "tree" && openAll() });
     if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
   });
 }
+// On paper there is no scrolling: all clusters in the table, and the picture as it is.
+let isPrinting = false;
 function startPrinting() {
-  let kept = null;
   window.addEventListener("beforeprint", () => {
-    kept = { open: [...open], view: { ...view } };
-    showClustersOnce();
-    if (leaves.length <= 60) nodes.forEach((node) => node.children.length && open.add(node.id));
-    render();
-    const box = bounds();
-    canvas.setAttribute("viewBox", `${box.left} ${box.top} ${box.right - box.left} ${box.bottom - box.top}`);
-    scene.removeAttribute("transform");
+    isPrinting = true;
+    showClusters(true);
+    canvas.setAttribute("viewBox", `0 0 ${canvas.clientWidth || 900} ${canvas.clientHeight || 600}`);
   });
   window.addEventListener("afterprint", () => {
+    isPrinting = false;
     canvas.removeAttribute("viewBox");
-    open.clear();
-    kept.open.forEach((id) => open.add(id));
-    Object.assign(view, kept.view);
-    render();
+    showClusters();
   });
 }
 
-byId("title").textContent = data.title;
-byId("subtitle").textContent = [plural(data.n_rows, "row"), plural(data.n_features, "feature"), plural(data.n_clusters, "cluster")].join(" · ");
-startTabs();
-startSearch();
-startKeys();
-startPrinting();
-watchPointer();
-canvas.addEventListener("keydown", onKey);
-byId("theme").addEventListener("click", switchTheme);
-byId("zoom-in").addEventListener("click", () => zoom(1.25));
-byId("zoom-out").addEventListener("click", () => zoom(0.8));
-byId("zoom-fit").addEventListener("click", () => showAll());
-byId("expand").addEventListener("click", openAll);
-byId("collapse").addEventListener("click", () => { openFirst(4); render(); showAll(); });
-showMeasures();
-showHelp();
-showPage("tree");
-openFirst(Math.min(24, Math.max(8, Math.floor((canvas.clientHeight - 90) / (0.72 * LEAST)))));
-choose(nodes[0], { stay: true });
-showAll(0.72);
-window.addEventListener("resize", () => showAll(0.72));
-if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a node, feature or row";
+function start() {
+  byId("title").textContent = data.title;
+  startTabs();
+  startSearch();
+  startKeys();
+  startPrinting();
+  startTable();
+  startCut();
+  watchPointer();
+  canvas.addEventListener("keydown", onKey);
+  byId("theme").addEventListener("click", switchTheme);
+  byId("zoom-in").addEventListener("click", () => zoom(1.4));
+  byId("zoom-out").addEventListener("click", () => zoom(1 / 1.4));
+  byId("zoom-fit").addEventListener("click", () => showAll());
+  byId("expand").addEventListener("click", openAll);
+  byId("as-tree").addEventListener("click", () => showKind("tree"));
+  byId("as-icicle").addEventListener("click", () => showKind("icicle"));
+  byId("csv").addEventListener("click", () => download(root));
+  byId("csv").hidden = order === null;
+  showPage("tree");
+  cutAt(data.n_clusters);
+  startShades();
+  showMeasures();
+  showHelp();
+  choose(root, { stay: true });
+  showKind(data.n_clusters >= 50 || 16 * root.children.length > canvas.clientHeight ? "icicle" : "tree");
+  window.addEventListener("resize", () => {
+    if (isPrinting) return;
+    showKey();
+    if (kind === "tree" && scale === 1 && !choices.size) fitTree(); else render();
+  });
+  if (matchMedia("(hover: none)").matches) byId("search").placeholder = "Find a node, feature or row";
+}
+readRows().then(start);

@@ -10,125 +10,176 @@ function crumbs(node) {
 
 function told(node) {
   const parts = [plural(node.size, "row"), percent(node.size / data.n_rows, node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
-  if (node.label) parts.unshift("Cluster " + node.label);
-  if (node.children.length && node.n_features) parts.push("its split uses " + plural(node.n_features, "feature"));
-  if (node.fidelity !== null) parts.push("the rule agrees on " + percent(node.fidelity) + " of its rows");
+  if (node.label) parts.unshift("Cluster " + node.label); else parts.push(plural(node.count, "cluster"));
   return html("p", { class: "muted" }, parts.join(" · "));
 }
-
-function featureLine(feature) {
-  const value = (mean) => (feature.yes_no ? percent(mean) : number(mean));
-  const way = feature.sign > 0 ? "plus" : "minus";
-  const word = feature.yes_no ? (feature.sign > 0 ? "yes" : "no") : (feature.sign > 0 ? "higher" : "lower");
-  return html("div", { class: "feature" },
-    html("span", { class: "what" }, html("b", { class: way }, word + " "), feature.name),
-    html("span", { class: "how", title: "mean here, and of the siblings" }, value(feature.mean) + " here, " + value(feature.rest) + " beside"),
-    html("div", { class: "bar", title: percent(feature.share) + " of the separation" },
-      html("span", { style: { width: 100 * feature.share + "%", background: `var(--${way})` } })));
+// Why rows are where they are, in a sentence.
+const ORIGIN = {
+  rules: "The rules decide: every row is where the rules on its path send it.",
+  bounds: `The rules decide, but not alone: words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  placed: `The rules describe: rows are where they fit best by all features, and words hold for ${percent(data.facts.holds, 1)} of rows.`,
+  unknown: "This tree came without rules: the words compare the means of its nodes.",
+};
+// How true the words are, and how often the cluster came back.
+function credit(node) {
+  const lines = [];
+  if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
+  if (node.depth && !allHold) {
+    const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
+    lines.push(html("p", { class: node.doubt ? "note warn" : "note" }, capital(wordsHold(node)) + "." + worst));
+  }
+  if (recurrence(node)) {
+    lines.push(html("p", { class: node.stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }),
+      capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.")));
+  }
+  return lines;
 }
 
-function features(node) {
-  if (!node.features.length) return [];
-  const more = node.n_leading - node.features.length;
-  return [html("h3", {}, "What leads here"), ...node.features.map(featureLine),
-    more > 0 ? html("p", { class: "muted" }, `and ${plural(more, "feature")} more`) : null];
+// A small histogram of some rows, before the outline of that of all rows.
+function spark(own, every, width = 64, height = 22) {
+  const heights = (digits) => { const all = [...digits].map((digit) => parseInt(digit, 36)), sum = all.reduce((a, b) => a + b, 0) || 1; return all.map((one) => one / sum); };
+  if (own.length === 2) {  // of what is yes or no: how often it is yes
+    const [yes, other] = [heights(own)[1] * width, heights(every)[1] * width];
+    return svg("svg", { class: "spark", width, height, "aria-hidden": "true" }, svg("rect", { class: "track", y: height / 2 - 4, width, height: 8, rx: 2 }),
+      svg("rect", { class: "here", y: height / 2 - 4, width: yes, height: 8, rx: 2 }), svg("path", { class: "all tick", d: `M${other},${height / 2 - 7}v14` }));
+  }
+  const here = heights(own), there = heights(every), most = Math.max(...here, ...there, 1e-9), wide = width / here.length;
+  const y = (value) => (height - 1) * (1 - value / most) + 1;
+  const bars = here.map((value, n) => `M${(n * wide + 0.5).toFixed(1)},${height}V${y(value).toFixed(1)}h${(wide - 1).toFixed(1)}V${height}`).join("");
+  const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
+  return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
+}
+// A feature that stands out: its number, words, effect, mean here and histogram.
+function standing([feature, words, effect, mean, digits]) {
+  const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
+  const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
+  const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
+  return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
+}
+function stands(node) {
+  if (!node.stands.length || !node.depth) return [];
+  const line = (one) => html("div", { class: "standing" }, one.picture(), one.what, html("span", { class: "how" }, one.mean, html("br"), one.every), html("span", { class: "how" }, Math.abs(one.effect).toFixed(2)));
+  const head = html("div", { class: "standing how" }, html("span"), html("span"), html("span", { class: "how" }, "here", html("br"), "in all rows"), html("span", { class: "how", title: "from 0 to 1: how well it alone tells these rows from all others" }, "effect"));
+  return [html("h3", {}, "What stands out, against all rows"), head, ...node.stands.slice(0, 6).map((one) => line(standing(one)))];
+}
+
+function leading(feature) {
+  const way = feature.sign > 0 ? "plus" : "minus";
+  return html("div", { class: "feature" },
+    html("span", { class: "what " + way }, ...soft(feature.text)),
+    html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
+    html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
+}
+function leads(node) {
+  if (!node.leads.length) return [];
+  const more = node.n_leading - node.leads.length;
+  return [html("h3", {}, "What leads here, against its siblings"), ...node.leads.map(leading), more > 0 ? html("p", { class: "muted" }, `and ${plural(more, "feature")} more`) : null];
 }
 
 function childButtons(node) {
-  if (!node.children.length) return node.note ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
-  return [html("h3", {}, "Divides into"), ...node.children.map((id) => nodes[id]).map((child) =>
+  if (!kids(node).length) return node.note && !node.children.length ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
+  const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && !allHold && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
+  return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
-      html("span", {}, child.name), html("span", { class: "muted" }, plural(child.size, "row"))))];
+      html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
+    parts.length ? html("p", { class: "muted small" }, "By " + parts.join("; ") + ".") : null];
 }
 
+// The classes that have room at first; the others are a click away.
+const FIRST = 12;
 function classBars(node) {
   if (!node.classes.length) return [];
-  const strip = html("div", { class: "bar strip" }, ...node.classes.map(([code, count]) =>
-    html("span", { style: { width: 100 * count / node.size + "%", background: colour(code) } })));
-  const legend = html("div", { class: "legend" });
-  for (const [code, count] of node.classes) {
-    legend.append(html("i", { style: { background: colour(code) } }), html("span", {}, code < 0 ? "others" : data.classes[code]),
-      html("span", { class: "num" }, `${count.toLocaleString("en")} · ${percent(count / node.size)}`));
-  }
-  return [html("h3", {}, "Known classes"), strip, legend];
+  const strip = html("div", { class: "bar strip" }, ...node.classes.map(([code, rows]) =>
+    html("span", { title: code < 0 ? "others" : data.classes[code], style: { width: 100 * rows / node.size + "%", background: colour(code) } })));
+  const lines = (some) => html("div", { class: "legend" }, ...some.flatMap(([code, rows]) => [html("i", { style: { background: colour(code) } }),
+    html("span", {}, code < 0 ? "others" : data.classes[code]), html("span", { class: "num" }, `${count(rows)} · ${percent(rows / node.size)}`)]));
+  const isShort = node.classes.length <= FIRST + 3, first = lines(isShort ? node.classes : node.classes.slice(0, FIRST));
+  const rest = isShort ? null : html("details", {}, html("summary", {}, `${plural(node.classes.length - FIRST, "class", "classes")} more`), lines(node.classes.slice(FIRST)));
+  return [html("h3", {}, "Known classes"), strip, first, rest];
 }
 
 function histogram(node) {
-  if (!node.margins.length) return [];
-  const isPair = node.margins.length === 2, tall = 70, wide = 360;
+  if (!kids(node).length || !node.margins.length) return [];
+  const isPair = node.margins.length === 2, tall = 64, wide = 360;
   const bins = node.margins[0].length, most = Math.max(1, ...node.margins[0].map((_, n) => node.margins.reduce((sum, side) => sum + side[n], 0)));
-  const told = node.children.map((id) => `${nodes[id].name}: ${plural(nodes[id].size, "row")}`).join("; ");
-  const picture = svg("svg", { class: "histogram", viewBox: `0 -4 ${wide} ${tall + 24}`, role: "img", "aria-label": "Histogram of margins. " + told });
-  const shade = (which) => (isPair ? (which ? "var(--accent)" : "var(--first)") : COLOURS[which % COLOURS.length]);
+  const names = node.children.map((child) => `${child.name}: ${plural(child.size, "row")}`).join("; ");
+  const picture = svg("svg", { class: "histogram", viewBox: `0 -4 ${wide} ${tall + 5}`, preserveAspectRatio: "none", role: "img", "aria-label": "Histogram of margins. " + names });
+  const tone = (which) => (isPair ? (which ? "var(--accent)" : "var(--first)") : COLOURS[which % COLOURS.length]);
   for (let n = 0; n < bins; n++) {
     let base = tall;
     node.margins.forEach((side, which) => {
       const height = tall * side[n] / most;
       base -= height;
-      if (height) picture.append(svg("rect", { x: n * wide / bins + 0.5, y: base, width: wide / bins - 1, height, rx: 1, style: { fill: shade(which) } }));
+      if (height) picture.append(svg("rect", { x: n * wide / bins + 0.5, y: base, width: wide / bins - 1, height, rx: 1, style: { fill: tone(which) } }));
     });
   }
   picture.append(svg("line", { x1: 0, x2: wide, y1: tall, y2: tall, style: { stroke: "var(--line)" } }),
     svg("line", { x1: wide / 2, x2: wide / 2, y1: -4, y2: tall, style: { stroke: "var(--ink)", strokeDasharray: "2 3" } }));
-  const [left, right] = isPair ? node.children.map((id) => fit(nodes[id].name, 150, "9px system-ui")) : ["", "clearer →"];
-  picture.append(svg("text", { x: 0, y: tall + 13 }, isPair ? "← " + left : ""), svg("text", { x: wide / 2, y: tall + 13, "text-anchor": "middle" }, "border"),
-    svg("text", { x: wide, y: tall + 13, "text-anchor": "end" }, isPair ? right + " →" : right));
-  const legend = isPair ? null : html("div", { class: "legend" }, ...node.children.flatMap((id, which) => [
-    html("i", { style: { background: shade(which) } }), html("span", {}, nodes[id].name), html("span", { class: "num" }, plural(nodes[id].size, "row"))]));
-  return [html("h3", {}, "How clearly it divides"), picture, legend];
+  const [left, right] = isPair ? node.children.map((child) => child.name) : ["", "clearer"];
+  const axis = html("div", { class: "axis" }, html("span", {}, left && "← " + left), html("span", {}, "border"), html("span", {}, right + " →"));
+  const legend = isPair ? null : html("div", { class: "legend" }, ...node.children.flatMap((child, which) => [
+    html("i", { style: { background: tone(which) } }), html("span", {}, child.name), html("span", { class: "num" }, plural(child.size, "row"))]));
+  return [html("h3", {}, "How clearly it divides"), picture, axis, legend];
 }
 
 function thumb(one) {
-  const name = data.rows[one.row][0], source = data.pictures[one.row];
-  const image = html("img", { src: source, alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
+  const name = nameOf(one);
+  const image = html("img", { src: pictureOf(one), alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
-
+// Rows with their values of the features that lead here, their margin, and how probable the node is for them.
 function rowTable(node, some, margin) {
-  const columns = node.features.slice(0, 3);
+  const columns = some[0].values.map((_, n) => ({ head: node.leads[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
+  if (margin && some.some((one) => one.margin !== null)) columns.push({ head: margin, cell: (one) => (one.margin === null ? "–" : one.margin.toFixed(2)) });
+  if (columns.length > 3 && probabilities) columns.splice(2, 1);  // the names need room
+  if (probabilities && node.depth) columns.push({ head: "proba\u00adbility", cell: (one) => percent(probabilityOf(placeOf(one.row), node)) });
   const body = some.map((one) => {
     const [name, code] = data.rows[one.row];
-    const dot = code >= 0 ? html("i", { title: data.classes[code], style: { background: colour(code), display: "inline-block", width: ".6em", height: ".6em", borderRadius: "50%", marginRight: ".45em" } }) : null;
-    return html("tr", {}, html("td", {}, dot, name), ...columns.map((_, n) => html("td", {}, number(one.values[n]))), html("td", {}, one.margin === null ? "–" : one.margin.toFixed(2)));
+    const dot = code >= 0 ? html("i", { class: "blot", title: data.classes[code], style: { background: colour(code) } }) : null;
+    return html("tr", {}, html("td", {}, dot, name), ...columns.map((column) => html("td", {}, column.cell(one))));
   });
-  const top = html("tr", {}, html("th", {}, ""), ...columns.map((feature) => html("th", {}, feature.name.replaceAll("_", "_\u200b"))), html("th", {}, margin));
+  const top = html("tr", {}, html("th", {}, ""), ...columns.map((column) => html("th", {}, column.head)));
   return html("table", { class: "rows" }, html("thead", {}, top), html("tbody", {}, ...body));
 }
-
-function examples(node, kind, title, margin, without = []) {
-  const some = node[kind].filter((one) => !without.some((other) => other.row === one.row));
-  if (!some.length) return [];
-  const pictured = some.filter((one) => data.pictures[one.row]);
-  return [html("h3", {}, title), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some, margin)];
+function examples(node, which, title, why, margin) {
+  const some = node[which], pictured = some.filter(pictureOf);
+  if (!some.length || !pictured.length && !data.speak && !some[0].values.length) return [];  // bare numbers say nothing
+  return [html("h3", { title: why }, title, html("span", { class: "why" }, why)), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some, margin)];
 }
 
 function members(node) {
-  if (!hasNames) return [];
+  if (!hasNames()) return [html("p", { class: "muted small" }, "There are too many rows for this page to list or to download them.")];
   const most = Math.min(node.stop, node.start + 500), names = [];
   for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;
-  return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")),
-    html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${rest.toLocaleString("en")} more` : "")))];
+  return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")), html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${count(rest)} more` : ""))),
+    order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : "these " + plural(node.size, "row")} (CSV)`) : null];
 }
 
-// A row that was searched for: where it is, and where on its path it was least clear.
+// A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
 function foundRow(node, position) {
   if (position === undefined) return null;
-  const card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
-  if (data.weakest) {
-    const [margin, id] = data.weakest[position];
-    card.append(html("div", { class: "muted" }, `Its least margin on the path, at “${nodes[id].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`));
+  const probability = probabilityOf(position, node), card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
+  const add = (text) => card.append(html("div", { class: "muted" }, text));
+  if (probability !== null) add(`That is ${data.measured ? "" : "about "}${percent(probability)} probable.`);
+  if (areTrue) add(areTrue[position] ? "Every rule on its path holds for it." : "Not every rule on its path holds for it.");
+  if (weakest) {
+    const margin = (weakest.margin[position] - 300) / 100, about = weakest.node[position];
+    add(`Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`);
   }
   return card;
 }
 
 function showPanel(node, { position } = {}) {
   const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
-  panel.replaceChildren(...[foundRow(node, position), crumbs(node), html("div", { class: "panel-title" }, node.name), told(node), ...features(node), ...childButtons(node),
-    ...histogram(node), ...classBars(node), ...examples(node, "exemplars", "Exemplars", "least margin"),
-    ...examples(node, "borderline", node.children.length ? "On the border between its children" : "On its border", "margin", node.exemplars), ...members(node)].filter(Boolean));
+  const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, ...soft(node.name));
+  const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
+  panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
+    ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),
+    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
-  byId("said").textContent = `${node.name}, ${plural(node.size, "row")}`;
+  byId("said").textContent = spoken(node);
   if (hadFocus) panel.focus();
 }
 listeners.push(showPanel);

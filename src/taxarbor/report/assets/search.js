@@ -2,29 +2,26 @@
 const MOST = 12;
 let results = [], marked = -1;
 
-function findNodes(query) {
-  return nodes.filter((node) => {
-    const words = [node.name, node.label || "", ...node.features.map((feature) => feature.name)];
-    const top = majority(node);
-    if (top) words.push(data.classes[top[0]]);
-    return words.some((word) => word.toLowerCase().includes(query));
-  });
+function matches(node, query) {
+  const top = majority(node);
+  const words = [node.name, node.label || "", ...node.leads.map((feature) => feature.name), ...node.stands.slice(0, 4).map(([feature]) => data.features[feature][0])];
+  if (top) words.push(data.classes[top[0]]);
+  return words.some((word) => word.toLowerCase().includes(query));
 }
-function leafAt(position) { return leaves.find((leaf) => leaf.start <= position && position < leaf.stop); }
 function findRows(query) {
   const found = [];
-  if (hasNames) {
+  if (hasNames()) {
     // One that is called just so comes first.
     for (let n = 0; n < data.n_rows && found.length < 500; n++) {
       const name = nameAt(n);
-      if (name.toLowerCase().includes(query)) found.push({ kind: "row", text: name, node: leafAt(n), position: n, isExact: name.toLowerCase() === query });
+      if (name.toLowerCase().includes(query)) found.push({ kind: "row", text: name, position: n, isExact: name.toLowerCase() === query });
     }
     return found.sort((a, b) => b.isExact - a.isExact).slice(0, MOST);
   }
   for (const leaf of leaves) {
-    for (const one of [...leaf.exemplars, ...leaf.borderline]) {
-      const name = data.rows[one.row][0];
-      if (name.toLowerCase().includes(query) && !found.some((other) => other.text === name)) found.push({ kind: "row", text: name, node: leaf });
+    for (const one of [...leaf.typical, ...leaf.extreme, ...leaf.borderline]) {
+      const name = nameOf(one);
+      if (name.toLowerCase().includes(query) && !found.some((other) => other.text === name)) found.push({ kind: "row", text: name, leaf });
     }
   }
   return found.slice(0, MOST);
@@ -34,7 +31,7 @@ function search() {
   const box = byId("search"), list = byId("found"), query = box.value.trim().toLowerCase();
   hits.clear();
   marked = -1;
-  const matched = query ? findNodes(query) : [];
+  const matched = query ? nodes.filter((node) => isThere(node) && matches(node, query)) : [];
   matched.forEach((node) => hits.add(node.id));
   const rows = query ? findRows(query) : [];
   const branches = matched.slice(0, MOST).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
@@ -42,10 +39,10 @@ function search() {
   list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
     html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
   if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
-  if (query && !hasNames) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only exemplars and borderline rows can be found here."));
+  if (query && !hasNames()) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only typical, extreme and borderline ones can be found here."));
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
-  byId("count").textContent = query ? `${plural(matched.length, "branch").replace("branchs", "branches")} and ${plural(rows.length, "row")} found` : "";
+  byId("count").textContent = query ? `${plural(matched.length, "branch", "branches")} and ${plural(rows.length, "row")} found` : "";
   box.removeAttribute("aria-activedescendant");
   mark();
 }
@@ -60,8 +57,10 @@ function point(n) {
 function close() { byId("found").hidden = true; byId("search").setAttribute("aria-expanded", "false"); }
 function take(n) {
   if (!results[n]) return;
+  const { node, leaf, position } = results[n];
   showPage("tree");
-  choose(results[n].node, { position: results[n].position });
+  // The cluster of a row, as the tree is cut now.
+  choose(node || path(leaf || leafAt(position)).filter(isThere).at(-1), { position });
   close();
 }
 function startSearch() {

@@ -1,17 +1,12 @@
 "use strict";
 // What the other parts share: the data, and ways to make elements. Text is only ever set as text.
 const data = JSON.parse(document.getElementById("data").textContent);
-const nodes = data.nodes;
-nodes.forEach((node, id) => { node.id = id; node.children = []; node.size = node.stop - node.start; });
-nodes.forEach((node) => {
-  node.depth = 0;
-  if (node.parent !== null) {
-    nodes[node.parent].children.push(node.id);
-    node.depth = nodes[node.parent].depth + 1;
-  }
+const nodes = data.nodes, root = nodes[0];
+nodes.forEach((node, id) => {
+  Object.assign(node, { id, children: [], size: node.stop - node.start, above: node.parent === null ? null : nodes[node.parent], depth: 0 });
+  if (node.above) { node.above.children.push(node); node.depth = node.above.depth + 1; }
 });
 const leaves = nodes.filter((node) => !node.children.length).sort((a, b) => a.start - b.start);
-leaves.forEach((node, label) => { node.label = "c" + label; });
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a39a00", "#8a63b8"];
 const byId = (id) => document.getElementById(id);
@@ -31,28 +26,82 @@ function svg(tag, attributes, ...kids) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, kids);
 }
 
-const plural = (count, one) => count.toLocaleString("en") + " " + one + (count === 1 ? "" : "s");
-const percent = (share, digits = 0) => (100 * share).toFixed(digits) + " %";
-function number(value) {
-  if (value === null) return "–";
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(1);
-  return value.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 6 : 3 });
+// A long name may break after its underscores.
+const soft = (text) => text.split(/(?<=_)/).flatMap((part, n) => (n ? [html("wbr"), part] : [part]));
+const count = (value) => value.toLocaleString("en");
+const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`;
+// Not all is never 100 %, and some is never 0 %.
+function percent(share, digits = 0) {
+  const text = (100 * share).toFixed(digits);
+  return (share < 1 && Number(text) === 100 ? ">99" : share > 0 && Number(text) === 0 ? "<1" : text) + " %";
 }
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 function colour(code) {
   if (code < 0) return "var(--other)";
-  return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% 58%)`;
+  return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% ${code % 2 ? 48 : 62}%)`;
 }
-// The names of all rows, in the order of the tree; or their numbers, where they have none.
-const allNames = data.names === null ? null : data.names.split("\n");
-const hasNames = allNames !== null || data.order !== null;
-const nameAt = (position) => (allNames ? allNames[position] : "row " + data.order[position]);
+
+// What is known of all rows, in the order of the tree; null where it is not, or in a browser too old to unpack it.
+// Numbers, names, whether their words are true, least margins, and how probable the nodes on their path are.
+let order = null, allNames = null, areTrue = null, weakest = null, probabilities = null;
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
+}
+async function unpackNumbers(text) {
+  const bytes = await unpack(text), many = bytes.length / 4, found = new Uint32Array(many);
+  for (let n = 0; n < many; n++) found[n] = bytes[n] + 256 * (bytes[n + many] + 256 * (bytes[n + 2 * many] + 256 * bytes[n + 3 * many]));
+  return found;
+}
+async function readRows() {
+  if (!window.DecompressionStream) return;
+  if (data.order) order = await unpackNumbers(data.order);
+  if (data.names) allNames = new TextDecoder().decode(await unpack(data.names)).split("\n");
+  if (data.true) areTrue = await unpackNumbers(data.true);
+  if (data.weakest) weakest = { margin: await unpackNumbers(data.weakest.margin), node: await unpackNumbers(data.weakest.node) };
+  if (data.probabilities) probabilities = await unpack(data.probabilities);
+  let first = 0;
+  for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
+}
+const hasNames = () => allNames !== null || order !== null;
+const places = new Map();
+function placeOf(row) {
+  if (!places.size) order.forEach((one, position) => places.set(one, position));
+  return places.get(row);
+}
+const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
+function leafAt(position) {
+  let low = 0, high = leaves.length - 1;
+  while (low < high) { const middle = (low + high + 1) >> 1; if (leaves[middle].start <= position) low = middle; else high = middle - 1; }
+  return leaves[low];
+}
+// Leaf by leaf, within it level by level from the root's child down, within that row by row.
+function probabilityOf(position, node) {
+  if (!probabilities) return null;
+  if (!node.depth) return 1;
+  const leaf = leafAt(position);
+  return probabilities[leaf.first + (node.depth - 1) * leaf.size + position - leaf.start] / 100;
+}
+
 function path(node) {
-  const way = [node];
-  while (way[0].parent !== null) way.unshift(nodes[way[0].parent]);
+  const way = [];
+  for (let one = node; one; one = one.above) way.unshift(one);
   return way;
 }
-function majority(node) { return node.classes.find(([code]) => code >= 0) || null; }
+const majority = (node) => node.classes.find(([code]) => code >= 0) || null;
+const className = (code) => (code < 0 ? "others" : /^\d+$/.test(data.classes[code]) ? "class " + data.classes[code] : data.classes[code]);
+const pictureOf = (one) => data.pictures[one.row];
+const nameOf = (one) => data.rows[one.row][0];
+
+// In plain words: how true the words are, if they are doubtful, and how often a cluster came back.
+const doubt = (node) => node.doubt || "";
+const wordsHold = (node) => doubt(node) || `words hold for ${percent(node.holds)} of rows`;
+const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
+const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), doubt(node), recurrence(node)].filter(Boolean).join(", ");
+
+// Whether the words are true of all rows: then there is nothing to be said of each node.
+const allHold = data.decides === "rules";
 
 // Who wants to know that another node was chosen.
 const listeners = [];

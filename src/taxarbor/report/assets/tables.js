@@ -1,37 +1,59 @@
-// The pages beside the tree: all clusters in a table, and the measures.
+// The pages beside the tree: the clusters in a table, and the measures.
+const PER_PAGE = 40;
+const table = { column: null, page: 0, query: "" };
 const COLUMNS = [
-  { head: "Cluster", value: (node) => node.start, cell: (node) => html("td", {}, html("button", { class: "go", onclick: () => visit(node) }, node.label)) },
-  { head: "Path from the root", value: (node) => node.start, cell: wayCell },
-  { head: "Rows", isDescending: true, value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, node.size.toLocaleString("en")) },
-  { head: "Share", isDescending: true, value: (node) => -node.size, cell: (node) => html("td", { class: "num" }, percent(node.size / data.n_rows, 1)) },
-  { head: "Largest class", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
-  { head: "Exemplars", value: (node) => node.start, cell: (node) => html("td", {}, node.exemplars.slice(0, 3).map((one) => data.rows[one.row][0]).join(", ")) },
+  { head: "Cluster", value: (node) => node.start, cell: nameCell },
+  { head: "Rows", isDescending: true, value: (node) => -node.size, cell: sizeCell },
+  { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0, 0])[2]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
+  { head: "Words hold for", value: (node) => node.holds, cell: (node) => html("td", { class: doubt(node) ? "num warn" : "num" }, wordsHold(node).slice(15)), when: () => !allHold },
+  { head: "Came back", value: (node) => node.came_back, cell: trustCell, when: () => data.trust },
+  { head: "Classes", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
+  { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
 ];
-const LONGEST_WAY = 12;
-function wayCell(node) {
-  const cell = html("td", { class: "way" });
-  let steps = path(node).slice(1).map((step) => step.name);
-  if (steps.length > LONGEST_WAY) steps = [...steps.slice(0, 3), `… ${steps.length - 8} more …`, ...steps.slice(-5)];
-  steps.forEach((step, n) => {
-    if (n) cell.append(html("span", { class: "sep" }, " › "));
-    cell.append(step);
-  });
-  return cell;
+function nameCell(node) {
+  return html("td", { class: "called", title: path(node).slice(1).map((step) => step.name).join(" › ") }, html("button", { class: "go", onclick: () => visit(node) }, node.label), html("span", {}, ...soft(node.name)));
+}
+function sizeCell(node) {
+  const most = Math.max(...clusters.map((cluster) => cluster.size));
+  return html("td", { class: "num" }, count(node.size), html("span", { class: "muted" }, " · " + percent(node.size / data.n_rows, 1)),
+    html("div", { class: "bar" }, html("span", { style: { width: 100 * node.size / most + "%", background: "var(--lit)" } })));
+}
+function standCell(node) {
+  return html("td", { class: "stands" }, html("div", {}, ...node.stands.slice(0, 3).map(standing).map((one) => html("div", { title: `${one.mean} here, ${one.every} in all rows` }, one.picture(48, 16), one.what))));
+}
+function trustCell(node) {
+  if (!node.depth) return html("td", {});
+  return html("td", { class: node.stable ? "num" : "num warn", title: node.returned }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, 2 * node.came_back < data.trust.n_refits ? "not stable" : "without a gap: not stable"));
 }
 function classCell(node) {
-  const top = majority(node);
-  return html("td", {}, top ? `${data.classes[top[0]]} · ${percent(top[1] / node.size)}` : "");
+  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${className(code)}`);
+  const bar = html("div", { class: "bar" }, ...node.classes.map(([code, rows]) => html("span", { style: { width: 100 * rows / node.size + "%", background: colour(code), minWidth: 0 } })));
+  return html("td", { class: "make-up" }, bar, tops.slice(0, 2).join(", "), node.classes.length > 2 ? html("span", { class: "muted" }, ` and ${count(node.classes.length - 2)} more`) : null);
 }
-function showClusters(column = COLUMNS[0]) {
-  const columns = COLUMNS.filter((one) => !one.when || one.when());
+function typicalCell(node) {
+  const pictured = node.typical.filter(pictureOf);
+  if (pictured.length) return html("td", {}, html("div", { class: "small-thumbs" }, ...pictured.map((one) => html("img", { src: pictureOf(one), alt: nameOf(one), title: nameOf(one) }))));
+  return html("td", { class: "examples" }, html("div", {}, node.typical.slice(0, 4).map(nameOf).join(", ")));
+}
+function showClusters(isPrinted = false) {
+  const columns = COLUMNS.filter((one) => !one.when || one.when()), column = table.column || columns[0];
   const head = html("tr", {}, ...columns.map((one) => html("th", { scope: "col", "aria-sort": one === column ? (one.isDescending ? "descending" : "ascending") : null },
-    html("button", { onclick: () => { showClusters(one); byId("clusters").querySelectorAll("th button")[columns.indexOf(one)].focus(); } }, one.head))));
-  const sorted = leaves.slice().sort((a, b) => column.value(a) - column.value(b));
-  const body = sorted.map((node) => html("tr", { onclick: () => visit(node) }, ...columns.map((one) => one.cell(node))));
+    html("button", { onclick: () => { Object.assign(table, { column: one, page: 0 }); showClusters(); byId("clusters").querySelectorAll("th button")[columns.indexOf(one)].focus(); } }, one.head))));
+  const found = clusters.filter((node) => !table.query || path(node).some((one) => matches(one, table.query))).sort((a, b) => column.value(a) - column.value(b));
+  const last = Math.max(0, Math.ceil(found.length / PER_PAGE) - 1), page = Math.min(table.page, last);
+  const some = isPrinted ? found : found.slice(page * PER_PAGE, (page + 1) * PER_PAGE);
+  const body = some.map((node) => html("tr", { onclick: () => visit(node), "data-id": node.id }, ...columns.map((one) => fill(one.cell(node), { "data-head": one.head }, []))));
   byId("clusters").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
+  const turn = (text, to) => html("button", { disabled: to < 0 || to > last, onclick: () => { table.page = to; showClusters(); byId("page-clusters").scrollTop = 0; } }, text);
+  byId("pages").replaceChildren(...(last ? [turn("← earlier", page - 1), turn("later →", page + 1)] : []),
+    html("span", { class: "muted", role: "status" }, found.length ? `${count(page * PER_PAGE + 1)} to ${count(page * PER_PAGE + some.length)} of ${plural(found.length, "cluster")}` : "No cluster is like that."));
 }
 function visit(node) { showPage("tree"); choose(node, { keepFocus: true }); }
-function showClustersOnce() { if (!byId("clusters").hasChildNodes()) showClusters(); }
+function startTable() {
+  byId("filter").addEventListener("input", (event) => { Object.assign(table, { query: event.target.value.trim().toLowerCase(), page: 0 }); showClusters(); });
+  byId("filter").addEventListener("keydown", (event) => event.stopPropagation());
+  cutListeners.push(() => { if (!byId("page-clusters").hidden) showClusters(); });
+}
 
 const SCORES = {
   adjusted_shortest_path: ["Tree distances", "Do classes that are near in the true tree end up near in this one? 0 is chance, 1 is perfect."],
@@ -45,7 +67,11 @@ const SCORES = {
 };
 // What the help says of rules depends on what places the rows.
 function showHelp() {
-  for (const kind of ["placed", "rules", "means"]) byId("help-" + kind).hidden = data.decides !== kind;
+  for (const kind of ["rules", "bounds", "placed", "unknown"]) byId("help-" + kind).hidden = data.decides !== kind;
+  byId("help-holds").hidden = allHold;
+  byId("help-trust").hidden = !data.trust;
+  byId("help-probable").hidden = !data.probabilities;
+  byId("help-guess").hidden = data.measured;
 }
 function factTable(lines) {
   return html("table", { class: "facts" }, html("tbody", {}, ...lines.map(([name, value, why]) =>
@@ -54,12 +80,19 @@ function factTable(lines) {
 function showMeasures() {
   const facts = data.facts;
   const lines = [
-    ["Clusters", String(data.n_clusters), `in a tree of height ${data.height}`],
-    ["Rows per cluster", `${facts.smallest.toLocaleString("en")} to ${facts.largest.toLocaleString("en")}`, "the smallest and the largest"],
+    ["Clusters", count(data.n_clusters), `in a tree of height ${data.height}`],
+    ["Rows per cluster", `${count(facts.smallest)} to ${count(facts.largest)}`, "the smallest and the largest"],
   ];
-  if (facts.features_per_split !== null) lines.push(["Features per split", number(facts.features_per_split), `the median, of ${data.n_features.toLocaleString("en")}`]);
-  if (facts.fidelity !== null) lines.push(["Rules agree", percent(facts.fidelity, 1), "the share of rows that the few features of a split send to the right child, on average"]);
-  const parts = [html("h3", {}, "The tree"), factTable(lines)];
+  if (facts.features_per_split !== null) lines.push(["Features per split", facts.features_per_split, `the median, of ${count(data.n_features)}`]);
+  if (facts.fidelity !== null && !allHold) lines.push(["Rules agree", percent(facts.fidelity, 1), "the share of a split's rows that its rule sends to the child they are in, on average"]);
+  lines.push(["Words hold", percent(facts.holds, 1), allHold ? "of rows: every row is where the rules on its path send it" : "of rows: every rule on their path sends them where they are"]);
+  const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
+  if (data.trust) {
+    const { n_refits: refits, suggested, curve: points } = data.trust, last = Math.max(data.n_clusters, ...points.map(([n]) => n)), where = 100 * (suggested - 1) / Math.max(1, last - 1);
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `${capital(data.trust.verdict)}. `,
+      html("span", { class: "muted" }, `Measured by ${plural(refits, "refit")} to halves of the rows. ` + "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
+      html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, last), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(last, "cluster")))));
+  }
   const known = Object.keys(SCORES).filter((name) => name in data.scores);
   if (known.length) {
     const show = (name) => (data.scores[name] === null ? "–" : data.scores[name].toFixed(3));

@@ -1,277 +1,187 @@
-// The tree: places, drawing, opening and closing, moving and zooming.
-const RIVER = 20, LEAST = 52, MOST_APART = 96, NARROWEST = 182, WIDEST = 224;
-let line = LEAST, column = WIDEST;  // between ends, and between levels: as there is room
-const open = new Set();
-const hits = new Set();
-const view = { k: 1, x: 0, y: 0 };
-const canvas = byId("tree"), scene = byId("scene");
-const ruler = document.createElement("canvas").getContext("2d");
-let shown = [], focused = 0;
-const drawn = new Map();  // the element of each node in sight
+// The tree. What has no room for legible text is folded, and says how much that is; zooming makes room.
+const APART = 104, COLUMN = 112, WIDEST = 180, STUB = 34, RIVER = 18, PAD = 14;
+const view = { x: 0, y: 0 };
+const choices = new Map();  // nodes that were opened or closed by hand
+let scale = 1, least = 33, line = 33, column = COLUMN, side = 150, margin = 64, edge = 0;
 
-function fit(text, width, font = "550 13px system-ui, sans-serif") {
-  ruler.font = font;
-  if (ruler.measureText(text).width <= width) return text;
-  let low = 0, high = text.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (ruler.measureText(text.slice(0, middle) + "…").width <= width) low = middle; else high = middle - 1;
-  }
-  return text.slice(0, low).trimEnd() + "…";
-}
-
-// On a branch there is little room: an arrow for a word.
-const arrows = (name) => name.replace(/(^|, )higher /g, "$1↑ ").replace(/(^|, )lower /g, "$1↓ ");
-
-// Break a text into two lines at most.
-function wrap(text, width) {
-  if (fit(text, width) === text) return [text];
-  const comma = text.indexOf(", ") + 1;  // rather there than elsewhere
-  if (comma && fit(text.slice(0, comma), width) === text.slice(0, comma)) return [text.slice(0, comma), fit(text.slice(comma + 1), width)];
-  const words = text.split(/(?<=[ _])/);
-  let first = words.shift();
-  while (words.length && fit(first + words[0], width) === first + words[0]) first += words.shift();
-  return words.length ? [fit(first, width), fit(words.join(""), width)] : [fit(first, width)];
-}
-
-// Open the earliest splits until so many ends are in sight.
-function openFirst(count) {
-  open.clear();
-  let inSight = 1;
-  const splits = nodes.filter((node) => node.children.length);
-  splits.sort((a, b) => nodes[a.children[0]].birth - nodes[b.children[0]].birth);
+// Open the earliest splits that there is room for, and what was opened by hand.
+function findOpen(width, height) {
+  const room = Math.max(2, Math.floor((height - PAD) / least)), levels = 1 + Math.floor((width - margin - STUB - side) / COLUMN);
+  const fitting = new Set(), open = new Set();
+  let ends = 1;
   for (const node of splits) {
-    if (inSight + node.children.length - 1 > count) break;
-    open.add(node.id);
-    inSight += node.children.length - 1;
+    if (!kids(node).length) break;
+    const more = node.children.length - 1;
+    if ((!node.above || fitting.has(node.above)) && node.depth < Math.max(1, levels) && (ends + more <= room || !node.above)) { fitting.add(node); ends += more; }
+    if ((!node.above || open.has(node.above)) && (choices.get(node) ?? fitting.has(node))) open.add(node);
   }
+  return open;
 }
-// Open all above a node; says whether any was closed.
-function reveal(node) {
-  const before = open.size;
-  path(node).slice(0, -1).forEach((above) => open.add(above.id));
-  return open.size > before;
-}
-
-function arrange() {
-  const order = [], waiting = [0];
+function arrangeTree() {
+  const wide = canvas.clientWidth, width = wide * scale, height = canvas.clientHeight * scale;
+  side = clamp(0.25 * wide, 132, 260);
+  [margin, least] = wide < 600 ? [16, 46] : [64, 33];
+  const open = findOpen(width, height), found = [], waiting = [root];
+  let ends = 0, depth = 0;
   while (waiting.length) {
-    const node = nodes[waiting.pop()];
-    order.push(node);
-    node.isOpen = node.children.length > 0 && open.has(node.id);
-    if (node.isOpen) for (let n = node.children.length - 1; n >= 0; n--) waiting.push(node.children[n]);
+    const node = waiting.pop();
+    found.push(node);
+    node.isOpen = open.has(node);
+    if (node.isOpen) { depth = Math.max(depth, node.depth); waiting.push(...node.children.slice().reverse()); } else ends++;
   }
+  // A split into very many cannot be folded: its ends have one line each.
+  line = clamp((height - PAD) / ends, root.isOpen && root.children.length * least > height - PAD ? 16 : least, APART);
+  column = clamp((width - margin - STUB - side) / Math.max(1, depth), COLUMN, WIDEST);
   let n = 0;
-  for (const node of order) {
-    node.x = node.depth * column;
-    if (!node.isOpen) node.y = line * n++;
+  edge = wide;
+  for (const node of found) {
+    node.x = !node.above ? margin : node.above.x + (node.isOpen ? column : STUB);
+    if (node.isOpen) continue;
+    Object.assign(node, { y: line * (n++ + 0.5), band: line });
+    edge = Math.max(edge, node.x + side);
   }
-  for (const node of order.slice().reverse()) {
-    if (node.isOpen) node.y = (nodes[node.children[0]].y + nodes[node.children.at(-1)].y) / 2;
+  for (const node of found.slice().reverse()) {
+    if (!node.isOpen) continue;
+    node.y = (node.children[0].y + node.children.at(-1).y) / 2;
+    node.band = node.children.reduce((sum, child) => sum + child.band, 0);  // nothing else is in its column there
+    node.free = Math.min(node.y - node.children[0].y + node.children[0].band / 2, node.children.at(-1).y + node.children.at(-1).band / 2 - node.y);
   }
-  return order;
+  return found;
 }
-const breadth = (node) => Math.max(1.2, RIVER * node.size / data.n_rows);
+const river = () => Math.min(RIVER, 0.4 * line) / data.n_rows;
+const breadth = (node) => Math.max(1.2, river() * node.size);
 
 function link(node) {
-  const parent = nodes[node.parent];
+  const parent = node.above;
   let before = 0;
-  for (const id of parent.children) { if (id === node.id) break; before += nodes[id].size; }
-  const from = parent.y + RIVER * ((before + node.size / 2) - parent.size / 2) / data.n_rows;
-  const x0 = parent.x + 9, bend = x0 + 40;
-  const d = `M${x0},${from}C${x0 + 26},${from} ${bend - 24},${node.y} ${bend},${node.y}H${node.x - 8}`;
-  return svg("path", { class: "link", d, "stroke-width": breadth(node), "data-id": node.id });
+  for (const one of parent.children) { if (one === node) break; before += one.size; }
+  const from = parent.y + river() * (before + node.size / 2 - parent.size / 2), x = parent.x + 7;
+  const d = `M${x},${from}C${x + 12},${from} ${x + 4},${node.y} ${x + 20},${node.y}H${node.x - 5}`;
+  const stroke = shade === "trust" || shade === "words" ? paint(node) : null;
+  return svg("path", { class: "link", d, "stroke-width": breadth(node), "data-id": node.id, style: stroke ? { stroke } : null });
 }
 
-function makeUp(node, x, y, width) {
-  const element = svg("g", { transform: `translate(${x},${y})` });
-  let at = 0;
-  for (const [code, count] of node.classes) {
-    const part = width * count / node.size;
-    element.append(svg("rect", { x: at, width: Math.max(part, 0.3), height: 5, style: { fill: colour(code) } }));
-    at += part;
+// Beside an end: the cluster and its name, and below that its rows and what is typical, or how much is folded.
+function drawEnd(node, element) {
+  const isFolded = kids(node).length > 0, end = edge - 8, isLow = line < 28;  // nothing else stands to its right
+  const put = (text, x, dy, name) => { if (text) element.append(svg("text", { class: name, x, y: node.y + dy }, text)); };
+  let x = node.x + 13;
+  element.append(svg("rect", { class: "back", x: node.x - 10, y: node.y - Math.min(line, 32) / 2, rx: 7, width: Math.min(edge - node.x, 1.6 * side), height: Math.min(line, 32) }));
+  const pictures = isFolded ? [] : node.typical.map(pictureOf).filter(Boolean).slice(0, isLow ? 0 : Math.floor(0.36 * (end - x) / 27));
+  if (node.label) {
+    put(node.label, x, pictures.length || isLow ? 4 : -2, "label");
+    if (pictures.length) x += measure(node.label, NAME) + 8;
   }
+  pictures.forEach((href, n) => element.append(svg("image", { href, x: x + 27 * n, y: node.y - 12, width: 24, height: 24, class: "thumb" })));
+  x += 27 * pictures.length + (pictures.length ? 4 : 0);
+  const name = node.above ? arrows(node.name) : node.name, used = node.label && !pictures.length ? measure(node.label, NAME) + 7 : 0;
+  if (isLow) {
+    const text = fit(name, 0.6 * (end - x)), after = x + used + measure(text, NAME) + 10;
+    put(text, x + used, 4, "name");
+    put(node.doubt ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubt ? "warn size" : "size");
+    return;
+  }
+  put(fit(name, end - x - used), x + used, -2, isFolded && node.doubt ? "name warn" : "name");
+  if (isFolded) {
+    const parts = [plural(node.count, "cluster") + ",", plural(node.size, "row")], whole = parts.join(" ");
+    if (measure(whole, FOLDED) <= end - x) put(whole, x, 12, "folded"); else parts.forEach((text, n) => put(text, x, 12 + 13 * n, "folded"));
+    return;
+  }
+  const size = plural(node.size, "row");
+  const bar = node.classes.length && !data.speak && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
+  if (bar) element.append(makeUp(node, x, node.y + 5, bar));
+  const left = x + (bar ? bar + 6 : 0), room = end - left, told = `${size} · ${node.doubt ? doubt(node) : gist(node)}`.replace(/ · $/, "");
+  put(node.doubt && measure(told, FINE) > room ? fitDoubt(node, room) : fit(told, room, FINE), left, 12, node.doubt ? "warn size" : "size");
+}
+// On the branch to an open node: its name, and below that its rows.
+function drawBranch(node, element) {
+  if (!node.above) {
+    element.append(svg("rect", { class: "back", x: 2, y: node.y - 14, rx: 7, width: node.x + 8, height: 32 }));
+    if (margin > 40) [fit(count(node.size), margin - 14), node.size === 1 ? "row" : "rows"].forEach((text, n) => element.append(svg("text", { class: n ? "size" : "name", x: node.x - 12, y: node.y + 1 + 13 * n, "text-anchor": "end" }, text)));
+    return;
+  }
+  const left = node.above.x + 27, room = node.x - 10 - left, half = breadth(node) / 2;
+  const top = node.y - half - 5, below = node.y + half + 12, lines = wrap(arrows(node.name), room, clamp(Math.floor((node.free - half - 5) / 14), 1, 3));
+  element.append(svg("rect", { class: "back", x: left - 4, y: top - 14 * lines.length, rx: 7, width: room + 8, height: below + 4 - top + 14 * lines.length }));
+  lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: top - 14 * (lines.length - 1 - n) }, text)));
+  const rows = plural(node.size, "row"), size = measure(rows, FINE) <= room ? rows : count(node.size), used = measure(size, FINE) + 6;
+  if (node.doubt) element.append(svg("text", { class: "warn size", x: left, y: below }, fitDoubt(node, room)));
+  else element.append(svg("text", { class: "size", x: left, y: below }, size));
+  if (!node.doubt && node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));
+}
+function drawTree(node) {
+  const isEnd = !kids(node).length;
+  const element = nodeElement(node, [isEnd && "leaf", !isEnd && !node.isOpen && "closed"]);
+  if (node.isOpen) drawBranch(node, element); else drawEnd(node, element);
+  element.append(svg("circle", { class: "dot", cx: node.x, cy: node.y, r: isEnd ? 5 : 7 }));
+  if (!isEnd) element.append(svg("path", { class: "sign", d: `M${node.x - 3.2},${node.y}h6.4` + (node.isOpen ? "" : `M${node.x},${node.y - 3.2}v6.4`) }));
   return element;
 }
 
-function side(node) {
-  const pictures = node.children.length ? [] : node.exemplars.map((one) => data.pictures[one.row]).filter(Boolean);
-  if (pictures.length) {
-    const element = svg("g", { class: "side" }, svg("text", { class: "label", x: node.x + 15, y: node.y + 4 }, node.label));
-    pictures.forEach((href, n) => element.append(svg("image", { href, x: node.x + 46 + 32 * n, y: node.y - 14, width: 28, height: 28, class: "thumb" })));
-    return element;
-  }
-  const text = svg("text", { class: "side", x: node.x + 15, y: node.y + 4 });
-  if (!node.children.length) {
-    const names = node.exemplars.map((one) => data.rows[one.row][0]).join(", ");
-    text.append(svg("tspan", { class: "label" }, node.label), svg("tspan", { dx: 8 }, fit(names, 210, "12.5px system-ui, sans-serif")));
-  } else if (!node.isOpen) {
-    text.append(plural(countLeaves(node), "cluster"));
-  }
-  return text;
-}
-function countLeaves(node) {
-  return leaves.filter((leaf) => leaf.start >= node.start && leaf.stop <= node.stop).length;
-}
-
-function draw(node) {
-  const isLeaf = !node.children.length, left = node.parent === null ? node.x - 88 : node.x - column + 50;
-  const half = breadth(node) / 2, size = plural(node.size, "row");
-  const isRoot = node.parent === null, siblings = isRoot ? [0] : nodes[node.parent].children;
-  const kinds = ["node", isLeaf && "leaf", !isLeaf && !node.isOpen && "closed"];
-  const element = svg("g", {
-    class: kinds.filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
-    "aria-level": node.depth + 1, "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(node.id) + 1,
-    "aria-expanded": isLeaf ? null : String(node.isOpen), "aria-label": `${node.name}, ${size}`,
-  });
-  element.append(svg("title", {}, `${node.name} · ${size}`));
-  const room = column - 60;
-  const lines = wrap(arrows(node.name), room), above = isRoot ? 3 : half + 6;
-  const top = node.y - above - 15 * lines.length, bottom = node.y + (isRoot ? 2 : half) + 18;
-  element.append(svg("rect", { class: "back", x: left - 6, y: top, rx: 8, width: isRoot ? 100 : column - 36, height: bottom - top }));
-  lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: node.y - above - 15 * (lines.length - 1 - n) }, text)));
-  element.append(svg("text", { class: "size", x: left, y: bottom - 6 }, size));
-  if (node.classes.length && !isRoot) element.append(makeUp(node, left + 72, bottom - 13, room - 72));
-  element.append(svg("circle", { class: "dot", cx: node.x, cy: node.y, r: isLeaf ? 5 : 7.5 }));
-  if (!isLeaf) element.append(svg("text", { class: "sign", x: node.x, y: node.y + 4 }, node.isOpen ? "–" : "+"));
-  element.append(side(node));
-  return element;
-}
-
-function render(keepFocus = false) {
-  shown = arrange();
-  if (!shown.some((node) => node.id === focused)) focused = chosen && shown.includes(chosen) ? chosen.id : 0;
-  drawn.clear();
-  for (const node of shown) drawn.set(node.id, { element: draw(node), branch: node.parent === null ? null : link(node) });
-  const all = [...drawn.values()];
-  scene.replaceChildren(...all.map((one) => one.branch).filter(Boolean), ...all.map((one) => one.element));
-  mark();
-  if (keepFocus) byId("node-" + focused).focus({ preventScroll: true });
+// Keep the picture on the canvas, all of it if it fits.
+function hold() {
+  const box = bounds(), keep = (at, low, high, room) => clamp(at, Math.min(-low, room - high), Math.max(-low, room - high));
+  view.x = keep(view.x, 0, box.right, canvas.clientWidth);
+  view.y = keep(view.y, box.top, box.bottom, canvas.clientHeight);
+  // A finger moves the picture only if there is more of it than is seen; else it scrolls the page.
+  canvas.style.touchAction = box.bottom - box.top > canvas.clientHeight + 1 || box.right > canvas.clientWidth + 1 ? "none" : "pan-y";
+  if (Math.abs(view.y - drawnAt) > canvas.clientHeight / 2) drawNear();
   place();
 }
-// Show what is chosen, found and focused, on what is drawn already.
-function mark() {
-  const lit = new Set(chosen ? path(chosen).map((node) => node.id) : []);
-  for (const [id, { element, branch }] of drawn) {
-    const isChosen = chosen !== null && id === chosen.id;
-    element.classList.toggle("chosen", isChosen);
-    element.classList.toggle("hit", hits.has(id));
-    element.setAttribute("aria-selected", String(isChosen));
-    element.setAttribute("tabindex", id === focused ? 0 : -1);
-    if (branch) branch.classList.toggle("lit", lit.has(id));
-  }
-}
-function place() { scene.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.k})`); }
-
 function bounds() {
-  const xs = shown.map((node) => node.x), ys = shown.map((node) => node.y);
-  const ends = shown.some((node) => !node.children.length) ? 275 : 90;
-  return { left: -100, top: Math.min(...ys) - 46, right: Math.max(...xs) + ends, bottom: Math.max(...ys) + 34 };
+  return { right: edge, top: -PAD / 2, bottom: line * shown.filter((node) => !node.isOpen).length + PAD / 2 };
 }
-// Put the ends as far apart as there is room for, when all columns are in sight.
-function spread(least) {
-  const depth = Math.max(1, ...shown.map((node) => node.depth)), beside = bounds().right - column * depth + 100;
-  column = Math.min(WIDEST, Math.max(NARROWEST, (canvas.clientWidth / Math.max(least, 0.8) - beside) / depth));
-  const k = Math.max(least, Math.min(1.1, canvas.clientWidth / (column * depth + beside)));
-  const ends = shown.filter((node) => !node.isOpen).length;
-  line = Math.min(MOST_APART, Math.max(LEAST, (canvas.clientHeight / k - 140) / Math.max(1, ends - 1)));
+function moveTree(dx, dy) { view.x += dx; view.y += dy; hold(); }
+function fitTree() {
+  choices.clear();
+  scale = 1;
   render();
+  const box = bounds();
+  view.x = 0;
+  view.y = (canvas.clientHeight - box.bottom - box.top) / 2;
+  hold();
 }
-function showAll(least = 0) {
-  if (!canvas.clientWidth) return;  // another page is shown
-  spread(least);
-  const box = bounds(), width = canvas.clientWidth, height = canvas.clientHeight;
-  const whole = Math.min(width / (box.right - box.left), height / (box.bottom - box.top), 1.15);
-  view.k = Math.max(whole, least);
-  const room = height - view.k * (box.bottom - box.top);
-  view.x = 14 - view.k * box.left;
-  // What does not fit as a whole is shown around the root.
-  view.y = room >= 0 ? room / 2 - view.k * box.top : height / 2 - view.k * nodes[0].y;
-  place();
+// Draw anew in such a way that a node, or what it is folded into, stays where it is.
+function keepInPlace(node, change) {
+  const { x, y } = node;
+  change();
+  render(true);
+  while (!inSight.has(node)) node = node.above;
+  moveTree(x - node.x, y - node.y);
 }
-function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
-  const k = Math.min(4, Math.max(0.04, view.k * factor));
-  view.x = x - (x - view.x) * k / view.k;
-  view.y = y - (y - view.y) * k / view.k;
-  view.k = k;
-  place();
+function zoomTree(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
+  const far = (node) => Math.hypot(view.x + node.x - x, view.y + node.y - y);
+  const nearest = shown.reduce((best, node) => (far(node) < far(best) ? node : best));
+  const most = Math.max(2, 1.6 * Math.max(least * clusters.length / canvas.clientHeight, (COLUMN * data.height + margin + STUB + side) / canvas.clientWidth));
+  keepInPlace(nearest, () => { scale = clamp(scale * factor, 0.5, most); });
 }
 function bringIn(node) {
-  const width = canvas.clientWidth, height = canvas.clientHeight;
-  const left = view.x + view.k * (node.x - column + 40), right = view.x + view.k * (node.x + 120), y = view.y + view.k * node.y;
-  if (left < 10) view.x += 10 - left; else if (right > width - 10) view.x -= Math.min(right - width + 10, left - 10);
-  if (y < 50 || y > height - 70) view.y += height / 2 - y;
-  place();
+  const width = canvas.clientWidth, left = view.x + node.x - (node.isOpen ? column : STUB), right = view.x + node.x + side, y = view.y + node.y;
+  if (left < 0) view.x -= left; else if (right > width) view.x -= Math.min(right - width, left);
+  if (y < 40 || y > canvas.clientHeight - 40) view.y += canvas.clientHeight / 2 - y;
+  hold();
 }
-function toggle(node) {
-  if (!node.children.length) return;
-  const before = { x: view.x + view.k * node.x, y: view.y + view.k * node.y };
-  if (open.has(node.id)) open.delete(node.id); else open.add(node.id);
-  render(true);
-  view.x += before.x - (view.x + view.k * node.x);  // what was clicked stays where it is
-  view.y += before.y - (view.y + view.k * node.y);
-  place();
+function toggle(node) { if (kids(node).length) keepInPlace(node, () => choices.set(node, !node.isOpen)); }
+function openAll() {
+  for (const node of splits) if (kids(node).length) choices.set(node, true);
+  keepInPlace(root, () => {});
 }
-
-function onKey(event) {
-  const node = nodes[focused], at = shown.indexOf(node);
-  const go = (other) => { if (other) { focused = other.id; choose(other, { keepFocus: true }); } };
-  const moves = {
-    ArrowDown: () => go(shown[at + 1]),
-    ArrowUp: () => go(shown[at - 1]),
-    ArrowRight: () => (node.isOpen ? go(nodes[node.children[0]]) : toggle(node)),
-    ArrowLeft: () => (node.isOpen ? toggle(node) : go(node.parent === null ? null : nodes[node.parent])),
-    Home: () => go(shown[0]),
-    End: () => go(shown.at(-1)),
-    Enter: () => { toggle(node); choose(node, { keepFocus: true }); },
-    " ": () => { toggle(node); choose(node, { keepFocus: true }); },
+function clickTree(node, event) {
+  const isFolded = kids(node).length && !node.isOpen;
+  if (isFolded || event.detail === (event.target.closest(".dot, .sign") ? 1 : 2)) toggle(node);
+  choose(node, { keepFocus: true, stay: !isFolded });
+}
+function revealInTree(node) {
+  const closed = path(node).slice(0, -1).filter((above) => !inSight.has(above) || !above.isOpen);
+  closed.forEach((above) => choices.set(above, true));
+  return closed.length > 0;
+}
+function treeKeys(node, go) {
+  const at = shown.indexOf(node);
+  const turn = () => { toggle(node); choose(node, { keepFocus: true }); };
+  return {
+    ArrowDown: () => go(shown[at + 1]), ArrowUp: () => go(shown[at - 1]), Home: () => go(shown[0]), End: () => go(shown.at(-1)), Enter: turn,
+    ArrowRight: () => (node.isOpen ? go(node.children[0]) : turn()),
+    ArrowLeft: () => (node.isOpen ? turn() : go(node.above)),
   };
-  if (moves[event.key]) { moves[event.key](); event.preventDefault(); event.stopPropagation(); }
 }
-
-function openAll() { nodes.forEach((node) => node.children.length && open.add(node.id)); render(); showAll(0.4); }
-
-function watchPointer() {
-  const fingers = new Map();
-  let moved = 0;
-  const reach = () => { const [a, b] = [...fingers.values()]; return Math.hypot(a.x - b.x, a.y - b.y); };
-  canvas.addEventListener("pointerdown", (event) => {
-    fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    moved = 0;
-  });
-  window.addEventListener("pointermove", (event) => {
-    const last = fingers.get(event.pointerId);
-    if (!last) return;
-    const old = fingers.size === 2 ? reach() : 0;
-    const dx = event.clientX - last.x, dy = event.clientY - last.y;
-    moved += Math.abs(dx) + Math.abs(dy);
-    fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    if (fingers.size === 2) zoom(reach() / Math.max(old, 1));
-    else if (moved > 4) { canvas.classList.add("moving"); view.x += dx; view.y += dy; place(); }
-  });
-  const lift = (event) => { fingers.delete(event.pointerId); canvas.classList.remove("moving"); };
-  window.addEventListener("pointerup", lift);
-  window.addEventListener("pointercancel", lift);
-  canvas.addEventListener("click", (event) => {
-    const target = event.target.closest(".node");
-    if (!target || moved > 4) return;
-    const node = nodes[Number(target.dataset.id)];
-    focused = node.id;
-    const onDot = event.target.classList.contains("dot");
-    if (event.detail === (onDot ? 1 : 2)) toggle(node);
-    choose(node, { keepFocus: true, stay: true });
-  });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const box = canvas.getBoundingClientRect();
-    if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
-    else { view.x -= event.deltaX; view.y -= event.deltaY; place(); }
-  }, { passive: false });
-}
-
-listeners.push((node, { keepFocus = false, stay = false }) => {
-  focused = node.id;
-  if (reveal(node) || !drawn.has(node.id)) render(keepFocus);
-  else { mark(); if (keepFocus) byId("node-" + focused).focus({ preventScroll: true }); }
-  if (!stay) bringIn(node);
-});

@@ -1,0 +1,191 @@
+"""What the rows of a node are like: how far each is from their middle, and what stands out.
+
+A feature stands out in a node by the difference of its means in the node and in all other rows,
+in standard deviations of a mix of as many rows of one as of the other, halved: the correlation
+of the feature with being in the node, if half of the rows were. It lies between -1 and 1, and
+is that where the feature alone tells the rows apart. Both sides count alike, so that a word of
+one row in ten does not stand out in a small node only because it is rare elsewhere.
+"""
+
+from typing import Any, NamedTuple, SupportsIndex, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.explain._steps import blocks, dense_part
+from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._words import phrase
+
+BINS = 16  # of a histogram
+VALUES = 20  # whole numbers that have a bin each, at most
+TAILS = (0.01, 0.99)  # quantiles that bins lie between; the outer ones have what is beyond
+DIGITS = 6  # to which effects and distances are compared: rounding must not choose
+STEADY = 1e-12  # standard deviations, in units of the mean, of a column that does not vary
+
+
+class Bins(NamedTuple):
+    """Equal bins of a column, and how many of all rows are in each."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+@final
+class Portraits:
+    """The columns of all rows, against which those of a node are seen.
+
+    Bins are made when a column is first asked for, and kept: nodes share most of them.
+    """
+
+    def __init__(self, data: Any, center: Array) -> None:
+        self.data, self.center = data, center
+        self.excess, self.squares = self._sums(np.arange(data.shape[0]))
+        self.spread: Array = np.sqrt(self.squares / data.shape[0])
+        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(center)
+        self._bins: dict[int, Bins] = {}
+        self._by_column: Any = None
+
+    def distances(self, rows: IndexArray, mean: Array) -> Array:
+        """Return how far some rows are from their mean; 1 is their median.
+
+        Columns are measured in standard deviations over all rows.
+        """
+        data, scale = self.data, np.where(self.varies, self.spread, 1.0)
+        squares = np.empty(len(rows))
+        for some in blocks(len(rows), len(mean)):
+            part = data[rows[some]]
+            if sparse.issparse(data):
+                weights = scale**-2.0
+                across = part.multiply(part) @ weights - 2.0 * (part @ (weights * mean))
+                squares[some] = np.maximum(across + mean @ (weights * mean), 0.0)
+            else:
+                squares[some] = np.square((part - mean) / scale).sum(axis=1)
+        distances = np.sqrt(squares)
+        return (distances / (float(np.median(distances)) or 1.0)).round(DIGITS)
+
+    def standout(
+        self, tree: Hierarchy, node: SupportsIndex, n_top: int
+    ) -> list[dict[str, Any]]:
+        """Return the features that stand out most in a node; see Explanation.standout."""
+        rows, names, is_yes_no = tree.rows(node), tree.feature_names, tree.yes_no
+        effects, means = self._effects(rows)
+        ranked = np.argsort(-np.abs(effects), kind="stable")[: max(n_top, 0)]
+        features = ranked[effects[ranked] != 0.0]
+        bins = [self._bins_of(feature) for feature in features.tolist()]
+        counts = self._counts(rows, features, bins)
+        found = []
+        for feature, whole, own in zip(features.tolist(), bins, counts, strict=True):
+            name, effect = names[feature] if names else f"x{feature}", float(effects[feature])
+            shares = None, None
+            if is_yes_no is not None and is_yes_no[feature]:
+                shares = own[-1] / len(rows), whole.counts[-1] / self.data.shape[0]
+            found.append(
+                {
+                    "feature": name,
+                    "column": feature,
+                    "words": phrase(Reason(feature, name, effect, effect, have=shares[0])),
+                    "effect": effect,
+                    "mean": float(means[feature]),
+                    "all_mean": float(self.center[feature]),
+                    "share": shares[0],
+                    "all_share": shares[1],
+                    "edges": [*whole.edges],
+                    "counts": own,
+                    "all_counts": [*whole.counts],
+                }
+            )
+        return found
+
+    def _effects(self, rows: IndexArray) -> tuple[Array, Array]:
+        """Return the effect of each feature, and its mean in these rows."""
+        n_rest = self.data.shape[0] - len(rows)
+        excess, squares = self._sums(rows)
+        own = excess / len(rows)
+        if not n_rest:
+            return np.zeros(len(own)), self.center + own
+        rest = (self.excess - excess) / n_rest
+        gap = own - rest
+        within = (squares / len(rows) - own**2) + ((self.squares - squares) / n_rest - rest**2)
+        mixed = np.sqrt(np.maximum(within, 0.0) / 2.0 + gap**2 / 4.0)
+        is_sure = self.varies & (mixed > 0.0)
+        effects = np.divide(gap / 2.0, mixed, out=np.zeros(len(gap)), where=is_sure)
+        return effects.round(DIGITS), self.center + own
+
+    def _sums(self, rows: IndexArray) -> tuple[Array, Array]:
+        """Return the sums of rows and of their squares per column, about the centre of all."""
+        center, is_sparse = self.center, sparse.issparse(self.data)
+        sums, squares = np.zeros((2, len(center)))
+        for some in blocks(len(rows), len(center)):
+            part = self.data[rows[some]]
+            if is_sparse:
+                values = part.data.astype(np.float64)
+                sums += np.bincount(part.indices, values, minlength=len(center))
+                squares += np.bincount(part.indices, values**2, minlength=len(center))
+            else:
+                part = part - center
+                sums += part.sum(axis=0)
+                squares += np.einsum("ij,ij->j", part, part)
+        if is_sparse:  # seen from zero until here
+            squares += center * (len(rows) * center - 2.0 * sums)
+            sums -= len(rows) * center
+        return sums, np.maximum(squares, 0.0)
+
+    def _bins_of(self, feature: int) -> Bins:
+        if feature not in self._bins:
+            self._bins[feature] = make_bins(*self._column(feature))
+        return self._bins[feature]
+
+    def _column(self, feature: int) -> tuple[Array, int]:
+        """Return the values of a column that are not zero, and the number of zeros."""
+        n_rows, is_sparse = self.data.shape[0], sparse.issparse(self.data)
+        if is_sparse:
+            if self._by_column is None:
+                self._by_column = self.data.tocsc()
+            own = slice(*self._by_column.indptr[feature : feature + 2])
+            values = self._by_column.data[own]
+        else:
+            values = self.data[:, feature]
+        values = values[values != 0.0].astype(np.float64)
+        return values, n_rows - len(values)
+
+    def _counts(self, rows: IndexArray, features: IndexArray, bins: list[Bins]) -> list[Any]:
+        """Return how many of some rows are in each bin of some columns."""
+        values = dense_part(self.data, rows, features).astype(np.float64)
+        low, high = np.array([(one.edges[0], one.edges[-1]) for one in bins]).reshape(-1, 2).T
+        n_bins = np.array([len(one.counts) for one in bins], dtype=np.intp)
+        ends = np.cumsum(n_bins)
+        places = _places(values, low, high, n_bins) + (ends - n_bins)
+        counts = np.bincount(places.ravel(), minlength=n_bins.sum())
+        return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
+
+
+def make_bins(values: Array, n_zeros: int) -> Bins:
+    """Return equal bins for a column, given what is not zero in it and the number of zeros.
+
+    They span what most rows have. The zeros of a column that is mostly zero, as words are, do
+    not say how far that is. Whole numbers have a bin each, if they are few.
+    """
+    zero = [0.0] if n_zeros else []
+    ends = np.array([*zero, *([values.min(), values.max()] if len(values) else [])])
+    low, high = float(ends.min()), float(ends.max())
+    n_bins = BINS
+    if high - low < VALUES and (values == np.round(values)).all():
+        n_bins, low, high = int(high - low) + 1, low - 0.5, high + 0.5
+    else:
+        most = values if n_zeros > len(values) else np.append(values, np.zeros(n_zeros))
+        inner = np.append(np.quantile(most, TAILS), zero if n_zeros > len(values) else [])
+        if inner.min() < inner.max():
+            low, high = float(inner.min()), float(inner.max())
+    shape = np.array([low]), np.array([high]), np.array([n_bins])
+    counts = np.bincount(_places(values[:, None], *shape).ravel(), minlength=n_bins)
+    counts[_places(np.zeros((1, 1)), *shape)[0, 0]] += n_zeros
+    return Bins(np.linspace(low, high, n_bins + 1).tolist(), counts.tolist())
+
+
+def _places(values: Array, low: Array, high: Array, n_bins: IndexArray) -> IndexArray:
+    """Return the bin that each value is in, a column each; those beyond are in the outer."""
+    within = (np.clip(values, low, high) - low) / (high - low)
+    places: IndexArray = np.minimum((within * n_bins).astype(np.intp), n_bins - 1)
+    return places

@@ -1,0 +1,236 @@
+r"""How likely a row is to be in each leaf.
+
+The probability of a leaf is what to bet that the row lies in this cluster again when the same
+method is fitted to other rows of the same kind. It is a softmax of scores of the leaves,
+
+    P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
+
+and highest for the leaf where the row goes. With a placement, ``s`` are its scores: up to T the
+log-posterior of normal clusters of one shape. Where rules decide, a margin is how much higher a
+child scores than its best sibling, in units of what it is on average; ``s`` is the sum of the
+negative margins on the way to the leaf or, for the one leaf that has none, its least margin. (A
+product of probabilities along the path would often be highest for another leaf.)
+
+T stands for all that may come out otherwise in another fit, most of which no score can know:
+the tree as a whole. So it is measured, by fitting again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._route import check_data, route
+from taxarbor.rows import as_rows
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+PLACED, RULED = 2.0, 0.5
+"""The temperature before it is measured, with a placement and with rules that decide: about the
+middle of what was measured on many data."""
+
+SAMPLE = 5000
+"""Rows on which a temperature is found, at most."""
+
+BLOCK = 250_000
+"""Scores, rows times nodes or cells, that are held at a time: more do not fit into a cache."""
+
+LEAST = 0.01
+"""The least temperature that is measured, in units of those above; its inverse is the most."""
+
+
+def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> Array:
+    """Return the probability of each leaf; see :meth:`Hierarchy.predict_proba`."""
+    labels = route(hierarchy, X, n_threads=n_threads)
+    found = np.ones((len(labels), hierarchy.n_leaves))
+    if not len(labels) or hierarchy.n_leaves == 1:
+        return found
+    first = 0
+    for scores in _leaf_scores(hierarchy, X, n_threads):
+        own = labels[first : first + len(scores)]
+        P, at = _softmax(scores, _temperature(hierarchy)), np.arange(len(own))
+        # Scores so large that they overflow, or so close that rounding makes them equal, must
+        # not lead elsewhere than ``predict``.
+        lost = ~np.isfinite(P).all(axis=1)
+        P[lost], P[at[lost], own[lost]] = 0.0, 1.0
+        best = P.argmax(axis=1)
+        P[at, own], P[at, best] = P[at, best], P[at, own]
+        tied = P.argmax(axis=1) != own
+        P[at[tied], own[tied]] = np.nextafter(P[at[tied], own[tied]], 2.0)
+        found[first : first + len(own)] = P
+        first += len(own)
+    return found
+
+
+def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
+    """Add up the leaves of each node; see :meth:`Hierarchy.node_proba`."""
+    given = np.asarray(P, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != hierarchy.n_leaves:
+        raise InputError(
+            f"P must have a column for each of {hierarchy.n_leaves} leaves, as predict_proba "
+            f"returns it, got shape {given.shape}"
+        )
+    sums = np.zeros((len(given), hierarchy.n_nodes))
+    sums[:, hierarchy.leaves] = given
+    for node in range(hierarchy.n_nodes - 1, 0, -1):  # children come after their parents
+        sums[:, hierarchy.parents[node]] += sums[:, node]
+    return sums
+
+
+def calibrated(
+    hierarchy: "Hierarchy", X: ArrayLike, refits: Iterable[IndexArray]
+) -> "Hierarchy":
+    """Return the tree with the temperature at which rows are as sure as refits say.
+
+    The mean of the rows' highest probabilities will be the share of rows that stayed in their
+    cluster when the method was fitted again, as far as one temperature can do that.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        A tree that can place rows.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows that were fitted.
+    refits : int arrays of shape (n_rows,)
+        Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
+        which makes it agree more, and half of the data, which makes it agree less.)
+    """
+    labels = route(hierarchy, X)
+    shares = [stays(labels, others).mean() for others in refits]
+    if hierarchy.n_leaves == 1 or not shares:
+        return hierarchy
+    stayed = np.mean(shares)
+    every = -(-len(labels) // SAMPLE)
+    scores = np.concatenate([*_leaf_scores(hierarchy, X, every=every)])
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    usual = _temperature(replace(hierarchy, temperature=None))
+    low, high = np.log(usual * LEAST), np.log(usual / LEAST)
+    for _ in range(30):  # the mean falls as the temperature rises
+        middle = (low + high) / 2
+        is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
+        low, high = (middle, high) if is_sure else (low, middle)
+    return replace(hierarchy, temperature=float(np.exp((low + high) / 2)))
+
+
+def stays(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
+    """Return whether each row lies in the cluster of another fit that matches its own.
+
+    Clusters are matched one to one, so that Jaccard's indices add up to the most.
+    """
+    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
+
+    both = np.zeros((labels.max(initial=0) + 1, others.max(initial=0) + 1))
+    np.add.at(both, (labels, others), 1.0)
+    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
+    mine, theirs = linear_sum_assignment(both / np.maximum(either, 1.0), maximize=True)
+    match = np.full(len(both), -1)
+    match[mine] = theirs
+    return np.asarray(match[labels] == others)
+
+
+def _temperature(hierarchy: "Hierarchy") -> float:
+    if hierarchy.temperature is not None:
+        return hierarchy.temperature
+    return RULED if hierarchy.placement is None else PLACED
+
+
+def _softmax(scores: Array, temperature: float) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities, the caller's to mend
+        odds: Array = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
+        odds /= odds.sum(axis=1, keepdims=True)
+    return odds
+
+
+def _leaf_scores(
+    tree: "Hierarchy", X: ArrayLike, n_threads: int = 1, every: int = 1
+) -> Iterator[Array]:
+    """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
+    data, placement = check_data(X, tree), tree.placement
+    if placement is None:
+        weights, offsets, center = _stack(tree)
+        units = _units(tree)
+    else:
+        weights, center = placement.rule.weights, placement.rule.center
+        offsets = placement.rule.offsets
+        # The cells of a leaf come side by side, and the best of them is the leaf's.
+        first_rows = tree.start[placement.leaves]
+        order = np.argsort(first_rows, kind="stable")
+        starts = np.unique(first_rows[order], return_index=True)[1]
+    rows = as_rows(data, center=center, n_threads=n_threads)
+    wanted = range(0, rows.n_rows, every)
+    step = max(BLOCK // len(weights), 1)
+    for first in range(0, len(wanted), step):
+        some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (some.scores(weights) + offsets).astype(np.float64)
+            if placement is None:
+                yield _path_scores(tree, scores, units)
+            else:
+                yield np.maximum.reduceat(scores[:, order], starts, axis=1)
+
+
+def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:
+    """Return the rules of all nodes as one, in the order of their children, from one centre."""
+    rules = [rule for rule in tree.rules if rule is not None]
+    exact = [rule.center.astype(np.float64) for rule in rules]
+    shifts = [
+        rule.weights.astype(np.float64) @ (exact[0] - own) + rule.offsets
+        for rule, own in zip(rules, exact, strict=True)
+    ]
+    # The rules come by their nodes; the nodes below them are numbered as they were made.
+    order = np.argsort(np.argsort(tree.parents[1:], kind="stable"))
+    weights = np.concatenate([rule.weights for rule in rules])
+    return weights[order], np.concatenate(shifts)[order], rules[0].center
+
+
+def _units(tree: "Hierarchy") -> Array:
+    """Return, for each node, the mean margin at the means of it and its siblings, by size.
+
+    Without means, a rule is read as that of the nearest centre, as those of k-means are.
+    """
+    units = np.ones(tree.n_nodes)
+    for node, rule in enumerate(tree.rules):
+        if rule is None:
+            continue
+        children = list(tree.children(node))
+        points = rule.center + rule.weights if tree.means is None else tree.means[children]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
+            margins = np.abs(_margins(scores.T).diagonal())
+            unit = float(np.average(margins, weights=tree.sizes[children]))
+        if 0.0 < unit < np.inf:
+            units[children] = unit
+    return units
+
+
+def _margins(scores: Array) -> Array:
+    """Return how much higher each child scores than the best of its siblings, by columns."""
+    if len(scores) == 2:  # what most splits are
+        return np.stack([scores[0] - scores[1], scores[1] - scores[0]])
+    best, at = scores.argmax(axis=0), np.arange(scores.shape[1])
+    margins: Array = scores - scores[best, at]
+    others = scores.copy()
+    others[best, at] = -np.inf
+    margins[best, at] = scores[best, at] - others.max(axis=0)
+    return margins
+
+
+def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
+    """Return what the leaves score, from what the rules give to nodes 1, 2, ...: see above."""
+    by_node = np.ascontiguousarray(scores.T)
+    missed = np.zeros((tree.n_nodes, len(scores)))
+    least = np.full((tree.n_nodes, len(scores)), np.inf)
+    for node, rule in enumerate(tree.rules):
+        if rule is None:
+            continue
+        own = slice(first := tree.children(node)[0], first + rule.n_children)
+        margins = _margins(by_node[first - 1 : first - 1 + rule.n_children]) / units[first]
+        missed[own] = missed[node] + np.minimum(margins, 0.0)
+        least[own] = np.minimum(least[node], margins)
+    found: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
+    return found.T

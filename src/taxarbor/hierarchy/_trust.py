@@ -1,0 +1,139 @@
+"""How far a tree can be trusted: what came back when it was grown again on other rows."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array, IndexArray
+
+LIKENESS = 0.75
+"""Jaccard's index from which on a cluster counts as the same (Hennig, 2007): rows in both, of
+those in either."""
+
+MOST = 0.5
+"""Share of the refits in which a stable cluster comes back, apart from others."""
+
+
+class Curve(NamedTuple):
+    """How stable the cut into each number of clusters is; all of one length.
+
+    ``stability`` is that of its least stable cluster, the share of refits in which it came
+    back, apart from others; ``reference`` the same of rows without clusters, or NaN.
+    """
+
+    n_clusters: IndexArray
+    stability: Array
+    reference: Array
+
+    @property
+    def suggested(self) -> int:
+        """The largest number whose clusters are all stable.
+
+        They came back, apart from others, in half of the refits at least, and more often than
+        in rows without clusters.
+        """
+        # NaN where there is no reference: a comparison with it is false.
+        is_stable = (self.stability >= MOST) & ~(self.stability <= self.reference)
+        return int(self.n_clusters[is_stable].max(initial=1))
+
+    def verdict(self) -> str:
+        """Return what is to be said of the number of clusters, in a plain sentence."""
+        suggested = self.suggested
+        if suggested == 1:
+            return (
+                "no clusters found: in no cut of the tree do all clusters come back with gaps "
+                "between them, in most refits; there may be none, or too few rows to tell"
+            )
+        more = "; there may be more, as the tree ends there"
+        is_all = suggested == self.n_clusters[-1]
+        return f"the finest stable cut has {suggested} clusters{more if is_all else ''}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Trust:
+    """What came back when a model was fitted again to parts of its rows.
+
+    Attributes
+    ----------
+    n_refits : int
+        How many times it was.
+    came_back : int array of shape (n_nodes,)
+        In how many refits the cluster of the node came back.
+    apart : int array of shape (n_nodes,)
+        In how many it came back, and rows that the refit had not seen left a gap between it
+        and its siblings. What is cut out of the middle of a cloud may come back again and
+        again, but without a gap.
+    rule_came_back : int array of shape (n_nodes,)
+        In how many the node and its children came back, and the rule with the feature that
+        does most for it.
+    feature_came_back : tuple of int arrays
+        The same of each feature: per node, in the order of ``rules[node].features``.
+    rows : array of shape (n_rows,)
+        The share of refits that put the row into the cluster that it is in.
+    curve : Curve
+        ``n_clusters``, ``stability`` and ``reference``, arrays of one length: how stable the
+        tree is when it is cut into so many clusters, and how stable one of rows without
+        clusters is.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.trust import assess
+    >>> planted = make_planted_tree(200, depth=2)
+    >>> model = Taxarbor(6, random_state=0).fit(planted.X)
+    >>> trust = assess(model, planted.X, n_refits=5).trust
+    >>> trust.suggested, trust.told(1)
+    (4, 'came back in 5 of 5 refits')
+    """
+
+    n_refits: int
+    came_back: IndexArray
+    apart: IndexArray
+    rule_came_back: IndexArray
+    feature_came_back: tuple[IndexArray, ...]
+    rows: Array
+    curve: Curve
+
+    def __post_init__(self) -> None:
+        arrays = self.came_back, self.apart, self.rule_came_back, self.rows
+        for array in (*arrays, *self.feature_came_back, *self.curve):
+            array.setflags(write=False)
+
+    @property
+    def is_stable(self) -> NDArray[np.bool_]:
+        """Whether each node's cluster came back, apart from others, in most of the refits."""
+        return self.apart >= MOST * self.n_refits
+
+    @property
+    def suggested(self) -> int:
+        """Number of clusters of the finest cut whose clusters are all stable."""
+        return self.curve.suggested
+
+    def told(self, node: int) -> str:
+        """Return ``came back in 18 of 20 refits``, and where there was no gap beside it."""
+        text = f"came back in {self.came_back[node]} of {self.n_refits} refits"
+        n_without = int(self.came_back[node] - self.apart[node])
+        if n_without and n_without == self.came_back[node]:
+            return f"{text}, always without a gap"
+        return f"{text}, in {n_without} of them without a gap" if n_without else text
+
+    def take(self, nodes: IndexArray, is_inner: NDArray[np.bool_]) -> "Trust":
+        """Return the trust of a pruned tree, of these nodes."""
+        none = np.zeros(0, dtype=np.intp)
+        features = (self.feature_came_back[node] for node in nodes.tolist())
+        return replace(
+            self,
+            came_back=self.came_back[nodes],
+            apart=self.apart[nodes],
+            rule_came_back=np.where(is_inner, self.rule_came_back[nodes], 0),
+            feature_came_back=tuple(
+                own if inner else none for own, inner in zip(features, is_inner, strict=True)
+            ),
+            rows=self.rows,
+            curve=Curve(
+                *(values[self.curve.n_clusters <= (~is_inner).sum()] for values in self.curve)
+            ),
+        )

@@ -1,0 +1,93 @@
+"""How stable a tree is when it is cut into 1, 2, 3, ... clusters."""
+
+from typing import TYPE_CHECKING, Any
+
+from taxarbor._errors import InputError
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._trust import MOST, Curve
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS, value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
+
+SIZE, MARGINS = (400.0, 250.0), (52.0, 40.0, 12.0, 12.0)  # points of a new figure
+
+
+@value
+class StabilityArtists:
+    """What ``plot_stability`` drew; see there."""
+
+    axes: "Axes"
+    curve: Curve
+    lines: tuple["Line2D", ...]
+    legend: "Legend"
+
+
+def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArtists:
+    """Draw how stable each number of clusters is, and which one is suggested.
+
+    A point is the share of refits in which the least stable cluster of the cut came back,
+    apart from others; the suggestion is the last number at half of them or more.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy or fitted estimator
+        A tree that was assessed.
+    ax : Axes, optional
+        What to draw on; a new figure by default.
+
+    Returns
+    -------
+    StabilityArtists
+        What was drawn: ``axes``, ``curve`` (its ``n_clusters``, ``stability`` and
+        ``reference``), ``lines`` (these two, what counts as stable, the suggestion) and
+        ``legend``.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError
+        Without matplotlib, or for a tree that was not assessed.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.trust import assess
+    >>> X = make_planted_tree(200, depth=2).X
+    >>> drawn = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
+    >>> drawn.curve.suggested
+    4
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(drawn.axes.figure)
+    """
+    trust = hierarchy_of(hierarchy).trust
+    if trust is None:
+        raise InputError("the tree was not assessed yet; pass taxarbor.trust.assess(model, X)")
+    curve = trust.curve
+    _axes.require_matplotlib("plot_stability")
+    from matplotlib.ticker import MaxNLocator
+
+    if ax is None:
+        ax = _axes.new_axes(SIZE, MARGINS)
+    told = f"suggested: {curve.suggested}"
+    bare: dict[str, Any] = {"linewidth": 0.8, "zorder": 1}
+    lines = (
+        *ax.plot(*curve[:2], "-o", color=PLUS, markersize=3.5, label="these rows", zorder=3),
+        *ax.plot(
+            *curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters"
+        ),
+        ax.axhline(MOST, color=BRANCH, linestyle=":", **bare),
+        ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=told, **bare),
+    )
+    ax.set_ylim(-0.03, 1.05)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("number of clusters", color=PLAIN, fontsize=FONT_SIZE)
+    ax.set_ylabel("least stable cluster: share of refits", color=PLAIN, fontsize=FONT_SIZE)
+    ax.tick_params(which="both", color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
+    ax.grid(axis="y", color=_axes.GRID, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(BRANCH)
+    legend = ax.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=PLAIN)
+    return StabilityArtists(ax, curve, lines, legend)

@@ -1,0 +1,360 @@
+"""Fitting a model again to parts of its rows, and comparing the trees with its own."""
+
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from taxarbor._blas import one_blas_thread
+from taxarbor._errors import (
+    InputError,
+    InputTypeError,
+    InterruptedFitWarning,
+    counted,
+    warn_caller,
+)
+from taxarbor._progress import show_progress
+from taxarbor._run import GrowthEvent, Observer, ignore
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy, Trust
+from taxarbor.hierarchy._memberships import calibrated
+from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._trust import LIKENESS, Curve
+from taxarbor.refine import Coordinates
+from taxarbor.rows import as_rows
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.trust._gaps import find_apart
+from taxarbor.trust._numbers import cut_sizes, measure_stability
+
+MOST_ROWS = 10000
+"""Rows that refits are drawn from: each is fitted to half of them, and judged by the others."""
+
+LEAST_ROWS = 4
+"""Rows that can be halved, with something to divide in each half."""
+
+MOST_LEAVES, ROWS_PER_LEAF = 50, 10
+"""Clusters that are looked for where nobody gave their number, at most, and rows for each."""
+
+REFERENCES = 4
+"""One refit in so many is repeated with rows without clusters."""
+
+
+def assess(
+    model: Any,
+    X: Any,
+    *,
+    n_refits: int = 20,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+) -> Hierarchy:
+    """Fit a model again to halves of its rows, and see what comes back.
+
+    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), and puts
+    all rows into its clusters. A cluster of the model came back if a node of the refit has
+    three quarters of their rows in common. It is apart if the rows that the refit has not seen
+    leave a gap between it and its siblings. The numbers of clusters are compared with those of
+    rows without clusters, drawn from one normal distribution of the same covariance.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted :class:`~taxarbor.Taxarbor`, :class:`~taxarbor.HMMC` or other model with a
+        ``hierarchy_``; it stays as it is.
+    X : array-like or CSR matrix of shape (n_rows, n_features)
+        The rows that it was fitted to, in the same order.
+    n_refits : int, default=20
+        How many times to fit.
+    n_jobs : int or None, default=None
+        Refits side by side; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the halves and the refits.
+    verbose : int, default=0
+        With 1, progress is shown if it takes longer than two seconds.
+
+    Returns
+    -------
+    Hierarchy
+        The model's tree with its :class:`~taxarbor.hierarchy.Trust`, in ``trust``, and with
+        the temperature at which its probabilities are as sure as the refits agree.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model is not fitted, is a tree without its model, or has seen other rows.
+
+    Warns
+    -----
+    InterruptedFitWarning
+        If Ctrl-C ended it early: the refits that are done are kept.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.trust import assess
+    >>> planted = make_planted_tree(200, depth=2)
+    >>> model = Taxarbor(6, random_state=0).fit(planted.X)
+    >>> tree = assess(model, planted.X, n_refits=5)
+    >>> tree.trust.suggested, tree.prune(tree.trust.suggested).n_leaves
+    (4, 4)
+    """
+    asked = {"n_refits": n_refits, "n_jobs": n_jobs, "random_state": random_state}
+    with show_progress("assess", verbose, "refits") as bar:
+        study = _Study.of(model, X, observe=bar or ignore, **asked)
+        homes = [model.predict(study.data).astype(np.int32) for model in study.refits]
+        trust = study.trust(homes)
+    return replace(calibrated(study.tree, study.data, homes), trust=trust)
+
+
+def suggest(
+    model: Any, X: Any, *, n_jobs: int | None, random_state: Any, verbose: int
+) -> Curve:
+    """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
+    asked = {"n_refits": 20, "n_jobs": n_jobs, "random_state": random_state}
+    with show_progress("how many clusters", verbose, "refits") as bar:
+        return _Study.of(model, X, observe=bar or ignore, **asked).curve()
+
+
+def most_clusters(n_rows: int) -> int:
+    """Return how many clusters are looked for in so many rows."""
+    return max(min(MOST_LEAVES, n_rows // ROWS_PER_LEAF), 1)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Study:
+    """A model's tree, and those of its refits.
+
+    ``rows`` are those that the halves are drawn from and that the coordinates are of; a half
+    holds places in these. The last of the references is fitted to all of their rows.
+    """
+
+    tree: Hierarchy
+    data: Any
+    rows: IndexArray
+    coordinates: Coordinates
+    halves: list[IndexArray]
+    refits: list[Any]
+    noise: Coordinates
+    references: list[Any]
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        X: Any,
+        *,
+        n_refits: int,
+        n_jobs: int | None,
+        random_state: Any,
+        observe: Observer = ignore,
+    ) -> Self:
+        """Fit the model again, as often as asked for or until Ctrl-C."""
+        n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
+        tree, data = _check(model, X)
+        rng = check_random_state(random_state)
+        rows = np.arange(tree.n_rows)
+        if tree.n_rows > MOST_ROWS:
+            rows = np.sort(rng.choice(tree.n_rows, MOST_ROWS, replace=False))
+        few, size = data[rows], len(rows) // 2
+        halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
+        with one_blas_thread():
+            coordinates = Coordinates.of(as_rows(few), int(rng.randint(2**31 - 1)))
+            drawn = _without_clusters(coordinates, rng)
+            noise = Coordinates.of(as_rows(drawn), int(rng.randint(2**31 - 1)))
+        parts = [(few, half) for half in halves]
+        parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
+        parts.append((drawn, np.arange(len(rows))))
+        tasks = [(*part, int(rng.randint(2**31 - 1))) for part in parts]
+        fitted = _fit_all(_unfitted(model, tree, size / tree.n_rows), tasks, n_threads, observe)
+        refits, references = fitted[:n_refits], fitted[n_refits:]
+        if len(fitted) < len(tasks):
+            told = f"{len(refits)} of {counted(n_refits, 'refit')} are kept"
+            warn_caller(f"the assessment was interrupted; {told}", InterruptedFitWarning)
+            references = []
+        halves = halves[: len(refits)]
+        return cls(tree, data, rows, coordinates, halves, refits, noise, references)
+
+    def curve(self) -> Curve:
+        """Return how stable the cuts of the tree are, and those of the reference."""
+        numbers = cut_sizes(self.tree)
+        reference = np.full(len(numbers), np.nan)
+        with one_blas_thread():
+            stability = measure_stability(
+                self.tree, self.rows, self._grown(self.refits), self.coordinates
+            )
+            if self.references:
+                *others, whole = self.references
+                tree, everyone = whole.hierarchy_, np.arange(len(self.rows))
+                found = measure_stability(tree, everyone, self._grown(others), self.noise)
+                _, here, there = np.intersect1d(
+                    numbers, cut_sizes(tree), assume_unique=True, return_indices=True
+                )
+                reference[here] = found[there]
+        return Curve(numbers, stability, reference)
+
+    def _grown(self, models: list[Any]) -> list[tuple[Hierarchy, IndexArray]]:
+        return [(one.hierarchy_, half) for one, half in zip(models, self.halves, strict=False)]
+
+    def trust(self, homes: list[IndexArray]) -> Trust:
+        """Return what came back, given the leaf of each row in each refit."""
+        tree = self.tree
+        came_back, apart, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
+        features = [np.zeros(n, dtype=np.intp) for n in tree.n_features_used.tolist()]
+        stayed = np.zeros(tree.n_rows)
+        Z = self.coordinates.values[:, :-1].astype(np.float64)
+        top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
+        for model, half, labels in zip(self.refits, self.halves, homes, strict=True):
+            other = model.hierarchy_
+            match, likeness, is_below = _match(tree, other, labels)
+            back = likeness >= LIKENESS
+            came_back += back
+            own = np.zeros(len(self.rows), dtype=bool)
+            own[half] = True
+            with one_blas_thread():
+                alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
+            apart += back & alone[match]
+            home = tree.leaves[tree.labels]
+            stayed += back[home] & is_below[labels, match[home]]
+            for node in np.flatnonzero(back).tolist():
+                rule, again = tree.rules[node], other.rules[match[node]]
+                if rule is None or again is None or not back[list(tree.children(node))].all():
+                    continue
+                is_used = np.isin(rule.features, again.features)
+                features[node] += is_used
+                rules[node] += top[node] in again.features
+        n_refits = len(self.refits)
+        return Trust(
+            n_refits, came_back, apart, rules, tuple(features), stayed / n_refits, self.curve()
+        )
+
+
+def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
+    """Return the tree of a fitted model and its rows as an array, or say what is wrong."""
+    if isinstance(model, Hierarchy):
+        raise InputTypeError(
+            "a tree alone cannot be fitted again: pass the model that it came from, whose "
+            "hierarchy_ it is"
+        )
+    tree = hierarchy_of(model)
+    data = check_new_rows(model, X)
+    if data.shape[0] != tree.n_rows:
+        told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
+        raise InputError(f"has {told}: pass the same rows, in the same order", "X")
+    if tree.n_rows < LEAST_ROWS:
+        raise InputError(f"has {tree.n_rows} rows, too few to be halved", "X")
+    return tree, data
+
+
+def _unfitted(model: Any, tree: Hierarchy, share: float) -> Any:
+    """Return a model like this one, for a share of its rows: sizes of leaves shrink as well."""
+    given = model.get_params()
+    changed = {"n_jobs": 1, "verbose": 0}
+    n_clusters = given.get("n_clusters")
+    if n_clusters is not None:
+        n_most = max(int(share * tree.n_rows) // 2, 1)
+        changed["n_clusters"] = min(
+            tree.n_leaves if n_clusters == "auto" else n_clusters, n_most
+        )
+    for name in ("min_leaf_size", "max_leaf_size"):
+        if given.get(name) is not None:
+            changed[name] = max(round(share * given[name]), 1)
+    known = {name: value for name, value in changed.items() if name in given}
+    return clone(model).set_params(**known)
+
+
+def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
+    """Draw as many rows from one normal distribution with the covariance of the coordinates."""
+    Z = coordinates.values[:, :-1].astype(np.float64)
+    lengths, directions = np.linalg.eigh(
+        np.cov(Z, rowvar=False, bias=True).reshape(2 * Z.shape[1:])
+    )
+    drawn = rng.standard_normal(Z.shape) * np.sqrt(np.maximum(lengths, 0.0))
+    return np.asarray(drawn @ directions.T, dtype=coordinates.values.dtype)
+
+
+def _fit_all(
+    model: Any, tasks: list[tuple[Any, IndexArray, int]], n_threads: int, observe: Observer
+) -> list[Any]:
+    """Return the model fitted to rows of some data with a seed: all, or those before Ctrl-C."""
+
+    def fit(task: tuple[Any, IndexArray, int]) -> Any:
+        data, rows, seed = task
+        fresh = clone(model)
+        if "random_state" in fresh.get_params():
+            fresh.set_params(random_state=seed)
+        return fresh.fit(data[rows])
+
+    done: list[Any] = []
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        # A fit that hears Ctrl-C keeps half a tree, which must not count.
+        warnings.simplefilter("error", InterruptedFitWarning)
+        fitted: Iterable[Any] = map(fit, tasks)
+        if n_threads > 1:
+            pool = ThreadPoolExecutor(n_threads)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            fitted = pool.map(fit, tasks)
+        try:
+            for one in fitted:
+                done.append(one)
+                observe(GrowthEvent(len(done), len(tasks), len(done)))
+        except (KeyboardInterrupt, InterruptedFitWarning):
+            if not done:
+                raise KeyboardInterrupt from None
+    return done
+
+
+def _match(
+    tree: Hierarchy, other: Hierarchy, labels: IndexArray
+) -> tuple[IndexArray, Array, NDArray[np.bool_]]:
+    """Return the node of another tree that is most like each node, and how alike they are.
+
+    Also which leaves of the other tree are below which of its nodes. ``labels`` are the leaves
+    of the rows there.
+    """
+    counts = np.zeros((tree.n_leaves, other.n_leaves))
+    np.add.at(counts, (tree.labels, labels), 1.0)
+    is_below = _below(other)
+    both = _below(tree).T.astype(np.float64) @ counts @ is_below
+    likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows
+    match = likeness.argmax(axis=1)
+    return match, likeness[np.arange(len(match)), match], is_below
+
+
+def _below(tree: Hierarchy) -> NDArray[np.bool_]:
+    """Return which leaves, in their order, are below which nodes."""
+    first = tree.start[tree.leaves][:, None]
+    return (tree.start <= first) & (first < tree.stop)
+
+
+def _nodes_apart(
+    tree: Hierarchy, labels: IndexArray, Z: Array, is_own: NDArray[np.bool_], nodes: IndexArray
+) -> NDArray[np.bool_]:
+    """Return which of these nodes are apart from their siblings; others are not looked at."""
+    found = np.zeros(tree.n_nodes, dtype=bool)
+    found[0] = True
+    is_below = _below(tree)
+    for parent in np.unique(tree.parents[nodes[nodes > 0]]).tolist():
+        children = list(tree.children(parent))
+        rows = np.flatnonzero(is_below[labels, parent])
+        child = is_below[labels[rows]][:, children].argmax(axis=1)
+        wanted = np.isin(children, nodes)
+        found[children] = find_apart(Z[rows], child, is_own[rows], wanted)
+    return found
+
+
+def _top_feature(tree: Hierarchy, node: int) -> int:
+    """Return the feature that does most in a node's rule, -1 where there is none."""
+    for child in tree.children(node):
+        for reason in tree.reasons(child, 1):
+            return reason.feature
+    return -1

@@ -1,0 +1,93 @@
+"""How stable a tree is when it is cut into 2, 3, 4, ... clusters.
+
+Cut to fewer clusters than it was grown to, a tree may have a cluster in pieces, which an early
+split went through. So the clusters of each cut compete for the rows first, as leaves do at the
+end of a fit: what was cut in two is whole again, and the cut is what a fit to that number
+would have been.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._trust import LIKENESS
+from taxarbor.refine import Coordinates
+from taxarbor.refine._leaves import fit_leaves
+from taxarbor.trust._gaps import find_apart
+
+EVERY, STEP = 50, 1.1
+"""Up to how many clusters each number is looked at, and how much more the next is beyond."""
+
+
+def cut_sizes(tree: Hierarchy) -> IndexArray:
+    """Return numbers of clusters that a tree can be cut into: all small ones, some large ones.
+
+    They begin with 1 and end with the number of leaves.
+    """
+    added = np.bincount(tree.birth)[1:] - 1
+    kept = [1]
+    for size in (1 + np.cumsum(added, dtype=np.intp)).tolist():
+        if size <= EVERY or size >= STEP * kept[-1] or size == tree.n_leaves:
+            kept.append(size)
+    return np.array(kept)
+
+
+def measure_stability(
+    tree: Hierarchy,
+    rows: IndexArray,
+    refits: list[tuple[Hierarchy, IndexArray]],
+    coordinates: Coordinates,
+) -> Array:
+    """Return of each cut the share of refits in which its least stable cluster came back.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree that is cut.
+    rows : int array
+        Which of its rows the coordinates are of.
+    refits : list of (Hierarchy, int array)
+        The trees that were grown on some of these, and on which.
+    coordinates : Coordinates
+        The rows.
+    """
+    Z = coordinates.values[:, :-1].astype(np.float64)
+    everyone = np.arange(len(rows))
+    found = [1.0]
+    for n_clusters in cut_sizes(tree)[1:].tolist():
+        labels = _compete(coordinates, tree.cut(n_clusters)[rows], everyone)
+        n_back = np.zeros(int(labels.max()) + 1, dtype=np.intp)
+        for other, own in refits:
+            again = _compete(coordinates, other.cut(min(n_clusters, other.n_leaves)), own)
+            likeness = jaccard(labels, again)
+            match, back = likeness.argmax(axis=1), likeness.max(axis=1) >= LIKENESS
+            is_own, wanted = np.zeros(len(rows), bool), np.zeros(likeness.shape[1], bool)
+            is_own[own] = True
+            wanted[match[back]] = True
+            if back.any():
+                back &= find_apart(Z, again, is_own, wanted)[match]
+            n_back += back
+        found.append(float(n_back.min()) / max(len(refits), 1))
+    return np.array(found)
+
+
+def jaccard(labels: IndexArray, others: IndexArray) -> Array:
+    """Return how alike each two clusters are: the rows in both, of those in either."""
+    shape = int(labels.max()) + 1, int(others.max()) + 1
+    common = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1])
+    both = common.reshape(shape)
+    either = both.sum(axis=1)[:, None] + both.sum(axis=0) - both
+    return np.asarray(both / np.maximum(either, 1))
+
+
+def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> IndexArray:
+    """Let clusters of some rows compete for all rows, and return whose each is."""
+    labels = np.unique(labels, return_inverse=True)[1]
+    K = int(labels.max()) + 1
+    if K == 1:
+        return np.zeros(len(coordinates.values), dtype=np.intp)
+    model = fit_leaves(replace(coordinates, values=coordinates.values[own]), labels, K)
+    scores = coordinates.values[:, :-1] @ model.weights.T + model.offsets
+    return np.unique(scores.argmax(axis=1), return_inverse=True)[1]

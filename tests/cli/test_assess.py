@@ -1,0 +1,73 @@
+"""``taxarbor assess``, and ``cut --suggest`` after it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from taxarbor import Hierarchy, Taxarbor
+
+ASSESS = ("assess", "model.taxarbor", "customers.csv", "--refits", "4")
+
+
+def test_assess_then_cut(run, folder):
+    asked = run("cut", "model.taxarbor", "--suggest")
+    assert asked.exit_code == 2
+    assert "was not assessed yet: run taxarbor assess first" in asked.output
+    done = run(*ASSESS)
+    assert done.exit_code == 0, done.output
+    assert "came back in 4 of 4 refits" in done.output
+    assert "The finest stable cut has 4 clusters." in done.output
+    tree = Hierarchy.load(folder / "model.taxarbor")
+    assert tree.trust.n_refits == 4
+    assert tree.feature_names == ["age", "spend", "visits", "items"]
+    done = run("cut", "model.taxarbor", "--suggest", "-o", "small.taxarbor", "--json")
+    assert json.loads(done.output)["n_clusters"] == 4
+    small = Hierarchy.load(folder / "small.taxarbor")
+    assert small.n_leaves == small.trust.suggested == 4
+    for options in (("-k", "2", "--suggest"), ("--depth", "1", "--suggest"), ()):
+        assert (
+            "give one of -k, --depth and --suggest" in run("cut", *ASSESS[1:2], *options).output
+        )
+
+
+def test_json_and_another_file(run, folder):
+    before = (folder / "model.taxarbor").read_bytes()
+    done = run(*ASSESS, "-o", "new.taxarbor", "--json", "--jobs", "2")
+    told = json.loads(done.output)
+    assert (folder / "model.taxarbor").read_bytes() == before
+    trust = Hierarchy.load(folder / "new.taxarbor").trust
+    assert told["suggested"] == trust.suggested == 4
+    assert [node["came_back"] for node in told["nodes"]] == trust.came_back.tolist()
+    assert told["curve"]["stability"] == trust.curve.stability.tolist()
+    assert told["rows"] == trust.rows.tolist()
+    again = run(*ASSESS, "-o", "new.taxarbor")
+    assert again.exit_code == 2
+    assert "--force" in again.output
+
+
+def test_fitted_by_the_command(run, folder):
+    """With scaled columns, of another method, and cut since."""
+    fit = ("fit", "customers.csv", "-o", "m.taxarbor", "-k", "6", "--method", "kmeans")
+    assert run(*fit, "--standardize").exit_code == 0
+    assert run("cut", "m.taxarbor", "-k", "4", "-o", "cut.taxarbor").exit_code == 0
+    done = run("assess", "cut.taxarbor", "customers.csv", "--refits", "3", "--json")
+    assert json.loads(done.output)["suggested"] == 4
+    assert Hierarchy.load(folder / "cut.taxarbor").trust.n_refits == 3
+
+
+def test_noise_is_told(run, folder):
+    X = np.random.default_rng(0).standard_normal((80, 3))
+    np.save(folder / "noise.npy", X)
+    Taxarbor(3, random_state=0).fit(X).hierarchy_.save(folder / "noise.taxarbor")
+    done = run("assess", "noise.taxarbor", "noise.npy", "--refits", "4")
+    assert "No clusters found" in done.output
+    assert "there may be none, or too few rows to tell" in done.output
+
+
+def test_a_model_that_does_not_say_how_it_was_fitted(run, folder):
+    tree = Hierarchy.load(folder / "model.taxarbor")
+    replace(tree, made_by=None).save(folder / "model.taxarbor")
+    done = run(*ASSESS)
+    assert done.exit_code == 2
+    assert "does not say how it was fitted" in done.output

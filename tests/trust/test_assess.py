@@ -1,0 +1,231 @@
+"""What is planted comes back, noise does not, and both are told."""
+
+import json
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+from taxarbor import (
+    HMMC,
+    MMC,
+    FileFormatError,
+    GrowthWarning,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    InterruptedFitWarning,
+    Taxarbor,
+    make_planted_tree,
+)
+from taxarbor.exchange import from_labels
+from taxarbor.hierarchy import _file
+from taxarbor.hierarchy._trust import Curve
+from taxarbor.trust import _assess, assess
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return make_planted_tree(160, depth=2, n_noise_features=2)
+
+
+@pytest.fixture(scope="module")
+def model(planted):
+    return Taxarbor(6, rules="describe", random_state=0).fit(planted.X)
+
+
+@pytest.fixture(scope="module")
+def tree(model, planted):
+    return assess(model, planted.X, n_refits=6)
+
+
+def same(trust, other):
+    for name in ("n_refits", "came_back", "apart", "rule_came_back", "rows", "curve"):
+        np.testing.assert_array_equal(getattr(trust, name), getattr(other, name), name)
+    for one, two in zip(trust.feature_came_back, other.feature_came_back, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_planted_clusters_come_back(tree, model, planted):
+    trust = tree.trust
+    assert model.hierarchy_.trust is None
+    assert (tree.labels == model.labels_).all()
+    whole = [
+        node
+        for node in range(tree.n_nodes)
+        for leaf in range(4)
+        if set(tree.rows(node)) == set(np.flatnonzero(planted.labels == leaf))
+    ]
+    assert len(whole) == 4
+    assert trust.n_refits == 6
+    assert (trust.apart[whole] == 6).all()
+    assert trust.is_stable[whole].all()
+    assert trust.told(whole[0]) == "came back in 6 of 6 refits"
+    assert trust.suggested == 4
+    assert (trust.apart <= trust.came_back).all()
+    assert (trust.rule_came_back <= trust.came_back).all()
+    assert trust.rule_came_back[0] > 0  # any of four features tells as much
+    assert trust.curve.n_clusters.tolist() == [1, 2, 3, 4, 5, 6]
+    assert not trust.curve.reference[1:].any()
+    pieces = [leaf for leaf in tree.leaves if leaf not in whole]
+    assert not trust.is_stable[pieces].any()
+    assert "without a gap" in trust.told(pieces[0]) or trust.came_back[pieces[0]] == 0
+    deciding = Taxarbor(6, random_state=0).fit(planted.X)
+    assert assess(deciding, planted.X, n_refits=6).trust.suggested == 4
+    lost = np.isin(tree.leaves[tree.labels], pieces)
+    assert trust.rows[~lost].min() > 0.9 > trust.rows[lost].mean()
+    for counts, rule in zip(trust.feature_came_back, tree.rules, strict=True):
+        assert len(counts) == (0 if rule is None else rule.n_features_used)
+    with pytest.raises(ValueError, match="read-only"):
+        trust.rows[0] = 1.0
+
+
+def test_the_number_of_threads_does_not_matter(tree, model, planted):
+    same(assess(model, planted.X, n_refits=6, n_jobs=2).trust, tree.trust)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Taxarbor(4, branching=4),
+        Taxarbor(None, max_leaf_size=60, min_leaf_size=30),
+        HMMC(4, n_init=1),
+        MMC(4, n_init=1),
+        HierarchicalKMeans(4),
+        HierarchicalSpectral(4),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_every_model_can_be_assessed(kind, planted):
+    model = clone(kind).set_params(random_state=0).fit(csr_matrix(planted.X))
+    trust = assess(model, csr_matrix(planted.X), n_refits=3).trust
+    assert trust.n_refits == 3
+    assert trust.suggested == 4
+
+
+def test_what_cannot_be_assessed_is_told(tree, model, planted):
+    for given, X, error, told in [
+        (tree, planted.X, TypeError, "a tree alone cannot be fitted again"),
+        (Taxarbor(), planted.X, ValueError, "not fitted yet"),
+        (model, planted.X[:-1], ValueError, "159 rows, and the model was fitted to 160"),
+        (model, planted.X[:, 1:], ValueError, "features"),
+        (Taxarbor(1).fit(planted.X[:3]), planted.X[:3], ValueError, "too few to be halved"),
+    ]:
+        with pytest.raises(error, match=told):
+            assess(given, X)
+    with pytest.raises(ValueError, match="n_refits must be at least 1"):
+        assess(model, planted.X, n_refits=0)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_keeps_the_refits_that_are_done(model, planted, monkeypatch):
+    fit, calls = Taxarbor.fit, []
+
+    def interrupted(self, X, y=None):
+        calls.append(X)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return fit(self, X)
+
+    monkeypatch.setattr(Taxarbor, "fit", interrupted)
+    with pytest.warns(InterruptedFitWarning, match="2 of 6 refits are kept"):
+        trust = assess(model, planted.X, n_refits=6).trust
+    assert trust.n_refits == 2
+    assert trust.suggested == 4
+    assert np.isnan(trust.curve.reference).all()
+    calls[:] = [None] * 2  # and with none done, it is a plain interrupt
+    with pytest.raises(KeyboardInterrupt):
+        assess(model, planted.X, n_refits=6)
+
+
+def test_large_data_is_refitted_to_some_rows(planted, model, monkeypatch):
+    monkeypatch.setattr(_assess, "MOST_ROWS", 120)
+    trust = assess(model, planted.X, n_refits=3).trust
+    assert trust.rows.shape == (160,)
+    assert trust.suggested == 4
+
+
+def test_pruned_trees_keep_their_part(tree):
+    small = tree.prune(3)
+    assert small.trust.came_back.tolist() == tree.trust.came_back[:5].tolist()
+    assert small.trust.curve.n_clusters.tolist() == [1, 2, 3]
+    assert small.trust.suggested <= 3
+    assert not small.trust.rule_came_back[small.leaves].any()
+    assert tree.prune(1).trust.suggested == 1
+    assert tree.rename_features([f"f{j}" for j in range(10)]).trust is tree.trust
+
+
+def test_trust_is_saved(tree, tmp_path):
+    tree.save(tmp_path / "tree")
+    again = type(tree).load(tmp_path / "tree")
+    same(again.trust, tree.trust)
+    assert again.made_by == tree.made_by
+    assert again.made_by["estimator"] == "Taxarbor"
+    for change in (
+        {"n_refits": 0},
+        {"rows": tree.trust.rows[1:]},
+        {"came_back": tree.trust.came_back[1:]},
+        {"apart": tree.trust.apart + 9},
+        {"feature_came_back": ()},
+    ):
+        with pytest.raises(ValueError, match="invalid hierarchy: "):
+            replace(tree, trust=replace(tree.trust, **change))
+
+
+def test_damaged_and_old_files(tree, tmp_path):
+    arrays = _file.pack(tree)
+    for change in (
+        {"trust_came_back": arrays["trust_came_back"][:-1]},
+        {"trust_apart": arrays["trust_apart"] + 0.5},
+        {"trust_feature_came_back": arrays["trust_feature_came_back"][:-1]},
+        {"trust_curve": arrays["trust_curve"][:2]},
+        {"trust_rows": arrays["trust_rows"] - 2.0},
+    ):
+        with (tmp_path / "bad").open("wb") as file:
+            _file._write_archive(file, arrays | change)
+        with pytest.raises(FileFormatError, match="cannot load"):
+            type(tree).load(tmp_path / "bad")
+    old = _file.pack(replace(tree, trust=None, made_by=None))
+    meta = json.loads(str(old["meta"])) | {"version": 1}
+    del meta["made_by"], meta["n_refits"]
+    found = _file.unpack(old | {"meta": np.array(json.dumps(meta))})
+    assert found["trust"] is found["made_by"] is None
+
+
+def test_the_suggestion_is_the_last_stable_number():
+    numbers, high = np.arange(1, 6), np.array([1.0, 0.4, 0.8, 0.6, 0.4])
+    for reference, suggested in [(0.0, 4), (0.6, 3), (0.9, 1), (np.nan, 4)]:
+        curve = Curve(numbers, high, np.full(5, reference))
+        assert curve.suggested == suggested
+    assert curve.verdict() == "the finest stable cut has 4 clusters"
+    ended = Curve(numbers[:4], high[:4], np.zeros(4))
+    assert ended.verdict().endswith("there may be more, as the tree ends there")
+
+
+def test_auto_finds_planted_clusters():
+    X = make_planted_tree(90, depth=1, branching=3, n_noise_features=2).X
+    model = Taxarbor("auto", random_state=0).fit(X)
+    tree = model.hierarchy_
+    assert model.n_clusters == "auto"
+    assert tree.n_leaves == 3
+    assert tree.trust.suggested == 3
+    assert tree.trust.curve.n_clusters[-1] == 9
+    assert tree.trust.is_stable.all()
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_auto_calls_noise_noise():
+    for draw in ("standard_normal", "random"):
+        X = getattr(np.random.default_rng(0), draw)((90, 3))
+        with pytest.warns(GrowthWarning, match="no clusters found: .* too few rows"):
+            model = Taxarbor("auto", random_state=0).fit(X)
+        assert model.hierarchy_.n_leaves == 1
+        assert model.hierarchy_.trust.suggested == 1
+
+
+def test_other_words_than_auto_are_refused():
+    with pytest.raises(TypeError, match="n_clusters must be an integer"):
+        Taxarbor("many").fit(np.eye(4))
+    assert from_labels([0, 1]).trust is None
