@@ -77,7 +77,7 @@ def round_between(value: float, low: float, high: float) -> float:
     target = min(max(value, low + 0.1 * gap), high - 0.1 * gap)
     for digits in range(3, 17):
         rounded = float(f"{target:.{digits}g}")
-        if low + 0.05 * gap <= rounded <= high - 0.05 * gap:
+        if low + 0.05 * gap <= rounded <= high - 0.05 * gap and rounded < high:
             return rounded
     return target if target < high else low
 
