@@ -17,10 +17,8 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
-N_EXAMPLES, N_FEATURES = (
-    (5, 3),
-    (8, 4),
-)  # rows of each kind and features: of a few nodes, of many
+N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of many
+N_FEATURES = (8, 4)  # features, likewise
 N_VALUES = 3  # features whose values are shown with an example
 N_CLASSES = 100  # classes of a node that are named, at most
 LONGEST = 300  # characters of a row's name, which may be a text
