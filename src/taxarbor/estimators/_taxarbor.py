@@ -11,7 +11,16 @@ from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import grow
 from taxarbor.hierarchy._trust import Curve
-from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe, link_leaves
+from taxarbor.refine import (
+    Coordinates,
+    Sparsity,
+    compete,
+    decide,
+    describe,
+    finer,
+    gather,
+    link_leaves,
+)
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import (
     check_balance,
@@ -184,27 +193,37 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
-        balance = check_balance(self.balance, branching)
+        balance = check_balance(self.balance, 2)
         splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
-        with Fitting(self, X, branching, stop) as fit:
+        with Fitting(self, X, 2, stop) as fit:
             rows, run = fit.rows, fit.run
             coordinates = Coordinates.of(rows, run.seed)
-            tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-            most = stop.max_leaf_size
-            placement = compete(
-                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=most
+            sizes: dict[str, Any] = {
+                "min_leaf_size": least,
+                "max_leaf_size": stop.max_leaf_size,
+            }
+            tree = grow(
+                coordinates.rows,
+                splitter,
+                branching=2,
+                stop=finer(stop),
+                run=run,
+                gather=branching,
             )
+            if stop.max_depth is None and tree.n_leaves > 1:
+                compete(tree, coordinates, **sizes)
+                tree = link_leaves(tree, coordinates, stop)
+            if branching > 2:
+                tree = gather(tree, branching)
+            placement = compete(tree, coordinates, rows, **sizes)
+            del coordinates  # half as large as the rows, and not needed any more
             if placement is None:
                 fit.keep(tree)
             elif self.rules == "describe":
                 describe(tree, rows, placement, sparsity, run)
                 fit.keep(tree, placement)
             else:
-                if branching == 2 and stop.max_depth is None:
-                    tree, placement = link_leaves(tree, placement, coordinates)
-                del coordinates  # half as large as the rows, and not needed any more
-                told = rows, placement, sparsity, run
-                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+                fit.keep(decide(tree, rows, placement, sparsity, run, **sizes))
         if curve is not None:
             self._keep_trust(X, curve)
         return self

@@ -2,7 +2,16 @@
 
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
-from taxarbor.refine._links import link_leaves
+from taxarbor.refine._links import finer, gather, link_leaves
 from taxarbor.refine._rules import Sparsity, decide, describe
 
-__all__ = ["Coordinates", "Sparsity", "compete", "decide", "describe", "link_leaves"]
+__all__ = [
+    "Coordinates",
+    "Sparsity",
+    "compete",
+    "decide",
+    "describe",
+    "finer",
+    "gather",
+    "link_leaves",
+]

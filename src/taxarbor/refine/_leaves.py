@@ -40,7 +40,7 @@ row: where leaves are single points, what is left of it within them is rounding.
 def compete(
     tree: HierarchyBuilder,
     coordinates: Coordinates,
-    rows: Rows,
+    rows: Rows | None = None,
     *,
     min_leaf_size: int = 1,
     max_leaf_size: int | None = None,
@@ -53,8 +53,8 @@ def compete(
         The tree as it was grown; its leaves have other rows afterwards.
     coordinates : Coordinates
         The rows, as the tree was grown on them.
-    rows : Rows
-        The same rows, with all features.
+    rows : Rows, optional
+        The same rows, with all features. Without them the coordinates decide.
     min_leaf_size, max_leaf_size : int
         Sizes that leaves keep to: a move that would break them is not made. A leaf that was
         larger when it was grown may stay as large.
@@ -62,19 +62,25 @@ def compete(
     Returns
     -------
     Placement or None
-        What gave the rows to the leaves, and places new ones; None for a root on its own.
+        What gave the rows to the leaves, and places new ones; None for a root on its own, or
+        where the coordinates decided.
     """
     if tree.n_leaves == 1:
         return None
     grown = tree.labels
     model = fit_leaves(coordinates, grown, tree.n_leaves)
-    rule = coordinates.rule(model.weights, model.offsets)
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
+    if rows is None:
+        seen = coordinates.about_origin
+        weights = np.pad(model.weights, ((0, 0), (0, 1)))
+        rule = LinearRule(weights, np.zeros(seen.n_features), model.offsets)
+    else:
+        rule = coordinates.rule(model.weights, model.offsets)
+        seen = rows.take(np.arange(rows.n_rows), center=rule.center)
     sizes = np.bincount(grown, minlength=tree.n_leaves)
-    most = np.maximum(sizes, rows.n_rows if max_leaf_size is None else max_leaf_size)
+    most = np.maximum(sizes, seen.n_rows if max_leaf_size is None else max_leaf_size)
     least = np.minimum(sizes, min_leaf_size)
     tree.move_rows(_send_back(seen, rule, grown, least, most))
-    return Placement(rule, np.array(tree.leaves))
+    return None if rows is None else Placement(rule, np.array(tree.leaves))
 
 
 @final
