@@ -74,7 +74,9 @@ def fit(
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
         _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
     ] = "taxarbor",
-    branching: Annotated[int | None, _tree("Children per split; default: 2.", min=2)] = None,
+    branching: Annotated[
+        int | None, _tree("Most children per split; default: 2.", min=2)
+    ] = None,
     max_leaf_size: Annotated[
         int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
     ] = None,

@@ -1,8 +1,9 @@
 """A tree as a whole: what growing one split at a time cannot do."""
 
+from taxarbor.refine._clusters import find_clusters
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
-from taxarbor.refine._links import finer, gather, link_leaves
+from taxarbor.refine._links import gather, link_leaves
 from taxarbor.refine._rules import Sparsity, decide, describe
 
 __all__ = [
@@ -11,7 +12,7 @@ __all__ = [
     "compete",
     "decide",
     "describe",
-    "finer",
+    "find_clusters",
     "gather",
     "link_leaves",
 ]

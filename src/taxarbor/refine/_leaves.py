@@ -41,7 +41,6 @@ def compete(
     tree: HierarchyBuilder,
     coordinates: Coordinates,
     rows: Rows | None = None,
-    *,
     min_leaf_size: int = 1,
     max_leaf_size: int | None = None,
 ) -> Placement | None:

@@ -7,7 +7,6 @@ together, first to as many leaves as asked for, then to the tree above them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,17 +20,6 @@ POWER = 0.75
 """Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
 divided before small ones are told apart; on the shared sets that costs a point of the adjusted
 Rand index."""
-
-
-MORE = 500
-"""Leaves beyond those asked for that are grown at most: as many as asked for, up to this."""
-
-
-def finer(stop: StoppingRule) -> StoppingRule:
-    """Return when to stop growing leaves that will be linked; depth does not survive links."""
-    if stop.n_leaves in (None, 1) or stop.max_depth is not None:
-        return stop
-    return replace(stop, n_leaves=stop.n_leaves + min(stop.n_leaves, MORE))
 
 
 def link_leaves(
