@@ -461,7 +461,7 @@ def test_an_interrupt_saves_what_has_grown(folder, as_json):
     assert 4 <= Hierarchy.load(folder / "m.taxarbor").n_leaves < 100
     assert not (folder / "r.html").exists()
     told = stdout if as_json else stderr
-    assert "the fit was interrupted; the tree grown so far" in told
+    assert "the fit was interrupted; the tree is what was grown so far" in told
     assert "saved as m.taxarbor; there is no report" in told
     assert (stderr == "") == as_json
     assert not list(folder.glob(".taxarbor-*"))
