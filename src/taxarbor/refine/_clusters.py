@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from taxarbor._run import GrowthEvent, Run
 from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import HierarchyBuilder, Placement
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
 from taxarbor.refine._links import gather, link_leaves
@@ -27,8 +29,8 @@ def find_clusters(
 ) -> tuple[HierarchyBuilder, Placement | None]:
     """Return a tree without rules, and what places rows in its leaves.
 
-    More leaves are grown than asked for, and compete for the rows; the closest are linked, and
-    what they make competes again.
+    More leaves are grown than asked for, and compete for the rows; the closest are linked. What
+    they make competes again, and is linked to the tree above.
 
     Parameters
     ----------
@@ -60,13 +62,31 @@ def find_clusters(
         run=_in_proportion(run, fine.n_leaves, stop.n_leaves),
         gather=branching,
     )
-    sizes = min_leaf_size, stop.max_leaf_size
-    if stop.max_depth is None and tree.n_leaves > 1:
+    sizes, is_linked = (min_leaf_size, stop.max_leaf_size), stop.max_depth is None
+    if is_linked and tree.n_leaves > 1:
         compete(tree, coordinates, None, *sizes)
         tree = link_leaves(tree, coordinates, stop)
+    placement = compete(tree, coordinates, rows, *sizes)
+    if placement is None:
+        return tree, None
+    found = tree
+    if is_linked:  # rows have moved since
+        tree = link_leaves(tree, coordinates, StoppingRule())
     if branching > 2:
         tree = gather(tree, branching)
-    return tree, compete(tree, coordinates, rows, *sizes)
+    return tree, _at_leaves(tree, found, placement)
+
+
+def _at_leaves(
+    tree: HierarchyBuilder, found: HierarchyBuilder, placement: Placement
+) -> Placement:
+    """Return the placement of a tree's leaves for another tree that has them elsewhere."""
+    labels = found.labels
+    some_row = np.empty(found.n_leaves, dtype=np.intp)
+    some_row[labels] = np.arange(len(labels))
+    order, rule = np.argsort(tree.labels[some_row]), placement.rule
+    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
+    return Placement(rule, np.array(tree.leaves))
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:
