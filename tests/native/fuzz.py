@@ -127,6 +127,17 @@ def pair(rng):
     return native.pair, {"data": data, **fields}
 
 
+def kway(rng):
+    """A split into several children, on rows and weights as for two."""
+    _, fields = pair(rng)
+    n, p, K = fields["data"].n_rows, fields["data"].n_features, int(rng.integers(2, 5))
+    labels = rng.integers(0, K, n).astype("i4") if rng.random() < 0.7 else None
+    start = rng.normal(size=(K, p)) * (rng.random() < 0.5)
+    bounds = (n // K, -(-n // K)) if rng.random() < 0.5 else (0, n)
+    own = {"start": start, "labels": labels, "bounds": bounds, "group": 0.01}
+    return native.kway, {**fields, **own}
+
+
 def rule(rng):
     data, X = draw_data(rng)
     (n, p), K = X.shape, int(rng.integers(2, max(2, min(len(X), 4)) + 1))
@@ -155,15 +166,10 @@ def hinge_costs(rng):
     return native.hinge_costs, {"S": draw_matrix(rng)}
 
 
-def mask_changes(rng):
-    before, after = rng.integers(0, 2, (2, rng.integers(1, 60))).astype("u1")
-    return native.mask_changes, {"before": before, "after": after}
-
-
 def descend_blocks(rng):
     M, F = (int(n) for n in rng.integers(1, [5, 12]))
-    A = rng.normal(size=(2 * M * F, M * F))
-    H = (A.T @ A).reshape(M, F, M, F).transpose(0, 2, 1, 3).reshape(M * M, F, F)
+    A = rng.normal(size=(M, 2 * F, F))
+    H = np.einsum("mnp,mnq->mpq", A, A)
     return native.descend_blocks, {
         "H": np.ascontiguousarray(H),
         "gradient": rng.normal(size=(M, F)),
@@ -194,13 +200,13 @@ def ward(rng):
 
 
 CASES = [make_dense, make_csr, take, scores, adjoint, gram, moment, norms, lloyd, principal]
-CASES += [pair, rule, hinge_multi, hinge_costs, mask_changes, descend_blocks]
+CASES += [pair, kway, rule, hinge_multi, hinge_costs, descend_blocks]
 CASES += [assign_flow, assign_pair, ward]
 
 
 def call(kernel, arguments):
     """Call a kernel; rows that it makes are swept, so that nothing wrong with them hides."""
-    if kernel in (native.pair, native.rule):
+    if kernel in (native.pair, native.kway, native.rule):
         given = dict(arguments)
         return kernel(given.pop("data"), SimpleNamespace(**given))
     found = kernel(**arguments)

@@ -40,11 +40,29 @@ class PairProblem:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PairSolution:
-    """What came of a two-way split: weights d, labels, scores, and how it went."""
+class KwayProblem:
+    """A split into several children: as a PairProblem, in the weights of all of them."""
+
+    start: Array  #: (n_children, n_features), weights to start from
+    labels: NDArray[np.int32] | None  #: to start from; None for those of the weights
+    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    bounds: tuple[int, int]  #: least and greatest number of rows of a child
+    group: float  #: weight of the norm of a feature's weights
+    l1: Array  #: (n_features,), weight of their absolute values
+    ridge: float  #: weight of their squares
+    tol: float
+    violation: float
+    max_alternations: int  #: most rounds
+    max_working: int  #: most features that one Newton step may change
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitSolution:
+    """What came of a split: weights (d, of two children), labels, scores, and how it went."""
 
     weights: Array
-    labels: NDArray[np.int8]
+    labels: NDArray[np.signedinteger]
     scores: Array
     trace: list[float]
     status: str
@@ -162,8 +180,12 @@ class Rows(Protocol):
         """
         ...
 
-    def solve_pair(self, problem: PairProblem) -> PairSolution:
+    def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
+        ...
+
+    def solve_kway(self, problem: KwayProblem) -> SplitSolution:
+        """Alternate labels and weights of a split into several children, likewise."""
         ...
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:

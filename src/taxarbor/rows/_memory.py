@@ -9,7 +9,13 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
+from taxarbor.rows._base import (
+    KwayProblem,
+    PairProblem,
+    Rows,
+    RuleProblem,
+    SplitSolution,
+)
 
 ROWS_PER_THREAD = 1024
 """With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
@@ -173,9 +179,13 @@ class MemoryRows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
-    def solve_pair(self, problem: PairProblem) -> PairSolution:
+    def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Solve a two-way split."""
-        return PairSolution(*native.pair(self._data, problem))
+        return SplitSolution(*native.pair(self._data, problem))
+
+    def solve_kway(self, problem: KwayProblem) -> SplitSolution:
+        """Solve a split into several children."""
+        return SplitSolution(*native.kway(self._data, problem))
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""

@@ -148,23 +148,39 @@ template <class T> double largest(const T* values, int64_t size) {
 template <class T>
 double pair_rows(const T* f, const int8_t* labels, int64_t n, T* residual, uint8_t* active);
 
+// Sum over rows and k != y of [1 - s_y + s_k]_+^2 for scores S (n, K); residual (n, K) is minus half
+// its derivative in the scores: zero where k does not threaten the row (hinge.cpp).
+template <class T>
+double hinge_rows(const T* S, const int32_t* labels, int64_t n, int64_t K, T* residual);
+
+// Labels of least total hinge for scores S (n, K), every count within [lower, upper]; those that
+// come in are kept if they are as good (assign.cpp).
+template <class T>
+void assign_rows(const T* S, int64_t n, int64_t K, int64_t lower, int64_t upper, int32_t* labels);
+
+// cost (n, K): what each row would cost in each child, sum over l != k of [1 - s_k + s_l]_+^2.
+template <class T> void cost_rows(const T* S, int64_t n, int64_t K, double* cost);
+
 // Label 0 for the rows of largest f: those >= 0, or as many as the bounds allow (assign.cpp).
 template <class T>
 void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* labels);
 
 // Minimise a quadratic model plus a penalty by block coordinate descent, in place (descent.cpp).
 struct QuadraticModel {
-  const double* H;  // (M * M, F, F)
+  const double* H;  // (M, F, F)
   int64_t n_models, n_features;
   double group;
   const double* l1;
   double ridge;
 };
+// How far feature p is from optimal: as SparseGroupPenalty.violations.
+double distance(const QuadraticModel& model, int64_t p, const double* V, const double* gradient);
 int64_t descend(
     const QuadraticModel& model, double* V, double* gradient, double tol, int64_t max_sweeps);
 
 void bind_data(nb::module_& m);
 void bind_pair(nb::module_& m);
+void bind_kway(nb::module_& m);
 void bind_rule(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_descent(nb::module_& m);

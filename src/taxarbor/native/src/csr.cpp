@@ -121,28 +121,32 @@ template <class T> class CsrView final : public View<T> {
   }
 
   // The sum of x x', less what the centre takes away.
-  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
-      double* out) const override {
+  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f, double* out,
+      const T* weights) const override {
     std::vector<int32_t> place(p_, -1);
     for (int64_t j = 0; j < f; ++j) place[features[j]] = static_cast<int32_t>(j);
-    const int64_t size = f * f + f;
+    const int64_t size = f * f + f + 1;
     const int parts = part_count(n, 4096, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (f, f) products, then f sums
+    std::vector<double> sums(parts * size);  // per part: (f, f) products, f sums, a count
     for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
       double* products = sums.data() + part * size;
       double* total = products + f * f;
       std::vector<std::pair<int64_t, double>> kept;
+      double count = 0.0;
       for (int64_t i = a; i < b; ++i) {
         const int64_t r = row(positions[i]);
+        const double weight = weights ? weights[i] : 1.0;
+        count += weight;
         kept.clear();
         for (int64_t e = starts_[r]; e < starts_[r + 1]; ++e)
           if (place[columns_[e]] >= 0) kept.emplace_back(place[columns_[e]], values_[e]);
         for (const auto& [j, x] : kept) {
-          total[j] += x;
+          total[j] += weight * x;
           for (const auto& [k, y] : kept)
-            if (k >= j) products[j * f + k] += x * y;
+            if (k >= j) products[j * f + k] += weight * x * y;
         }
       }
+      total[f] = count;
     });
     for (int part = 1; part < parts; ++part)
       for (int64_t j = 0; j < size; ++j) sums[j] += sums[part * size + j];
@@ -151,7 +155,7 @@ template <class T> class CsrView final : public View<T> {
       for (int64_t k = j; k < f; ++k) {
         const double cj = center_[features[j]], ck = center_[features[k]];
         out[j * f + k] = out[k * f + j] =
-            sums[j * f + k] - cj * total[k] - total[j] * ck + static_cast<double>(n) * cj * ck;
+            sums[j * f + k] - cj * total[k] - total[j] * ck + total[f] * cj * ck;
       }
   }
 

@@ -191,8 +191,8 @@ TAXARBOR_INLINE void panel_product(const T* panel, int64_t n, int64_t width, dou
 }
 
 template <class T> TAXARBOR_CLONES void gram_rows(const Block<T>& d, const int64_t* positions,
-    const int64_t* features, int64_t f, int64_t width, int64_t first, int64_t last, T* panel,
-    double* sum) {
+    const T* weights, const int64_t* features, int64_t f, int64_t width, int64_t first, int64_t last,
+    T* panel, double* sum) {
   const bool all = f == d.n_features;
   for (int64_t from = first; from < last; from += PanelRows) {
     const int64_t n = std::min(PanelRows, last - from);
@@ -203,6 +203,9 @@ template <class T> TAXARBOR_CLONES void gram_rows(const Block<T>& d, const int64
         for (int64_t j = 0; j < f; ++j) z[j] = x[j] - d.center[j];
       else
         for (int64_t j = 0; j < f; ++j) z[j] = x[features[j]] - d.center[features[j]];
+      if (!weights || weights[from + i] == T{1}) continue;
+      const T root = std::sqrt(weights[from + i]);
+      for (int64_t j = 0; j < f; ++j) z[j] *= root;
     }
     panel_product<T>(panel, n, width, sum);
   }
@@ -285,8 +288,8 @@ template <class T> class DenseView final : public View<T> {
         [&](int, int64_t a, int64_t b) { norms_rows(d, a, b, out); });
   }
 
-  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
-      double* out) const override {
+  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f, double* out,
+      const T* weights) const override {
     const Block<T> d = block();
     const int64_t width = (f + tile_columns<T>() - 1) / tile_columns<T>() * tile_columns<T>(),
                   size = width * width;
@@ -294,7 +297,8 @@ template <class T> class DenseView final : public View<T> {
     std::vector<double> sums(parts * size);
     for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
       std::vector<T> panel(std::min(PanelRows, b - a) * width);
-      gram_rows(d, positions, features, f, width, a, b, panel.data(), sums.data() + part * size);
+      gram_rows(d, positions, weights, features, f, width, a, b, panel.data(),
+          sums.data() + part * size);
     });
     for (int64_t p = 0; p < f; ++p)
       for (int64_t q = p; q < f; ++q) {

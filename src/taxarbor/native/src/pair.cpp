@@ -30,7 +30,7 @@ struct PairProblem {
 
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
-constexpr double Damping = 1e-6;     // as in optim/_prox_newton.py
+constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
 constexpr int64_t MaxSweeps = 200;
 constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
 

@@ -23,9 +23,10 @@ template <class T> class View {
   virtual void scores(const double* W, int64_t n_models, T* out) const = 0;
   // out (n_models, n_features) = R' (X - c); rows where R is zero are not touched
   virtual void adjoint(const T* R, int64_t n_models, double* out) const = 0;
-  // out (f, f) = Z' Z, Z = (X - c)[positions][:, features], features sorted and distinct
+  // out (f, f) = Z' D Z, Z = (X - c)[positions][:, features], features sorted and distinct; D holds
+  // the weights, none of them negative, or is the identity
   virtual void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
-      double* out) const = 0;
+      double* out, const T* weights = nullptr) const = 0;
   // out (n_features): mean of x - c, of |x - c|, or of (x - c)^2
   virtual void moment(Moment kind, double* out) const = 0;
   // out (f, n_rows) = (x - c)[features]
