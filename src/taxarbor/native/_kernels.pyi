@@ -44,6 +44,9 @@ class Data:
 
 def scores(data: Data, W: Array) -> Array: ...
 
+def best(data: Data, W: Array, offsets: Array) -> IndexArray:
+    """The position of each row's highest score, the first of ties."""
+
 def adjoint(data: Data, R: Array) -> Array: ...
 
 def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array: ...
