@@ -53,31 +53,36 @@ def ward_links(means: Array, counts: IndexArray) -> tuple[IndexArray, Array]:
     """
     n = len(means)
     points, weights = means.astype(np.float64), counts.astype(np.float64)
-    is_open = np.ones(n, dtype=bool)
+    ids = np.arange(n)
+    room = np.empty_like(points)
     pairs: list[tuple[int, int]] = []  # of which the first stays, for both
     costs = np.zeros(n - 1)
     highest = np.zeros(n)  # what the last link within each point cost
     chain: list[int] = []
     while len(pairs) < n - 1:
+        if 2 * (n - len(pairs)) < len(points):  # those that are gone wait to be thrown out
+            kept = np.flatnonzero(np.isfinite(points[:, 0]))
+            points, weights, ids = points[kept], weights[kept], ids[kept]
+            chain = np.searchsorted(kept, chain).tolist()
         if not chain:
-            chain.append(int(np.argmax(is_open)))
+            chain.append(int(np.argmax(np.isfinite(points[:, 0]))))
         last = chain[-1]
-        others = np.flatnonzero(is_open)
-        others = others[others != last]
-        away = points[others] - points[last]
-        shares = weights[others] * weights[last] / (weights[others] + weights[last])
-        added = shares * np.einsum("ij,ij->i", away, away)
+        away = np.subtract(points, points[last], out=room[: len(points)])
+        added = weights * weights[last] / (weights + weights[last])
+        added *= np.einsum("ij,ij->i", away, away)
+        added[last] = np.inf
         least = float(added.min())
-        if len(chain) < 2 or added[np.searchsorted(others, chain[-2])] > least:
-            chain.append(int(others[np.argmin(added)]))
+        if len(chain) < 2 or added[chain[-2]] > least:
+            chain.append(int(added.argmin()))
             continue
         a, b = sorted((chain.pop(), chain.pop()))
+        pair = int(ids[a]), int(ids[b])
         # A union never costs less than its parts, but for rounding.
-        costs[len(pairs)] = highest[a] = max(least, highest[a], highest[b])
-        pairs.append((a, b))
+        costs[len(pairs)] = highest[pair[0]] = max(least, *highest[[*pair]])
+        pairs.append(pair)
         points[a] += weights[b] / (weights[a] + weights[b]) * (points[b] - points[a])
         weights[a] += weights[b]
-        is_open[b] = False
+        points[b] = np.inf  # gone: far from all others
     # Chains link far pairs here before near ones there.
     order = np.argsort(costs, kind="stable")
     number, links = list(range(n)), np.empty((n - 1, 2), dtype=np.intp)
