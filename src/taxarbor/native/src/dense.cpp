@@ -84,9 +84,9 @@ template <class T> std::vector<T> tiled(const double* W, int64_t n_models, int64
   return tiles;
 }
 
-// Add z . w over some features, for the rows and models of a tile.
-template <class T> TAXARBOR_INLINE void add_tile(
-    const T* z, const T* w, int64_t size, T* out, int64_t n, int64_t n_models, int64_t columns) {
+// Write z . w over some features, for the rows and models of a tile, or add it to what is there.
+template <class T> TAXARBOR_INLINE void add_tile(const T* z, const T* w, int64_t size, bool adds,
+    T* out, int64_t n, int64_t n_models, int64_t columns) {
   using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count, C = tile_columns<T>();
   V acc[TileRows][2] = {};
@@ -100,14 +100,12 @@ template <class T> TAXARBOR_INLINE void add_tile(
   }
   for (int64_t r = 0; r < TileRows; ++r, out += n_models) {  // unrolled: sums stay in registers
     if (r == n) break;
-    if (columns == C) {
-      V s0, s1;
-      load<T>(s0, out), load<T>(s1, out + L);
-      store<T>(out, s0 + acc[r][0]), store<T>(out + L, s1 + acc[r][1]);
+    if (columns == C && !adds) {
+      store<T>(out, acc[r][0]), store<T>(out + L, acc[r][1]);
     } else {
       T lanes[C];
       store<T>(lanes, acc[r][0]), store<T>(lanes + L, acc[r][1]);
-      for (int64_t m = 0; m < columns; ++m) out[m] += lanes[m];
+      for (int64_t m = 0; m < columns; ++m) out[m] = adds ? out[m] + lanes[m] : lanes[m];
     }
   }
 }
@@ -117,45 +115,49 @@ template <class T> TAXARBOR_CLONES void scores_tiles(
   constexpr int64_t C = tile_columns<T>();
   const int64_t p = d.n_features;
   T z[ManyRows * Short];
-  std::fill(out, out + (last - first) * n_models, T{0});
   for (int64_t i = first; i < last; i += ManyRows)
     for (int64_t from = 0; from < p; from += Short) {
       const int64_t n = std::min(ManyRows, last - i), size = std::min(Short, p - from);
-      for (int64_t r = 0; r < ManyRows; ++r)
-        for (int64_t j = 0; j < size; ++j)
-          z[r * size + j] = r < n ? d.at(i + r)[from + j] - d.center[from + j] : T{0};
+      std::fill(z + n * size, z + ManyRows * size, T{0});
+      for (int64_t r = 0; r < n; ++r) {
+        if (from == 0) fetch_ahead(d, i + r, last);
+        const T *x = d.at(i + r) + from, *c = d.center + from;
+        for (int64_t j = 0; j < size; ++j) z[r * size + j] = x[j] - c[j];
+      }
       for (int64_t m = 0; m < n_models; m += C)
         for (int64_t r = 0; r < n; r += TileRows)
-          add_tile(z + r * size, tiles + m * p + from * C, size,
+          add_tile(z + r * size, tiles + m * p + from * C, size, from > 0,
               out + (i - first + r) * n_models + m, std::min(TileRows, n - r), n_models,
               std::min(C, n_models - m));
     }
 }
 
-// The position of each row's highest score, the first of ties.
+// The position of each row's highest score, the first of ties: the score first, then its place.
 template <class T> TAXARBOR_CLONES void highest_rows(
     const T* scores, const T* offsets, int64_t n_models, int64_t n, int64_t* out) {
-  constexpr int64_t L = 16;  // the highest of every 16th: independent, so that it vectorises
-  using At = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  constexpr int64_t L = 32;  // independent, so that the loops vectorise
   for (int64_t r = 0; r < n; ++r, scores += n_models) {
-    T most[L];
-    At at[L] = {};
-    std::fill(most, most + L, -std::numeric_limits<T>::infinity());
-    int64_t m = 0;
-    for (; m + L <= n_models; m += L)
-      for (int64_t l = 0; l < L; ++l) {
-        const T score = scores[m + l] + offsets[m + l];
-        at[l] = score > most[l] ? static_cast<At>(m) : at[l];
-        most[l] = score > most[l] ? score : most[l];
-      }
-    int64_t best = 0;
     T top = -std::numeric_limits<T>::infinity();
-    const auto look = [&](T score, int64_t position) {
-      if (score > top || (score == top && position < best)) top = score, best = position;
+    const auto look = [&](int64_t m, T& high) {
+      const T score = scores[m] + offsets[m];
+      high = score > high ? score : high;
     };
-    for (int64_t l = 0; l < std::min(L, n_models); ++l) look(most[l], at[l] + l);
-    for (; m < n_models; ++m) look(scores[m] + offsets[m], m);
-    out[r] = best;
+    int64_t m = 0;
+    if (n_models >= L) {
+      T most[L];
+      std::fill(most, most + L, top);
+      for (; m + L <= n_models; m += L)
+        for (int64_t l = 0; l < L; ++l) look(m + l, most[l]);
+      for (const T high : most) top = high > top ? high : top;
+    }
+    for (; m < n_models; ++m) look(m, top);
+    for (m = 0; m + L <= n_models; m += L) {
+      int here = 0;
+      for (int64_t l = 0; l < L; ++l) here |= scores[m + l] + offsets[m + l] == top;
+      if (here) break;
+    }
+    while (m < n_models && scores[m] + offsets[m] != top) ++m;
+    out[r] = m < n_models ? m : 0;  // none is highest if none is a number
   }
 }
 
