@@ -198,10 +198,15 @@ def ward(rng):
     return native.ward, {"X": X, "n_clusters": int(rng.integers(1, len(X) + 1))}
 
 
+def ward_links(rng):
+    points = draw_matrix(rng).astype("f8")
+    return native.ward_links, {"points": points, "weights": rng.uniform(1, 9, len(points))}
+
+
 CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
 CASES += [pair, rule, hinge_multi, hinge_costs, mask_changes, descend_blocks]
-CASES += [assign_flow, assign_pair, ward]
+CASES += [assign_flow, assign_pair, ward, ward_links]
 
 
 def call(kernel, arguments):

@@ -23,6 +23,7 @@ from taxarbor.native._kernels import (
     rule,
     scores,
     ward,
+    ward_links,
 )
 
 __all__ = [
@@ -44,4 +45,5 @@ __all__ = [
     "rule",
     "scores",
     "ward",
+    "ward_links",
 ]

@@ -7,6 +7,7 @@ whose union adds least to the scatter within clusters become siblings, and so on
 
 import numpy as np
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, Placement
 from taxarbor.refine._coordinates import Coordinates
@@ -52,42 +53,17 @@ def ward_links(means: Array, counts: IndexArray) -> tuple[IndexArray, Array]:
     Returns pairs, numbered as SciPy's ``linkage`` does, and what each adds to the scatter.
     """
     n = len(means)
-    points, weights = means.astype(np.float64), counts.astype(np.float64)
-    ids = np.arange(n)
-    room = np.empty_like(points)
-    pairs: list[tuple[int, int]] = []  # of which the first stays, for both
-    costs = np.zeros(n - 1)
-    highest = np.zeros(n)  # what the last link within each point cost
-    chain: list[int] = []
-    while len(pairs) < n - 1:
-        if 2 * (n - len(pairs)) < len(points):  # those that are gone wait to be thrown out
-            kept = np.flatnonzero(np.isfinite(points[:, 0]))
-            points, weights, ids = points[kept], weights[kept], ids[kept]
-            chain = np.searchsorted(kept, chain).tolist()
-        if not chain:
-            chain.append(int(np.argmax(np.isfinite(points[:, 0]))))
-        last = chain[-1]
-        away = np.subtract(points, points[last], out=room[: len(points)])
-        added = weights * weights[last] / (weights + weights[last])
-        added *= np.einsum("ij,ij->i", away, away)
-        added[last] = np.inf
-        least = float(added.min())
-        if len(chain) < 2 or added[chain[-2]] > least:
-            chain.append(int(added.argmin()))
-            continue
-        a, b = sorted((chain.pop(), chain.pop()))
-        pair = int(ids[a]), int(ids[b])
+    points = means.astype(np.float64, order="C")
+    pairs, costs = native.ward_links(points, counts.astype(np.float64))
+    highest = [0.0] * n  # what the last link within each point cost
+    for link, (a, b) in enumerate(pairs.tolist()):
         # A union never costs less than its parts, but for rounding.
-        costs[len(pairs)] = highest[pair[0]] = max(least, *highest[[*pair]])
-        pairs.append(pair)
-        points[a] += weights[b] / (weights[a] + weights[b]) * (points[b] - points[a])
-        weights[a] += weights[b]
-        points[b] = np.inf  # gone: far from all others
+        costs[link] = highest[a] = max(float(costs[link]), highest[a], highest[b])
     # Chains link far pairs here before near ones there.
     order = np.argsort(costs, kind="stable")
     number, links = list(range(n)), np.empty((n - 1, 2), dtype=np.intp)
     for link, at in enumerate(order.tolist()):
-        a, b = pairs[at]
+        a, b = pairs[at].tolist()
         links[link] = number[a], number[b]
         number[a] = n + link
     return links, costs[order]
