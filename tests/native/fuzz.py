@@ -71,8 +71,13 @@ def take(rng):
 
 def scores(rng):
     data, X = draw_data(rng)
-    W = rng.normal(size=(rng.integers(1, 10), X.shape[1]))
+    W = rng.normal(size=(rng.integers(1, 40), X.shape[1]))
     return native.scores, {"data": data, "W": W}
+
+
+def best(rng):
+    _, given = scores(rng)
+    return native.best, given | {"offsets": rng.normal(size=len(given["W"]))}
 
 
 def adjoint(rng):
@@ -199,9 +204,15 @@ def ward(rng):
     return native.ward, {"X": X, "n_clusters": int(rng.integers(1, len(X) + 1))}
 
 
-CASES = [make_dense, make_csr, take, scores, adjoint, gram, moment, norms, lloyd, principal]
+def ward_links(rng):
+    points = draw_matrix(rng).astype("f8")
+    return native.ward_links, {"points": points, "weights": rng.uniform(1, 9, len(points))}
+
+
+CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
+CASES += [lloyd, principal]
 CASES += [pair, kway, rule, hinge_multi, hinge_costs, descend_blocks]
-CASES += [assign_flow, assign_pair, ward]
+CASES += [assign_flow, assign_pair, ward, ward_links]
 
 
 def call(kernel, arguments):

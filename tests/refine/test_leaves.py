@@ -9,8 +9,7 @@ from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine import Coordinates, _leaves, compete
 from taxarbor.refine._leaves import fit_leaves
-from taxarbor.rows import _base, as_rows
-from taxarbor.rows._base import best_scores
+from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter
 
 
@@ -208,14 +207,3 @@ def test_grown_trees_compete_alike_with_any_number_of_threads(data):
             found.append((tree.labels.tobytes(), placement.rule.weights.tobytes()))
             np.testing.assert_array_equal(tree.labels, wanted_by(placement, X))
         assert found[0] == found[1]
-
-
-def test_scores_come_in_blocks(rows_of, data, monkeypatch):
-    rows = rows_of(data["cloud"])
-    rng = np.random.default_rng(0)
-    W, offsets = rng.normal(size=(3, 8)), rng.normal(size=3)
-    expected = ((data["cloud"] - rows.center) @ W.T + offsets).argmax(axis=1)
-    for block in (1, 7, 10_000):
-        monkeypatch.setattr(_base, "MAX_SCORES", block)
-        np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
-        assert not best_scores(rows, np.zeros((3, 8)), None).any()

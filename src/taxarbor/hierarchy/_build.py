@@ -127,10 +127,11 @@ class HierarchyBuilder:
 
     def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
         """Return which child to take at each ancestor, from the root down, and their rules."""
+        node = node_id(node, self.n_nodes)
         path: list[int] = []
         rules: list[LinearRule] = []
         while node > 0:
-            parent = self._node(node).parent
+            parent = self._nodes[node].parent
             path.append(node - self._splits[parent].start)
             rule = self._nodes[parent].rule
             if rule is not None:

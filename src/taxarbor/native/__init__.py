@@ -9,6 +9,7 @@ from taxarbor.native._kernels import (
     adjoint,
     assign_flow,
     assign_pair,
+    best,
     descend_blocks,
     gram,
     hinge_costs,
@@ -22,6 +23,7 @@ from taxarbor.native._kernels import (
     rule,
     scores,
     ward,
+    ward_links,
 )
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "adjoint",
     "assign_flow",
     "assign_pair",
+    "best",
     "descend_blocks",
     "gram",
     "hinge_costs",
@@ -42,4 +45,5 @@ __all__ = [
     "rule",
     "scores",
     "ward",
+    "ward_links",
 ]

@@ -44,6 +44,9 @@ class Data:
 
 def scores(data: Data, W: Array) -> Array: ...
 
+def best(data: Data, W: Array, offsets: Array) -> IndexArray:
+    """The position of each row's highest score, the first of ties."""
+
 def adjoint(data: Data, R: Array) -> Array: ...
 
 def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array: ...
@@ -80,3 +83,8 @@ def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]:
     """Labels 0 and 1 from margins f, lower <= #{0} <= upper."""
 
 def ward(X: Array, n_clusters: int) -> NDArray[int32]: ...
+
+def ward_links(points: Array, weights: Array) -> tuple[IndexArray, Array]:
+    """
+    Pairs that are merged, each by their first points, and what each adds to the scatter.
+    """

@@ -23,7 +23,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import LIFT, ROWS, Coordinates
 from taxarbor.rows import Rows
-from taxarbor.rows._base import MAX_SCORES, best_scores
+from taxarbor.rows._base import best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -35,6 +35,10 @@ to that of the plain distance."""
 LEAST = 1e3
 """The least ridge, in roundings of the variance of all rows, beside one in double precision per
 row: where leaves are single points, what is left of it within them is rounding."""
+
+
+MAX_SCORES = 4_000_000
+"""Scores, rows times leaves, that are held at a time: 32 MB in float64."""
 
 
 def compete(
@@ -145,20 +149,18 @@ def _send_back(
     """
     wanted = best_scores(rows, rule.weights, rule.offsets)
     labels = wanted.copy()
-    moved = np.flatnonzero(wanted != grown)
-    gain: Array | None = None
     while True:
         counts = np.bincount(labels, minlength=len(least))
         over, under = np.maximum(counts - most, 0), np.maximum(least - counts, 0)
         if not (over.any() or under.any()):
             return labels
-        if gain is None:
-            gain = _gains(rows, rule, moved, wanted, grown)
-        back = np.zeros(len(moved), dtype=bool)
-        back[_lowest(gain, labels[moved], over)] = True
-        back[_lowest(gain, grown[moved], under)] = True
+        concerned = (over[labels] > 0) | (under[grown] > 0)
+        moved = np.flatnonzero(concerned & (labels != grown))
+        gain = _gains(rows, rule, moved, wanted, grown)
+        back = np.concatenate(
+            [_lowest(gain, labels[moved], over), _lowest(gain, grown[moved], under)]
+        )
         labels[moved[back]] = grown[moved[back]]
-        moved, gain = moved[~back], gain[~back]
 
 
 def _gains(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import Gathering, StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder
@@ -100,37 +101,17 @@ def ward_links(means: Array, weights: Array) -> tuple[IndexArray, Array]:
     Returns pairs, numbered as SciPy's ``linkage`` does, and what each adds to the scatter.
     """
     n = len(means)
-    points, weights = means.astype(np.float64), weights.astype(np.float64)
-    is_open = np.ones(n, dtype=bool)
-    pairs: list[tuple[int, int]] = []  # of which the first stays, for both
-    costs = np.zeros(n - 1)
-    highest = np.zeros(n)  # what the last link within each point cost
-    chain: list[int] = []
-    while len(pairs) < n - 1:
-        if not chain:
-            chain.append(int(np.argmax(is_open)))
-        last = chain[-1]
-        others = np.flatnonzero(is_open)
-        others = others[others != last]
-        away = points[others] - points[last]
-        shares = weights[others] * weights[last] / (weights[others] + weights[last])
-        added = shares * np.einsum("ij,ij->i", away, away)
-        least = float(added.min())
-        if len(chain) < 2 or added[np.searchsorted(others, chain[-2])] > least:
-            chain.append(int(others[np.argmin(added)]))
-            continue
-        a, b = sorted((chain.pop(), chain.pop()))
+    points = means.astype(np.float64, order="C")
+    pairs, costs = native.ward_links(points, weights.astype(np.float64))
+    highest = [0.0] * n  # what the last link within each point cost
+    for link, (a, b) in enumerate(pairs.tolist()):
         # A union never costs less than its parts, but for rounding.
-        costs[len(pairs)] = highest[a] = max(least, highest[a], highest[b])
-        pairs.append((a, b))
-        points[a] += weights[b] / (weights[a] + weights[b]) * (points[b] - points[a])
-        weights[a] += weights[b]
-        is_open[b] = False
+        costs[link] = highest[a] = max(float(costs[link]), highest[a], highest[b])
     # Chains link far pairs here before near ones there.
     order = np.argsort(costs, kind="stable")
     number, links = list(range(n)), np.empty((n - 1, 2), dtype=np.intp)
     for link, at in enumerate(order.tolist()):
-        a, b = pairs[at]
+        a, b = pairs[at].tolist()
         links[link] = number[a], number[b]
         number[a] = n + link
     return links, costs[order]

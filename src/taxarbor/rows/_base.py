@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 
-MAX_SCORES = 4_000_000
-"""Scores, rows times models, that are held at a time: 32 MB in float64."""
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +121,10 @@ class Rows(Protocol):
         """
         ...
 
+    def best(self, W: Array, offsets: Array) -> IndexArray:
+        """Return the position of each row's highest score plus offset, the first of ties."""
+        ...
+
     def adjoint(self, R: Array) -> Array:
         """Return ``R.T @ (X - center)``, of shape (R.shape[1], n_features), float64.
 
@@ -206,12 +207,4 @@ def best_scores(rows: Rows, weights: Array, offsets: Array | None = None) -> Ind
 
     The scores of a row are ``weights @ (x - center) + offsets``.
     """
-    best: IndexArray = np.empty(rows.n_rows, dtype=np.intp)
-    step = max(MAX_SCORES // len(weights), 1)
-    for first in range(0, rows.n_rows, step):
-        some = np.arange(first, min(first + step, rows.n_rows))
-        scores = rows.take(some, center=rows.center).scores(weights)
-        if offsets is not None and offsets.any():  # often there are none
-            scores = scores + offsets
-        best[some] = scores.argmax(axis=1)
-    return best
+    return rows.best(weights, np.zeros(len(weights)) if offsets is None else offsets)

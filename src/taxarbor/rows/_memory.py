@@ -110,6 +110,10 @@ class MemoryRows:
         """Return ``(X - center) @ W.T``."""
         return native.scores(self._data, _floats(W))
 
+    def best(self, W: Array, offsets: Array) -> IndexArray:
+        """Return the position of each row's highest score plus offset, the first of ties."""
+        return native.best(self._data, _floats(W), _floats(offsets))
+
     def adjoint(self, R: Array) -> Array:
         """Return ``R.T @ (X - center)``."""
         return native.adjoint(self._data, R)

@@ -84,7 +84,7 @@ inline int part_count(int64_t n, int64_t rows_per_part, int64_t bytes_per_part) 
   return static_cast<int>(std::clamp<int64_t>(parts, 1, std::min<int64_t>(16, most)));
 }
 
-// Rows from which several threads are worth waking for one sweep.
+// Rows, times what is done for each, from which several threads are worth waking for one sweep.
 constexpr int64_t Several = 16384;
 
 // Sweeps that run at this moment, in any thread: they share the threads that each may use.
@@ -99,12 +99,13 @@ struct UnderWay {
 };
 
 // Call body(part, first, last) for each part, side by side on up to `threads` threads.
-template <class Body> void for_parts(int64_t n, int parts, int threads, const Body& body) {
+template <class Body>
+void for_parts(int64_t n, int parts, int threads, const Body& body, int64_t per_row = 1) {
   const auto edge = [&](int part) { return n * part / parts; };
   const UnderWay sweeps;
   threads /= sweeps.count;
 #ifdef _OPENMP
-  if (threads > 1 && parts > 1 && n >= Several && !is_forked) {
+  if (threads > 1 && parts > 1 && n * per_row >= Several && !is_forked) {
     std::exception_ptr failure;  // an exception must not leave the region: out of memory, say
 #pragma omp parallel for schedule(static) num_threads(std::min(threads, parts))
     for (int part = 0; part < parts; ++part) {

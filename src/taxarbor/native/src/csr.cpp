@@ -38,6 +38,20 @@ template <class T> class CsrView final : public View<T> {
     });
   }
 
+  void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
+    const Models models(W, m, *this);
+    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
+      std::vector<double> dots(m);
+      std::vector<T> scores(m);
+      for (int64_t i = a; i < b; ++i) {
+        models.dot(row(i), dots.data());
+        for (int64_t k = 0; k < m; ++k)
+          scores[k] = static_cast<T>(dots[k]) + static_cast<T>(offsets[k]);
+        out[i] = std::max_element(scores.begin(), scores.end()) - scores.begin();
+      }
+    });
+  }
+
   void adjoint(const T* R, int64_t m, double* out) const override {
     const int64_t size = m * p_ + m;
     const int parts = part_count(n_, 8192, size * 8);

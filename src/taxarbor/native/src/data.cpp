@@ -103,6 +103,16 @@ nb::object scores(const Data& data, const Given& given) {
   });
 }
 
+nb::object best(const Data& data, const Given& given, const Given& offsets) {
+  return data.visit([&](const auto& rows) {
+    const double* W = checked<double>("W", given, {-1, rows.n_features()});
+    const size_t n = rows.n_rows(), m = given.shape(0);
+    checked_count("the number of models", m, 1);
+    const double* added = checked<double>("offsets", offsets, {static_cast<int64_t>(m)});
+    return filled<int64_t>({n}, [&](int64_t* out) { rows.best(W, added, m, out); });
+  });
+}
+
 nb::object adjoint(const Data& data, const Given& given) {
   return data.visit([&](const auto& rows) {
     const auto* R = checked<Number<decltype(rows)>>("R", given, {rows.n_rows(), -1});
@@ -207,6 +217,9 @@ void bind_data(nb::module_& m) {
       .def_prop_ro("index", &Data::index, nb::sig("def index(self) -> IndexArray | None"),
           "Their rows in the matrix; None for all.");
   m.def("scores", &scores, "data"_a, "W"_a, nb::sig("def scores(data: Data, W: Array) -> Array"));
+  m.def("best", &best, "data"_a, "W"_a, "offsets"_a,
+      nb::sig("def best(data: Data, W: Array, offsets: Array) -> IndexArray"),
+      "The position of each row's highest score, the first of ties.");
   m.def(
       "adjoint", &adjoint, "data"_a, "R"_a, nb::sig("def adjoint(data: Data, R: Array) -> Array"));
   m.def("gram", &gram, "data"_a, "positions"_a, "features"_a,

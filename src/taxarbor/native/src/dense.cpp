@@ -1,5 +1,7 @@
 // Sweeps over dense rows. Row i of a node is row index[i] of X, less the centre; nothing is
 // copied but the small panels of `gram`.
+#include <limits>
+
 #include "rows.hpp"
 
 namespace {
@@ -60,13 +62,106 @@ template <class T> TAXARBOR_CLONES void scores_rows(
     const Block<T>& d, const T* W, int64_t n_models, int64_t first, int64_t last, T* out) {
   for (int64_t i = first; i < last; ++i) {
     fetch_ahead(d, i, last);
-    dot_all(d.at(i), d.center, W, n_models, d.n_features, out + i * n_models);
+    dot_all(d.at(i), d.center, W, n_models, d.n_features, out + (i - first) * n_models);
+  }
+}
+
+// ---- the same for many models: side by side in the lanes, some rows at a time ----------------
+
+constexpr int64_t Short = 256;  // sums of as many terms are taken in T at most
+constexpr int64_t TileRows = 4;  // 4 x 2 vectors of sums: enough to hide the latency
+constexpr int64_t ManyRows = 16;  // whose features stay in the cache
+
+template <class T> constexpr int64_t tile_columns() { return 2 * Lanes<T>::count; }
+
+// Models by tiles, feature by feature, padded with zeros.
+template <class T> std::vector<T> tiled(const double* W, int64_t n_models, int64_t p) {
+  constexpr int64_t C = tile_columns<T>();
+  std::vector<T> tiles((n_models + C - 1) / C * C * p);
+  for (int64_t m = 0; m < n_models; ++m)
+    for (int64_t j = 0; j < p; ++j)
+      tiles[(m / C * p + j) * C + m % C] = static_cast<T>(W[m * p + j]);
+  return tiles;
+}
+
+// Write z . w over some features, for the rows and models of a tile, or add it to what is there.
+template <class T> TAXARBOR_INLINE void add_tile(const T* z, const T* w, int64_t size, bool adds,
+    T* out, int64_t n, int64_t n_models, int64_t columns) {
+  using V = typename Lanes<T>::type;
+  constexpr int64_t L = Lanes<T>::count, C = tile_columns<T>();
+  V acc[TileRows][2] = {};
+  for (int64_t j = 0; j < size; ++j) {
+    V w0, w1;
+    load<T>(w0, w + j * C), load<T>(w1, w + j * C + L);
+    for (int64_t r = 0; r < TileRows; ++r) {
+      acc[r][0] += z[r * size + j] * w0;
+      acc[r][1] += z[r * size + j] * w1;
+    }
+  }
+  for (int64_t r = 0; r < TileRows; ++r, out += n_models) {  // unrolled: sums stay in registers
+    if (r == n) break;
+    if (columns == C && !adds) {
+      store<T>(out, acc[r][0]), store<T>(out + L, acc[r][1]);
+    } else {
+      T lanes[C];
+      store<T>(lanes, acc[r][0]), store<T>(lanes + L, acc[r][1]);
+      for (int64_t m = 0; m < columns; ++m) out[m] = adds ? out[m] + lanes[m] : lanes[m];
+    }
+  }
+}
+
+template <class T> TAXARBOR_CLONES void scores_tiles(
+    const Block<T>& d, const T* tiles, int64_t n_models, int64_t first, int64_t last, T* out) {
+  constexpr int64_t C = tile_columns<T>();
+  const int64_t p = d.n_features;
+  T z[ManyRows * Short];
+  for (int64_t i = first; i < last; i += ManyRows)
+    for (int64_t from = 0; from < p; from += Short) {
+      const int64_t n = std::min(ManyRows, last - i), size = std::min(Short, p - from);
+      std::fill(z + n * size, z + ManyRows * size, T{0});
+      for (int64_t r = 0; r < n; ++r) {
+        if (from == 0) fetch_ahead(d, i + r, last);
+        const T *x = d.at(i + r) + from, *c = d.center + from;
+        for (int64_t j = 0; j < size; ++j) z[r * size + j] = x[j] - c[j];
+      }
+      for (int64_t m = 0; m < n_models; m += C)
+        for (int64_t r = 0; r < n; r += TileRows)
+          add_tile(z + r * size, tiles + m * p + from * C, size, from > 0,
+              out + (i - first + r) * n_models + m, std::min(TileRows, n - r), n_models,
+              std::min(C, n_models - m));
+    }
+}
+
+// The position of each row's highest score, the first of ties: the score first, then its place.
+template <class T> TAXARBOR_CLONES void highest_rows(
+    const T* scores, const T* offsets, int64_t n_models, int64_t n, int64_t* out) {
+  constexpr int64_t L = 32;  // independent, so that the loops vectorise
+  for (int64_t r = 0; r < n; ++r, scores += n_models) {
+    T top = -std::numeric_limits<T>::infinity();
+    const auto look = [&](int64_t m, T& high) {
+      const T score = scores[m] + offsets[m];
+      high = score > high ? score : high;
+    };
+    int64_t m = 0;
+    if (n_models >= L) {
+      T most[L];
+      std::fill(most, most + L, top);
+      for (; m + L <= n_models; m += L)
+        for (int64_t l = 0; l < L; ++l) look(m + l, most[l]);
+      for (const T high : most) top = high > top ? high : top;
+    }
+    for (; m < n_models; ++m) look(m, top);
+    for (m = 0; m + L <= n_models; m += L) {
+      int here = 0;
+      for (int64_t l = 0; l < L; ++l) here |= scores[m + l] + offsets[m + l] == top;
+      if (here) break;
+    }
+    while (m < n_models && scores[m] + offsets[m] != top) ++m;
+    out[r] = m < n_models ? m : 0;  // none is highest if none is a number
   }
 }
 
 // ---- sums of r (x - c): short ones in T, long ones in double --------------------------------
-
-constexpr int64_t Short = 256;
 
 template <class T> TAXARBOR_INLINE void add_row(T* acc, T r, const T* x, const T* c, int64_t p) {
   for (int64_t j = 0; j < p; ++j) acc[j] += r * (x[j] - c[j]);
@@ -158,9 +253,6 @@ TAXARBOR_CLONES void norms_rows(const Block<T>& d, int64_t first, int64_t last, 
 // ---- gram: sum over chosen rows of z z', z = the chosen features of x - c ---------------------
 
 constexpr int64_t PanelRows = 256;
-constexpr int64_t TileRows = 4;  // 4 x 2 vectors of sums: enough to hide the latency
-
-template <class T> constexpr int64_t tile_columns() { return 2 * Lanes<T>::count; }
 
 // Add panel' * panel to the upper triangle (by tiles) of `sum`; both tile edges divide `width`,
 // the panel is padded with zeros.
@@ -237,10 +329,22 @@ template <class T> class DenseView final : public View<T> {
   }
 
   void scores(const double* W, int64_t m, T* out) const override {
-    const Block<T> d = block();
-    const std::vector<T> weights(W, W + m * p_);
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(),
-        [&](int, int64_t a, int64_t b) { scores_rows(d, weights.data(), m, a, b, out); });
+    const auto some = scorer(W, m);
+    over_rows(m, [&](int64_t a, int64_t b) { some(a, b, out + a * m); });
+  }
+
+  void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
+    const auto some = scorer(W, m);
+    const std::vector<T> added(offsets, offsets + m);
+    over_rows(m, [&](int64_t a, int64_t b) {
+      const int64_t size = std::min(std::max(ManyRows, 4096 / m), b - a);
+      std::vector<T> scores(size * m);
+      for (int64_t i = a; i < b; i += size) {
+        const int64_t n = std::min(size, b - i);
+        some(i, i + n, scores.data());
+        highest_rows(scores.data(), added.data(), m, n, out + i);
+      }
+    });
   }
 
   void adjoint(const T* R, int64_t m, double* out) const override {
@@ -284,8 +388,7 @@ template <class T> class DenseView final : public View<T> {
 
   void norms(double* out) const override {
     const Block<T> d = block();
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(),
-        [&](int, int64_t a, int64_t b) { norms_rows(d, a, b, out); });
+    over_rows(1, [&](int64_t a, int64_t b) { norms_rows(d, a, b, out); });
   }
 
   void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f, double* out,
@@ -309,6 +412,23 @@ template <class T> class DenseView final : public View<T> {
   }
 
  private:
+  // What writes the scores of rows a to b for given models.
+  auto scorer(const double* W, int64_t m) const {
+    const bool many = m >= tile_columns<T>();
+    return [=, d = block(),
+               w = many ? tiled<T>(W, m, p_) : std::vector<T>(W, W + m * p_)](
+               int64_t a, int64_t b, T* out) {
+      many ? scores_tiles(d, w.data(), m, a, b, out) : scores_rows(d, w.data(), m, a, b, out);
+    };
+  }
+
+  // Call body(first, last) for parts of the rows, whose results do not depend on one another.
+  template <class Body> void over_rows(int64_t per_row, const Body& body) const {
+    const int parts = part_count(n_, std::max<int64_t>(2048 / std::max<int64_t>(per_row, 1), 1), 1);
+    for_parts(
+        n_, parts, this->threads(), [&](int, int64_t a, int64_t b) { body(a, b); }, per_row);
+  }
+
   Block<T> block() const {
     return {x_, p_, this->index_ ? this->index_->data() : nullptr, rounded_.data()};
   }

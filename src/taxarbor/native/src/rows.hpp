@@ -21,6 +21,9 @@ template <class T> class View {
 
   // out (n_rows, n_models) = (X - c) W', W (n_models, n_features) rounded to T
   virtual void scores(const double* W, int64_t n_models, T* out) const = 0;
+  // out (n_rows) = argmax over the models of their scores and offsets, the first of ties
+  virtual void best(
+      const double* W, const double* offsets, int64_t n_models, int64_t* out) const = 0;
   // out (n_models, n_features) = R' (X - c); rows where R is zero are not touched
   virtual void adjoint(const T* R, int64_t n_models, double* out) const = 0;
   // out (f, f) = Z' D Z, Z = (X - c)[positions][:, features], features sorted and distinct; D holds

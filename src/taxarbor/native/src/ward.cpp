@@ -125,10 +125,89 @@ nb::object ward(const Given& given, int64_t K) {
   });
 }
 
+// ---- many points of given weights: no pair is kept, costs are found anew ------------------------
+
+// out (size) = w_i w / (w_i + w) |x_i - x|^2 for some of the points and the one here.
+TAXARBOR_CLONES void union_costs(const double* X, const double* weights, const int64_t* some,
+    int64_t size, int64_t p, int64_t here, double* out) {
+  using V = Lanes<double>::type;
+  constexpr int64_t L = Lanes<double>::count;
+  const double* x = X + here * p;
+  for (int64_t k = 0; k < size; ++k) {
+    const double* other = X + some[k] * p;
+    V even{}, odd{}, a, b;
+    int64_t j = 0;
+    for (; j + 2 * L <= p; j += 2 * L) {
+      load<double>(a, x + j), load<double>(b, other + j), a -= b, even += a * a;
+      load<double>(a, x + j + L), load<double>(b, other + j + L), a -= b, odd += a * a;
+    }
+    double total = 0.0;
+    even += odd;
+    for (int64_t l = 0; l < L; ++l) total += even[l];
+    for (; j < p; ++j) total += (x[j] - other[j]) * (x[j] - other[j]);
+    const double w = weights[some[k]], own = weights[here];
+    out[k] = w * own / (w + own) * total;
+  }
+}
+
+// Merge points until one is left; of two that merge, the first stands for both.
+std::vector<Merge> link(std::vector<double> X, std::vector<double> weights, int64_t p) {
+  std::vector<int64_t> alive(weights.size()), chain;
+  std::iota(alive.begin(), alive.end(), 0);
+  std::vector<double> costs(alive.size());
+  std::vector<Merge> merges;
+  while (alive.size() > 1) {
+    if (chain.empty()) chain.push_back(alive.front());
+    const int64_t here = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : -1;
+    union_costs(X.data(), weights.data(), alive.data(), alive.size(), p, here, costs.data());
+    int64_t next = -1;  // the cheapest; of ties the one before in the chain, then the first
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t k = 0; k < alive.size(); ++k)
+      if (alive[k] != here && (next < 0 || costs[k] < least ||
+                                  (costs[k] == least && alive[k] == before)))
+        next = alive[k], least = costs[k];
+    if (next != before) {
+      if (chain.size() == alive.size()) refuse("distances of points must be finite numbers");
+      chain.push_back(next);
+      continue;
+    }
+    chain.resize(chain.size() - 2);
+    const int64_t kept = std::min(here, before), gone = std::max(here, before);
+    merges.push_back({least, kept, gone});
+    const double sum = weights[kept] + weights[gone], share = weights[gone] / sum;
+    for (int64_t j = 0; j < p; ++j) X[kept * p + j] += share * (X[gone * p + j] - X[kept * p + j]);
+    weights[kept] = sum;
+    alive.erase(std::lower_bound(alive.begin(), alive.end(), gone));
+  }
+  return merges;
+}
+
+nb::object ward_links(const Given& points, const Given& weights) {
+  const double* X = checked<double>("points", points, {-1, -1});
+  const int64_t n = points.shape(0), p = points.shape(1);
+  const double* w = checked<double>("weights", weights, {n});
+  checked_count("the number of points", n, 1);
+  for (int64_t i = 0; i < n; ++i)
+    if (!(w[i] > 0.0)) refuse("weights must be positive; got ", w[i]);
+  const size_t size = n - 1;
+  Owned<double> costs(size);
+  const nb::object pairs = filled<int64_t>({size, 2}, [&](int64_t* out) {
+    const auto merges = link(std::vector<double>(X, X + n * p), std::vector<double>(w, w + n), p);
+    for (size_t m = 0; m < size; ++m) {
+      out[2 * m] = merges[m].kept, out[2 * m + 1] = merges[m].gone;
+      costs.data[m] = merges[m].height;
+    }
+  });
+  return nb::make_tuple(pairs, costs.shaped({size}));
+}
+
 }  // namespace
 
 void bind_ward(nb::module_& m) {
   using namespace nb::literals;
   m.def("ward", &ward, "X"_a, "n_clusters"_a,
       nb::sig("def ward(X: Array, n_clusters: int) -> NDArray[int32]"));
+  m.def("ward_links", &ward_links, "points"_a, "weights"_a,
+      nb::sig("def ward_links(points: Array, weights: Array) -> tuple[IndexArray, Array]"),
+      "Pairs that are merged, each by their first points, and what each adds to the scatter.");
 }
