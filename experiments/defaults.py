@@ -190,16 +190,8 @@ GROUPS = (
         "Starts per split",
         (
             *_others("n_init", (1, 2, 4, 6, 12)),
-            _variant("no more near the root", top=0),
             _variant("as many, principal and far rows", starts=["principal", "far_rows"]),
             _variant("as many, Ward", starts=["ward"]),
-        ),
-    ),
-    Group(
-        "Choosing among starts",
-        (
-            _default("by gap"),
-            *(_variant(f"by {worth}", choose_by=worth) for worth in WORTHS[1:3]),
         ),
     ),
     Group(
@@ -208,11 +200,10 @@ GROUPS = (
         (0.5, 1.0, 2.0),
     ),
     Group(
-        "Balance, and the intercept",
+        "Balance",
         (
             *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
             Row("no balance", "Taxarbor", {**PLACED, "balance": None}),
-            _variant("no intercept", intercept=False),
         ),
     ),
     Group("Ridge", _others("ridge", (0.03, 0.003, 0.0003))),

@@ -5,7 +5,6 @@ search of rules, which then moves no row: without settings, rows end in the leav
 gives them.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,27 +19,22 @@ from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.refine import Coordinates, _coordinates, _leaves, compete
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, Split, SplitTask, _gap
-from taxarbor.split._alternate import Alternation
-from taxarbor.split._starts import draw_sample
 
 Worth = Literal["gap", "scatter", "objective", "variance", "size"]
 WORTHS: tuple[Worth, ...] = ("gap", "scatter", "objective", "variance", "size")
 """What a leaf may be ranked by: the scatter between its children for the root of the objective,
-that scatter as it is, how small the objective is, how far its rows vary, how many they are. The
-first three rank starts, too."""
+that scatter as it is, how small the objective is, how far its rows vary, how many they are."""
 
 CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "rounds": (_leaves, "STEPS"),
     "shrinkage": (_leaves, "SHRINKAGE"),
-    "top": (_gap, "TOP"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
-    "intercept": (_gap, "lift"),
 }
-"""Where each setting has its place; beside them there are ``choose_by`` and ``grow_by``."""
+"""Where each setting has its place; beside them there is ``grow_by``."""
 
-STARTS = {start.__name__.removesuffix("_start"): start for start in _gap.STARTS}
+STARTS = frozenset(_gap.STARTS)
 
 
 def usual(setting: str) -> Any:
@@ -55,12 +49,12 @@ def fit_variant(
     """Grow a tree and let its leaves compete for the rows; return it without rules.
 
     Settings are what is otherwise than in Taxarbor: ``rounds`` (0 for no moves) and
-    ``shrinkage`` of the leaves; ``coordinates``, their number; ``top``, ``ridge``, ``starts``
-    (a list of "principal", "far_rows" and "ward"), ``intercept`` (False for none),
-    ``choose_by`` and ``grow_by`` of the splitter. A ValueError says which there are.
+    ``shrinkage`` of the leaves; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
+    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter. A ValueError says which
+    there are.
     """
     given = dict(settings)
-    splitter = RankedSplitter(given.pop("choose_by", "gap"), given.pop("grow_by", "gap"))
+    splitter = RankedSplitter(given.pop("grow_by", "gap"))
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
     run, stop = Run(own_seed), StoppingRule(n_clusters)
     with changed(given), one_blas_thread():
@@ -80,11 +74,9 @@ def changed(settings: Mapping[str, Any]) -> Iterator[None]:
         raise ValueError(f"no setting {unknown[0]!r}; there are {sorted(CONSTANTS)}")
     new = dict(settings)
     if "starts" in new:
-        if not new["starts"] or not set(new["starts"]) <= set(STARTS):
+        if not new["starts"] or not set(new["starts"]) <= STARTS:
             raise ValueError(f"starts={new['starts']} must be some of {sorted(STARTS)}")
-        new["starts"] = tuple(STARTS[name] for name in new["starts"])
-    if "intercept" in new:
-        new["intercept"] = _gap.lift if new["intercept"] else lambda rows: rows
+        new["starts"] = tuple(new["starts"])
     before = {name: usual(name) for name in new}
     try:
         for name, value in new.items():
@@ -98,36 +90,20 @@ def changed(settings: Mapping[str, Any]) -> Iterator[None]:
 @final
 @dataclass(frozen=True, slots=True)
 class RankedSplitter:
-    """Taxarbor's splitter, with starts and leaves ranked in other ways."""
+    """Taxarbor's splitter, with leaves ranked in other ways."""
 
-    choose_by: Worth = "gap"  # which start is kept
     grow_by: Worth = "gap"  # which leaf is split next: this, times its rows
 
     def split(self, task: SplitTask) -> Split | Refusal:
-        """Return the best division by one measure, with a score by another."""
-        kept = {"objective": math.nan, "scatter": math.nan, "gap": math.nan}
-        own = _gap.gap
-
-        def rank(found: Alternation, between: float) -> float:
-            """Stand in for ``gap``, which is last asked about the start that was kept."""
-            objective = 1.0 / max(found.trace[-1], _gap.TINY)
-            kept.update(objective=objective, scatter=between, gap=own(found, between))
-            return kept[self.choose_by]
-
-        try:
-            _gap.gap = rank
-            split = GapSplitter().split(task)
-        finally:
-            _gap.gap = own
-        if isinstance(split, Refusal):
+        """Return the division, with a score by another measure."""
+        split = GapSplitter().split(task)
+        if isinstance(split, Refusal) or self.grow_by == "gap":
             return split
-        shares = {**kept, "variance": _variance(task), "size": 1.0}
-        return replace(split, score=task.rows.n_rows * shares[self.grow_by])
-
-
-def _variance(task: SplitTask) -> float:
-    """Return the variance of the rows that the splitter draws first."""
-    rows = task.rows
-    drawn = draw_sample(rows.n_rows, max(_gap.SAMPLE, 200 * task.n_children), task.rng())
-    sample = rows if drawn is None else rows.take(drawn, center=rows.center)
-    return float(sample.norms().mean())
+        n_rows, objective = task.rows.n_rows, max(split.objective, 1e-300)
+        worths = {
+            "scatter": split.score * objective**0.5,
+            "objective": n_rows / objective,
+            "variance": float(task.rows.norms().sum()),
+            "size": float(n_rows),
+        }
+        return replace(split, score=worths[self.grow_by])

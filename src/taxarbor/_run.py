@@ -81,6 +81,12 @@ class Run:
         return self.pool.map(work, items)
 
 
+def node_seed(seed: int, path: tuple[int, ...]) -> int:
+    """Return a seed of a node's own, for generators that are not NumPy's."""
+    sequence = np.random.SeedSequence(seed, spawn_key=path)
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
 def node_rng(seed: int, path: tuple[int, ...], stream: int = 0) -> np.random.Generator:
     """Return a node's own random numbers, whatever happens elsewhere in the tree."""
     entropy = (seed, stream) if stream else seed

@@ -63,7 +63,7 @@ class Taxarbor(HierarchyEstimator):
         compete for rows.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
-    n_init : int, default=4
+    n_init : int, default=2
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from rows far apart, and from Ward's clusters of a few hundred.
         With more than one, splits near the root get several times as many.
@@ -127,7 +127,7 @@ class Taxarbor(HierarchyEstimator):
         min_leaf_size: int = 1,
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
-        n_init: int = 4,
+        n_init: int = 2,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

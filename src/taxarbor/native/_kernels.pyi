@@ -79,3 +79,8 @@ def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]:
     """Labels 0 and 1 from margins f, lower <= #{0} <= upper."""
 
 def ward(X: Array, n_clusters: int) -> NDArray[int32]: ...
+
+def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, list[float], str, float] | None:
+    """
+    Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.
+    """

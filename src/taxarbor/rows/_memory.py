@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
+from taxarbor.rows._base import Half, HalveProblem, PairProblem, PairSolution, Rows, RuleProblem
 
 ROWS_PER_THREAD = 1024
 """With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
@@ -158,10 +158,6 @@ class MemoryRows:
         pairs[open_columns, 0], pairs[open_columns, 1] = low, high
         return pairs
 
-    def ward(self, n_clusters: int) -> NDArray[np.int32]:
-        """Return Ward's clusters of the rows, which are made dense for it."""
-        return native.ward(self._centered(), n_clusters)
-
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, by brute force."""
         from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
@@ -176,6 +172,11 @@ class MemoryRows:
     def solve_pair(self, problem: PairProblem) -> PairSolution:
         """Solve a two-way split."""
         return PairSolution(*native.pair(self._data, problem))
+
+    def halve(self, problem: HalveProblem) -> Half | None:
+        """Divide lifted rows in two, where the gap is; None if all are equal."""
+        found = native.halve(self._data, problem)
+        return None if found is None else Half(*found)
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""
