@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from taxarbor import Hierarchy
 from taxarbor._blas import one_blas_thread
 from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.refine import Coordinates, _coordinates, _leaves, compete
+from taxarbor.refine import Coordinates, _coordinates, _leaves, compete, link_leaves
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, Split, SplitTask, _gap
 
@@ -61,8 +61,9 @@ def fit_variant(
         rows = as_rows(X, n_threads=1)
         coordinates = Coordinates.of(rows, run.seed)
         tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-        if usual("rounds"):
-            compete(tree, coordinates, rows)
+        placement = compete(tree, coordinates, rows) if usual("rounds") else None
+        if placement is not None and branching == 2:
+            tree, _ = link_leaves(tree, placement, coordinates)
         return tree.freeze()
 
 

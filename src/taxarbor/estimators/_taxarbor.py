@@ -65,8 +65,7 @@ class Taxarbor(HierarchyEstimator):
         Leaves at this depth are not split.
     n_init : int, default=2
         Starts per split, on a sample of its rows, of which the best is kept: along the
-        principal direction, from rows far apart, and from Ward's clusters of a few hundred.
-        With more than one, splits near the root get several times as many.
+        principal direction, from Ward's clusters of two hundred rows, and from rows far apart.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -95,10 +94,10 @@ class Taxarbor(HierarchyEstimator):
     Leaves are linked anew, by Ward's method, if ``branching`` is 2 and there is no
     ``max_depth``; the score of a node is then what its children's union adds to the scatter.
 
-    With ``rules="describe"`` the leaves keep the rows that they won, the tree keeps its shape,
-    and scores, objectives and infos are those of growth. New rows go by the same scores
-    (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did, except
-    those that stayed in their leaf for the sake of ``min_leaf_size`` or ``max_leaf_size``.
+    With ``rules="describe"`` the leaves keep the rows that they won. New rows go by the same
+    scores (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did,
+    except those that stayed in their leaf for the sake of ``min_leaf_size`` or
+    ``max_leaf_size``.
     ``hierarchy_.follows`` says for which rows the rules hold.
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
@@ -194,15 +193,15 @@ class Taxarbor(HierarchyEstimator):
             placement = compete(
                 tree, coordinates, rows, min_leaf_size=least, max_leaf_size=most
             )
+            if placement is not None and branching == 2 and stop.max_depth is None:
+                tree, placement = link_leaves(tree, placement, coordinates)
+            del coordinates  # half as large as the rows, and not needed any more
             if placement is None:
                 fit.keep(tree)
             elif self.rules == "describe":
                 describe(tree, rows, placement, sparsity, run)
                 fit.keep(tree, placement)
             else:
-                if branching == 2 and stop.max_depth is None:
-                    tree, placement = link_leaves(tree, placement, coordinates)
-                del coordinates  # half as large as the rows, and not needed any more
                 told = rows, placement, sparsity, run
                 fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
         if curve is not None:
