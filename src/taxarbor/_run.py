@@ -82,9 +82,11 @@ class Run:
 
 
 def node_seed(seed: int, path: tuple[int, ...]) -> int:
-    """Return a seed of a node's own, for generators that are not NumPy's."""
-    sequence = np.random.SeedSequence(seed, spawn_key=path)
-    return int(sequence.generate_state(1, np.uint64)[0])
+    """Return 64 bits of a node's own, for generators that mix them well themselves."""
+    bits = seed
+    for step in path:
+        bits = (bits ^ (bits >> 29)) * 0xBF58476D1CE4E5B9 + step + 1 & 0xFFFFFFFFFFFFFFFF
+    return bits
 
 
 def node_rng(seed: int, path: tuple[int, ...], stream: int = 0) -> np.random.Generator:
