@@ -207,11 +207,10 @@ GROUPS = (
         (0.5, 1.0, 2.0),
     ),
     Group(
-        "Balance, and the intercept",
+        "Balance",
         (
             *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
             Row("no balance", "Taxarbor", {**PLACED, "balance": None}),
-            _variant("no intercept", intercept=False),
         ),
     ),
     Group("Ridge", _others("ridge", (0.03, 0.003, 0.0003))),

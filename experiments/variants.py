@@ -19,7 +19,6 @@ from taxarbor.grow import Run, StoppingRule
 from taxarbor.refine import _clusters, _coordinates, _leaves, _links, find_clusters
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, Split, SplitTask, _gap
-from taxarbor.split._starts import draw_sample
 
 Worth = Literal["gap", "scatter", "objective", "variance", "size"]
 WORTHS: tuple[Worth, ...] = ("gap", "scatter", "objective", "variance", "size")
@@ -34,11 +33,10 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
-    "intercept": (_gap, "lift"),
 }
 """Where each setting has its place; beside them there is ``grow_by``."""
 
-STARTS = {start.__name__.removesuffix("_start"): start for start in _gap.STARTS}
+STARTS = frozenset(_gap.STARTS)
 
 
 def usual(setting: str) -> Any:
@@ -55,8 +53,8 @@ def fit_variant(
     Settings are what is otherwise: ``more``, how many more leaves are grown than asked for at
     most; ``power`` of their rows, by which they are linked; ``rounds`` and ``shrinkage`` of
     their competition; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
-    "principal", "far_rows" and "ward"), ``intercept`` (False for none) and ``grow_by`` of the
-    splitter. A ValueError says which there are.
+    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter. A ValueError says
+    which there are.
     """
     given = dict(settings)
     splitter = RankedSplitter(given.pop("grow_by", "gap"))
@@ -76,11 +74,9 @@ def changed(settings: Mapping[str, Any]) -> Iterator[None]:
         raise ValueError(f"no setting {unknown[0]!r}; there are {sorted(CONSTANTS)}")
     new = dict(settings)
     if "starts" in new:
-        if not new["starts"] or not set(new["starts"]) <= set(STARTS):
+        if not new["starts"] or not set(new["starts"]) <= STARTS:
             raise ValueError(f"starts={new['starts']} must be some of {sorted(STARTS)}")
-        new["starts"] = tuple(STARTS[name] for name in new["starts"])
-    if "intercept" in new:
-        new["intercept"] = _gap.lift if new["intercept"] else lambda rows: rows
+        new["starts"] = tuple(new["starts"])
     before = {name: usual(name) for name in new}
     try:
         for name, value in new.items():
@@ -103,19 +99,11 @@ class RankedSplitter:
         split, n_rows = GapSplitter(n_init=1).split(task), task.rows.n_rows
         if isinstance(split, Refusal) or self.grow_by == "gap":
             return split
-        objective = max(split.objective, _gap.TINY)
-        worth = {
-            "scatter": split.score / n_rows * math.sqrt(objective),
-            "objective": 1.0 / objective,
-            "variance": _variance(task),
-            "size": 1.0,
-        }[self.grow_by]
-        return replace(split, score=n_rows * worth)
-
-
-def _variance(task: SplitTask) -> float:
-    """Return the variance of the rows that the splitter draws first."""
-    rows = task.rows
-    drawn = draw_sample(rows.n_rows, max(_gap.SAMPLE, 200 * task.n_children), task.rng())
-    sample = rows if drawn is None else rows.take(drawn, center=rows.center)
-    return float(sample.norms().mean())
+        objective = max(split.objective, 1e-300)
+        worths = {
+            "scatter": split.score * math.sqrt(objective),
+            "objective": n_rows / objective,
+            "variance": float(task.rows.norms().sum()),
+            "size": float(n_rows),
+        }
+        return replace(split, score=worths[self.grow_by])

@@ -19,7 +19,6 @@ TELLING = (
     {"shrinkage": 1e6},
     {"starts": ["ward"]},
     *({"grow_by": worth} for worth in WORTHS[1:]),
-    {"intercept": False},
     {"ridge": 1.0},
     {"coordinates": 2},
 )
@@ -86,7 +85,7 @@ def test_leaves_are_ranked_as_told(rows):
 
 
 def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
-    settings = {"rounds": 3, "power": 0.5, "intercept": False, "starts": ["ward"]}
+    settings = {"rounds": 3, "power": 0.5, "starts": ["ward"]}
     before = {name: usual(name) for name in settings}
 
     def stop():

@@ -20,7 +20,15 @@ REFUSALS = (ValueError, TypeError, MemoryError)
 DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u8", "?", "c16", ">f8", "O"]
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, 1e39, 5e-324, -1.0, 0.0]
 WHOLE = [-1, 0, 1, 2, 7, 127, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63)]
-ENDLESS = {"n_steps", "max_sweeps", "max_alternations", "n_features"}
+ENDLESS = {
+    "lloyd_steps",
+    "max_rounds",
+    "power_steps",
+    "n_steps",
+    "max_sweeps",
+    "max_alternations",
+    "n_features",
+}
 """Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
 
 
@@ -143,6 +151,29 @@ def kway(rng):
     return native.kway, {**fields, **own}
 
 
+def halve(rng):
+    data, X = draw_data(rng)
+    n = len(X) * 2
+    data = data.take(np.arange(n) // 2)  # two at least
+    few = int(rng.integers(2, n + 1))
+    fields = {
+        "seed": int(rng.integers(0, 2**63)),
+        "sample": few,
+        "starts": ["principal", "ward", "far_rows"],
+        "bounds": (max(n // 4, 1), n - max(n // 4, 1)),
+        "sample_bounds": (max(few // 4, 1), few - max(few // 4, 1)),
+        "ridge": float(rng.choice([0.0, 1e-2])),
+        "tol": 1e-6,
+        "violation": 1e-6,
+        "max_rounds": 20,
+        "start_rows": int(rng.integers(2, 40)),
+        "ward_rows": int(rng.integers(2, 40)),
+        "lloyd_steps": 2,
+        "power_steps": 2,
+    }
+    return native.halve, {"data": data, **fields}
+
+
 def rule(rng):
     data, X = draw_data(rng)
     (n, p), K = X.shape, int(rng.integers(2, max(2, min(len(X), 4)) + 1))
@@ -211,13 +242,13 @@ def ward_links(rng):
 
 CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
-CASES += [pair, kway, rule, hinge_multi, hinge_costs, descend_blocks]
+CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs, descend_blocks]
 CASES += [assign_flow, assign_pair, ward, ward_links]
 
 
 def call(kernel, arguments):
     """Call a kernel; rows that it makes are swept, so that nothing wrong with them hides."""
-    if kernel in (native.pair, native.kway, native.rule):
+    if kernel in (native.pair, native.kway, native.halve, native.rule):
         given = dict(arguments)
         return kernel(given.pop("data"), SimpleNamespace(**given))
     found = kernel(**arguments)
@@ -307,7 +338,7 @@ def spoil_matrix(rng):
             str(rng.choice(["csc", "coo", "lil", "bsr"]))
         )
     rows = as_rows(X)
-    return rows.norms(), rows.ward(1), rows.scores(np.ones((1, rows.n_features)))
+    return rows.norms(), rows.scores(np.ones((1, rows.n_features)))
 
 
 def sound_calls(seed):

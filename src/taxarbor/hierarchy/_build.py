@@ -234,6 +234,7 @@ class HierarchyBuilder:
         *,
         feature_names: Sequence[str] | None = None,
         means: Array | None = None,
+        made_by: dict[str, Any] | None = None,
     ) -> Hierarchy:
         """Return the tree as it is now; the builder may go on.
 
@@ -241,8 +242,8 @@ class HierarchyBuilder:
         ----------
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
-        feature_names, means : optional
-            Names of the columns, and the mean of each node's rows.
+        feature_names, means, made_by : optional
+            Names of the columns, the mean of each node's rows, and what made the tree.
 
         Raises
         ------
@@ -265,7 +266,7 @@ class HierarchyBuilder:
             means=means,
             temperature=None,
             trust=None,
-            made_by=None,
+            made_by=made_by,
         )
 
     def _node(self, node: int) -> _Node:

@@ -88,3 +88,8 @@ def ward_links(points: Array, weights: Array) -> tuple[IndexArray, Array]:
     """
     Pairs that are merged, each by their first points, and what each adds to the scatter.
     """
+
+def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, list[float], str, float] | None:
+    """
+    Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.
+    """

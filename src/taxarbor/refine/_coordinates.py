@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
-from scipy.linalg import eigh
 
 from taxarbor._types import Array
 from taxarbor.hierarchy import LinearRule
@@ -66,8 +65,9 @@ class Coordinates:
         values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
         values[:, -1] = LIFT
         for first in range(0, rows.n_rows, ROWS):
-            some = np.arange(first, min(first + ROWS, rows.n_rows))
-            values[some, :-1] = rows.take(some, center=rows.center).scores(directions)
+            last = min(first + ROWS, rows.n_rows)
+            some = rows.take(np.arange(first, last), center=rows.center)
+            values[first:last, :-1] = some.scores(directions)
         return cls(values, directions, rows.center, rows.n_threads)
 
     @property
@@ -95,13 +95,12 @@ def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
         return np.eye(P)
     if P <= MAX_GRAM:
         gram = rows.gram(np.arange(rows.n_rows), np.arange(P))
-        top = eigh(gram, subset_by_index=[P - size, P - 1])[1]
-        return np.ascontiguousarray(top[:, ::-1].T)
+        return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, : -size - 1 : -1].T)
     width = min(size + EXTRA, rows.n_rows)
     mixture = rng.standard_normal((rows.n_rows, width)).astype(rows.dtype)
     for _ in range(STEPS):
         basis = np.linalg.qr(rows.adjoint(mixture).T)[0].T
         mixture = rows.scores(basis)
     along = mixture.astype(np.float64)
-    order = eigh(along.T @ along)[1][:, ::-1][:, :size]
+    order = np.linalg.eigh(along.T @ along)[1][:, ::-1][:, :size]
     return np.ascontiguousarray(order.T @ basis)

@@ -68,6 +68,43 @@ class SplitSolution:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class HalveProblem:
+    """A division in two of lifted rows, whose last feature is constant, by the best of starts.
+
+    The plane is sought on a sample of the rows, as in :class:`PairProblem`, with no penalty but
+    a ridge. ``ridge`` is a share of the rows' variance, ``violation`` of its root.
+    """
+
+    seed: int  #: of the sample and the starts
+    sample: int  #: most rows on which the plane is sought
+    starts: list[str]  #: each "principal", "ward" or "far_rows"
+    bounds: tuple[int, int]  #: least and greatest number of rows of child 0
+    sample_bounds: tuple[int, int]  #: the same, of the sample
+    ridge: float
+    tol: float
+    violation: float
+    max_rounds: int
+    start_rows: int  #: rows that starts look at, but for Ward's
+    ward_rows: int  #: rows that Ward's starts look at
+    lloyd_steps: int
+    power_steps: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """What came of a division in two: labels, scores (child 1 below zero), and how it went."""
+
+    labels: NDArray[np.int8]
+    scores: Array
+    gap: float  #: the scatter between the children for the root of the objective
+    trace: list[float]
+    status: str
+    n_passes: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class RuleProblem:
     """A division of the rows, and what a feature that helps to reproduce it may cost."""
 
@@ -166,13 +203,6 @@ class Rows(Protocol):
         """
         ...
 
-    def ward(self, n_clusters: int) -> NDArray[np.int32]:
-        """Return Ward's clusters of the rows, numbered by their first rows.
-
-        All pairs of rows are compared at once, so this is for a few hundred of them.
-        """
-        ...
-
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, nearest first.
 
@@ -187,6 +217,10 @@ class Rows(Protocol):
 
     def solve_kway(self, problem: KwayProblem) -> SplitSolution:
         """Alternate labels and weights of a split into several children, likewise."""
+        ...
+
+    def halve(self, problem: HalveProblem) -> Half | None:
+        """Divide lifted rows in two, where the gap is; None if all are equal."""
         ...
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:

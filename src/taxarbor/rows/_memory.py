@@ -10,6 +10,8 @@ from threadpoolctl import threadpool_limits
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows._base import (
+    Half,
+    HalveProblem,
     KwayProblem,
     PairProblem,
     Rows,
@@ -168,10 +170,6 @@ class MemoryRows:
         pairs[open_columns, 0], pairs[open_columns, 1] = low, high
         return pairs
 
-    def ward(self, n_clusters: int) -> NDArray[np.int32]:
-        """Return Ward's clusters of the rows, which are made dense for it."""
-        return native.ward(self._centered(), n_clusters)
-
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, by brute force."""
         from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
@@ -190,6 +188,11 @@ class MemoryRows:
     def solve_kway(self, problem: KwayProblem) -> SplitSolution:
         """Solve a split into several children."""
         return SplitSolution(*native.kway(self._data, problem))
+
+    def halve(self, problem: HalveProblem) -> Half | None:
+        """Divide lifted rows in two, where the gap is; None if all are equal."""
+        found = native.halve(self._data, problem)
+        return None if found is None else Half(*found)
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""

@@ -166,6 +166,10 @@ template <class T> void cost_rows(const T* S, int64_t n, int64_t K, double* cost
 template <class T>
 void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* labels);
 
+// Ward's K clusters of a few rows X (n, p), numbered by their first rows (ward.cpp).
+template <class T>
+void ward_clusters(const T* X, int64_t n, int64_t p, int64_t K, int32_t* labels);
+
 // Minimise a quadratic model plus a penalty by block coordinate descent, in place (descent.cpp).
 struct QuadraticModel {
   const double* H;  // (M, F, F)
@@ -187,3 +191,4 @@ void bind_hinge(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_ward(nb::module_& m);
+void bind_halve(nb::module_& m);

@@ -309,6 +309,7 @@ template <class T> class DenseView final : public View<T> {
  public:
   DenseView(const Given& X, int threads)
       : View<T>(X.shape(0), X.shape(1), threads), X_(X), x_(static_cast<const T*>(X.data())) {}
+  DenseView(const T* X, int64_t n, int64_t p) : View<T>(n, p, 1), x_(X) {}
   DenseView(const DenseView& other, Index index)
       : View<T>(other, std::move(index)), X_(other.X_), x_(other.x_) {}
 
@@ -386,6 +387,15 @@ template <class T> class DenseView final : public View<T> {
         out[j * n_ + i] = static_cast<double>(d.at(i)[features[j]] - d.center[features[j]]);
   }
 
+  void gather(const std::vector<int64_t>& positions, T* out) const override {
+    const Block<T> d = block();
+    for (const int64_t i : positions) {
+      const T* x = d.at(i);
+      for (int64_t j = 0; j < p_; ++j) out[j] = x[j] - d.center[j];
+      out += p_;
+    }
+  }
+
   void norms(double* out) const override {
     const Block<T> d = block();
     over_rows(1, [&](int64_t a, int64_t b) { norms_rows(d, a, b, out); });
@@ -445,5 +455,10 @@ template <class T> class DenseView final : public View<T> {
 template <class T> std::shared_ptr<View<T>> view_dense(const Given& X, int threads) {
   return std::make_shared<DenseView<T>>(X, threads);
 }
+template <class T> std::shared_ptr<View<T>> view_dense(const T* X, int64_t n, int64_t p) {
+  return std::make_shared<DenseView<T>>(X, n, p);
+}
+template std::shared_ptr<View<float>> view_dense(const float*, int64_t, int64_t);
+template std::shared_ptr<View<double>> view_dense(const double*, int64_t, int64_t);
 template std::shared_ptr<View<float>> view_dense(const Given&, int);
 template std::shared_ptr<View<double>> view_dense(const Given&, int);

@@ -23,4 +23,5 @@ NB_MODULE(_kernels, m) {
   bind_descent(m);
   bind_assign(m);
   bind_ward(m);
+  bind_halve(m);
 }

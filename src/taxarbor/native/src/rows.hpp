@@ -34,6 +34,16 @@ template <class T> class View {
   virtual void moment(Moment kind, double* out) const = 0;
   // out (f, n_rows) = (x - c)[features]
   virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
+  // out (size of positions, n_features) = (x - c)[positions]
+  virtual void gather(const std::vector<int64_t>& positions, T* out) const {
+    std::vector<int64_t> rows(positions);
+    for (int64_t& i : rows) i = row(i);
+    const auto some = with(std::move(rows));
+    std::vector<double> identity(p_ * p_);
+    for (int64_t j = 0; j < p_; ++j) identity[j * p_ + j] = 1.0;
+    some->set_center(center_);
+    some->scores(identity.data(), p_, out);
+  }
   // out (n_rows) = |x - c|^2
   virtual void norms(double* out) const = 0;
   // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label
@@ -85,6 +95,8 @@ template <class T> class View {
 
 // X (n, p), C-contiguous (dense.cpp).
 template <class T> std::shared_ptr<View<T>> view_dense(const Given& X, int threads);
+// The same in memory that outlives the view, for one thread.
+template <class T> std::shared_ptr<View<T>> view_dense(const T* X, int64_t n, int64_t p);
 
 // Values, columns (nnz) and starts (n + 1) of a CSR matrix (csr.cpp).
 template <class T> std::shared_ptr<View<T>> view_csr(const Given& values, const Given& columns,
