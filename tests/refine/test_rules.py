@@ -15,6 +15,7 @@ from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.hierarchy._follows import measured
 from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe
 from taxarbor.refine._rules import LEAST, RIDGE, SAMPLE, _sample, _thresholds, find_rule
+from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter
 
 KINDS = ("dense", "csr")
@@ -395,6 +396,9 @@ def check_decided(model, X):
     assert tree.placement is None
     assert tree.follows.rows.all()
     assert (tree.follows.share == 1.0).all()
+    again = measured(tree, as_rows(X))  # the fit knew it
+    np.testing.assert_array_equal(again.fidelity, tree.fidelity)
+    np.testing.assert_array_equal(again.follows.gap, tree.follows.gap)
     assert (tree.fidelity[[rule is not None for rule in tree.rules]] == 1.0).all()
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     backwards = np.arange(len(model.labels_))[::-1]

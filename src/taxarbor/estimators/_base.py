@@ -168,11 +168,20 @@ class Fitting:
     def __exit__(self, *raised: Any) -> None:
         self._open.__exit__(*raised)
 
-    def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
-        """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
+    def keep(
+        self,
+        tree: HierarchyBuilder,
+        placement: Placement | None = None,
+        *,
+        holds: bool = False,
+    ) -> None:
+        """Freeze the tree, with the means of its nodes, and leave it on the estimator.
+
+        With ``holds`` all rows are where the rules send them, and are not asked again.
+        """
         means = tree.means(self.rows, self.run)
         frozen = tree.freeze(placement, feature_names=self._seen.names, means=means)
-        hierarchy = measured(frozen, self.rows, self.run)
+        hierarchy = measured(frozen, self.rows, self.run, holds=holds)
         estimator = self._estimator
         hierarchy = replace(hierarchy, made_by=_made_by(estimator))
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}

@@ -204,7 +204,8 @@ class Taxarbor(HierarchyEstimator):
                     tree, placement = link_leaves(tree, placement, coordinates)
                 del coordinates  # half as large as the rows, and not needed any more
                 told = rows, placement, sparsity, run
-                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+                tree = decide(tree, *told, min_leaf_size=least, max_leaf_size=most)
+                fit.keep(tree, holds=True)
         if curve is not None:
             self._keep_trust(X, curve)
         return self
