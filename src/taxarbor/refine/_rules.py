@@ -3,10 +3,11 @@ r"""The rules of a tree: for each split, the few features that tell its children
 The leaves of a whole tree compete for the rows (:mod:`taxarbor.refine._leaves`), so a row knows
 how well it fits each leaf. At a split it wants the child of its best leaf there, and how much
 it cares is how much worse the best leaf of another child is: a row that fits both sides costs
-nothing. Rules minimise the squared hinge loss, weighted so. Features are added one at a time,
-the one that promises most first, and all weights fitted anew, until the next feature is not
-worth its price. The price is in rows: a split of many rows, where much is at stake, may use
-more features than a small one. Features that splits above it use cost more.
+nothing. Rules minimise the squared hinge loss, weighted so, over all pairs of the wanted child
+and another. Features are added one at a time, the one that promises most first, and the weights
+fitted anew, until the next feature is not worth its price. Of more than two children each has
+features of its own, and pays for them. The price is in rows: a split of many rows, where much
+is at stake, may use more features than a small one. Features that splits above use cost more.
 
 Rules either describe the tree, which stays as it is, or decide: rows then go where the rules
 send them, from the root down, and each rule is found for the rows that arrive at it.
@@ -130,7 +131,9 @@ def decide(
     search = _Search.of(plan, rows, placement, sparsity, run)
     sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
     most = rows.n_rows if max_leaf_size is None else max_leaf_size
-    bounds = np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)
+    # Of the leaves up to each, so that a node's are a difference.
+    bounds = np.zeros((2, len(sizes) + 1), dtype=np.intp)
+    np.cumsum([np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)], 1, out=bounds[:, 1:])
     arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
     known = {0: np.zeros(rows.n_features, dtype=bool)}
     rules: dict[int, LinearRule] = {}
@@ -142,7 +145,8 @@ def decide(
             return None
         rule = search.rule(node, own, known[node])
         spans = [search.spans[child] for child in plan.children(node)]
-        least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
+        edges = [spans[0].start, *(span.stop for span in spans)]
+        least, most = np.diff(bounds[:, edges])
         seen = rows.take(own, center=rule.center)
         found = _divide(seen, rule, least, most)
         if found is None and len(least) == 2:
@@ -259,12 +263,12 @@ class _Search:
         """Return which rows of a node its rule is sought on."""
         if len(own) <= SAMPLE:
             return slice(None)
-        children = self.tree.children(node)
-        ends = [self.spans[child].stop for child in children]
         # Rows that rules brought here from elsewhere are drawn as a part of their own.
-        places = self.places[own]
-        sides = np.searchsorted(ends, places, side="right")
-        sides[places < self.spans[node].start] = len(children)
+        children = self.tree.children(node)
+        side_of = np.full(self.leaves.n_children, len(children))
+        for side, child in enumerate(children):
+            side_of[self.spans[child]] = side
+        sides = side_of[self.places[own]]
         return _sample(sides, node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1))
 
     def _fit(self, drawn: IndexArray, children: tuple[int, ...]) -> Array:
@@ -287,8 +291,12 @@ class _Search:
         self, best: Array, children: tuple[int, ...]
     ) -> tuple[NDArray[np.int32], Array]:
         """Return which child each row wants, and how much it cares, from 0 to 1."""
-        labels, highest = best.argmax(axis=0).astype(np.int32), best.max(axis=0)
-        second = best.min(axis=0) if len(best) == 2 else np.partition(best, -2, axis=0)[-2]
+        highest = best.max(axis=0)
+        if len(best) == 2:  # as below, but faster
+            labels, second = (best[1] > best[0]).astype(np.int32), best.min(axis=0)
+        else:
+            labels = best.argmax(axis=0).astype(np.int32)
+            second = np.partition(best, -2, axis=0)[-2]
         weights: Array = np.tanh(0.5 / DOUBT * (highest - second)).astype(np.float64)
         weights[:] = weights if weights.any() else 1.0
         wanted = np.bincount(labels, minlength=len(children))

@@ -104,7 +104,6 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
       int64_t n = 0;
       for (int64_t i = from; i < to; ++i) {
         if (R[i * n_models + m] == T{0}) continue;
-        fetch_ahead(d, i, to);
         rows[n] = d.at(i), r[n] = R[i * n_models + m];
         if (++n < Four) continue;
         add_four(partial + m * p, r, rows, d.center, p);

@@ -318,27 +318,42 @@ template <class T> class RuleSearch {
   // but that counts. In the middle of a gap; nothing where all rows would be on one side.
   double threshold(int64_t k) const {
     struct Row {
-      T above;  // how far the child's score is above the best of the others
-      int32_t at;
+      T above;      // how far the child's score is above the best of the others
+      double cost;  // what is lost if the row leaves the child
     };
-    std::vector<Row> order(n_);
-    std::vector<double> cost(n_);  // what is lost if the row leaves the child
+    std::vector<Row> rows(n_);
+    double wrong[2] = {};  // what the rows cost that are in the wrong child now: out of it, in it
     for (int64_t i = 0; i < n_; ++i) {
-      int64_t other = m_ == 1 ? 1 : -1;
-      for (int64_t l = 0; l < m_ && m_ > 1; ++l)
-        if (l != k && (other < 0 || f_[l * size_ + i] > f_[other * size_ + i])) other = l;
-      const T rest = m_ == 1 ? T{0} : f_[other * size_ + i];
-      order[i] = {f_[k * size_ + i] - rest, static_cast<int32_t>(i)};
-      cost[i] = labels_[i] == k ? a_.weights[i] : labels_[i] == other ? -a_.weights[i] : 0.0;
+      int64_t other = m_ == 1 ? 1 : k == 0;
+      T rest = m_ == 1 ? T{0} : f_[other * size_ + i];
+      for (int64_t l = other + 1; l < m_; ++l)
+        if (l != k && f_[l * size_ + i] > rest) other = l, rest = f_[l * size_ + i];
+      const T above = f_[k * size_ + i] - rest;
+      const double w = a_.weights[i];
+      rows[i] = {above, labels_[i] == k ? w : labels_[i] == other ? -w : 0.0};
+      const bool is_in = above > T{0};
+      if (is_in != (labels_[i] == k)) wrong[is_in] += std::abs(rows[i].cost);
     }
-    std::sort(order.begin(), order.end(), [](const Row& a, const Row& b) {
-      return a.above < b.above || (a.above == b.above && a.at < b.at);
-    });
-    const double rounding = Alike * std::accumulate(a_.weights, a_.weights + n_, 0.0);
+    // A threshold so far away that more rows would change from right to wrong than there are
+    // wrong ones is not the best one: only the rows before it are sorted.
     double sum = 0.0, least = 0.0, cut = 0.0;
-    for (int64_t i = 0; i + 1 < n_; ++i) {
-      sum += cost[order[i].at];
-      const T here = order[i].above, next = order[i + 1].above;
+    auto first = rows.begin(), last = rows.end();
+    for (T reach = T(0.125); reach < T{4}; reach *= 2) {
+      double passed[2] = {};
+      for (const Row& row : rows)
+        if (std::abs(row.above) <= reach && (row.cost > 0.0) == (row.above > T{0}))
+          passed[row.above > T{0}] += std::abs(row.cost);
+      if (!(passed[0] > wrong[0] && passed[1] > wrong[1])) continue;
+      first = std::partition(first, last, [&](const Row& row) { return row.above < -reach; });
+      last = std::partition(first, last, [&](const Row& row) { return row.above <= reach; });
+      break;
+    }
+    for (auto row = rows.begin(); row < first; ++row) sum += row->cost;
+    std::sort(first, last, [](const Row& a, const Row& b) { return a.above < b.above; });
+    const double rounding = Alike * std::accumulate(a_.weights, a_.weights + n_, 0.0);
+    for (auto row = first; row + 1 < last; ++row) {
+      sum += row->cost;
+      const T here = row->above, next = (row + 1)->above;
       if (next > here && sum < least - rounding) least = sum, cut = 0.5 * (here + next);
     }
     return cut;
