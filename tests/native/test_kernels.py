@@ -28,7 +28,7 @@ LABELS = np.arange(N, dtype="i4") % 3
 PAIR = PairProblem(
     np.zeros(P), (LABELS % 2).astype("i1"), 0, (3, 9), np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), np.zeros(P), 0.1, 1e-3, 2)
+RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.0, 0.1, 1e-3, 2)
 
 
 def ints(*values):
@@ -165,7 +165,7 @@ ON_ROWS = [
     (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
     (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),
-    (lambda d: rule(d, noise=-np.ones(P)), "noise must not be negative"),
+    (lambda d: rule(d, rounding=-1.0), "rounding must be finite and not negative"),
     (
         lambda d: native.rule(d.take(ints(), np.zeros(P)), RULE),
         "number of rows must be at least",

@@ -146,7 +146,7 @@ def decide(
         rule = search.rule(node, own, known[node])
         spans = [search.spans[child] for child in plan.children(node)]
         edges = [spans[0].start, *(span.stop for span in spans)]
-        least, most = np.diff(bounds[:, edges])
+        least, most = bounds[:, edges[1:]] - bounds[:, edges[:-1]]
         seen = rows.take(own, center=rule.center)
         found = _divide(seen, rule, least, most)
         if found is None and len(least) == 2:
@@ -326,13 +326,12 @@ def find_rule(
     reluctance times the price, and one of no reluctance is not used at all. Nor is one that
     deviates by no more than its own rounding or the one given.
     """
-    eps = float(np.finfo(rows.dtype).eps)
     problem = RuleProblem(
         labels=labels,
         n_children=n_children,
         weights=weights,
         reluctance=reluctance,
-        noise=rounding + 4.0 * eps * np.abs(rows.center),
+        rounding=rounding,
         price=price,
         ridge=RIDGE,
         max_features=max_features or 0,

@@ -1,6 +1,7 @@
 // The sparse rule of one division: features are added one at a time, the one that promises most
 // first, and the weights fitted anew, until no other is worth its price. A child has weights of
 // its own, and so few features of its own; of two children the second has none and scores zero.
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -15,7 +16,7 @@ struct RuleProblem {
   int64_t n_children;
   const double* weights;     // (n_rows), what a row in another child costs
   const double* reluctance;  // (n_features), by which a feature's price is multiplied; 0: barred
-  const double* noise;       // (n_features), deviations that are not more are only rounding
+  double rounding;           // beside a feature's own: what deviates by no more is not used
   double price;              // what a feature of a child must lower the loss by
   double ridge;              // for weights of features of unit variance, per unit of `weights`
   int64_t max_features;      // 0 for any number
@@ -151,7 +152,6 @@ template <class T> class RuleSearch {
       if (k < 0) break;
       Child& child = children_[k];
       const Child before = child;
-      const std::vector<T> scores(&f_[k * size_], &f_[k * size_] + size_);
       const double hinge = hinge_;
       child.features.push_back(feature);
       child.columns.push_back(column(feature));
@@ -164,8 +164,7 @@ template <class T> class RuleSearch {
         continue;
       }
       child = before, child.is_open = false;
-      std::copy(scores.begin(), scores.end(), &f_[k * size_]);
-      look();
+      score(k);
     }
     settle();
     return finished();
@@ -184,7 +183,8 @@ template <class T> class RuleSearch {
     rows_.moment(Moment::square, deviations_.data());
     for (int64_t j = 0; j < p_; ++j) {
       deviations_[j] = std::sqrt(deviations_[j]);
-      const bool varies = deviations_[j] > a_.noise[j] && std::isfinite(deviations_[j]);
+      const double own = 4.0 * std::numeric_limits<T>::epsilon() * std::abs(rows_.center()[j]);
+      const bool varies = deviations_[j] > a_.rounding + own && std::isfinite(deviations_[j]);
       if (!varies || a_.reluctance[j] == 0.0) deviations_[j] = 0.0;
     }
   }
@@ -248,24 +248,27 @@ template <class T> class RuleSearch {
 
   // Go along a direction as far as the loss falls by a part of what the slope promises.
   bool advance(int64_t k, const std::vector<double>& move, double slope) {
-    Child& child = children_[k];
-    T* f = &f_[k * size_];
-    const std::vector<T> scores(f, f + size_);
-    const std::vector<double> start = child.beta;
+    std::vector<double>& beta = children_[k].beta;
+    const std::vector<double> start = beta;
     const double before = loss_;
     for (double part = 1.0; part > 1e-3; part *= 0.5) {
-      std::copy(scores.begin(), scores.end(), f);
-      for (size_t a = 0; a < move.size(); ++a) {
-        child.beta[a] = start[a] + part * move[a];
-        add_column<T>(f, static_cast<T>(part * move[a]), child.columns[a], size_);
-      }
-      look();
+      for (size_t a = 0; a < move.size(); ++a) beta[a] = start[a] + part * move[a];
+      score(k);
       if (loss_ <= before - 1e-4 * part * slope) return true;
     }
-    std::copy(scores.begin(), scores.end(), f);
-    child.beta = start;
-    look();
+    beta = start;
+    score(k);
     return false;
+  }
+
+  // The scores of one child, and with them the loss.
+  void score(int64_t k) {
+    const Child& child = children_[k];
+    T* f = &f_[k * size_];
+    std::fill(f, f + size_, static_cast<T>(child.beta[0]));
+    for (size_t a = 1; a < child.beta.size(); ++a)
+      add_column<T>(f, static_cast<T>(child.beta[a]), child.columns[a], size_);
+    look();
   }
 
   // The child and the feature, not in use there, that lower a model of the loss most for their
@@ -379,12 +382,12 @@ nb::object rule(const Data& data, nb::handle problem) {
     checked_count("the number of rows", n, 1);
     const Fields from{problem};
     const auto labels = from.get<Given>("labels"), weights = from.get<Given>("weights");
-    const auto reluctance = from.get<Given>("reluctance"), noise = from.get<Given>("noise");
+    const auto reluctance = from.get<Given>("reluctance");
     const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
     if (K > 2 && K > n) refuse("n_children must be at most ", n, ", the number of rows; got ", K);
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
         checked_weights("weights", weights, n), checked_weights("reluctance", reluctance, p),
-        checked_weights("noise", noise, p), from.weight("price"), from.weight("ridge"),
+        from.weight("rounding"), from.weight("price"), from.weight("ridge"),
         from.count("max_features", 0)};
     const auto found =
         unlocked([&] { return RuleSearch<Number<decltype(rows)>>(rows, checked).find(); });
