@@ -99,17 +99,15 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
   for (int64_t from = first; from < last; from += Short) {
     const int64_t to = std::min(from + Short, last);
     for (int64_t m = 0; m < n_models; ++m) {
-      const T* rows[Four];
-      T r[Four];
-      int64_t n = 0;
-      for (int64_t i = from; i < to; ++i) {
-        if (R[i * n_models + m] == T{0}) continue;
-        rows[n] = d.at(i), r[n] = R[i * n_models + m];
-        if (++n < Four) continue;
-        add_four(partial + m * p, r, rows, d.center, p);
-        n = 0;
+      const T* rows[Short];
+      T r[Short];
+      int64_t n = 0, i = 0;
+      for (int64_t at = from; at < to; ++at) {  // without a branch, which nobody could predict
+        rows[n] = d.at(at), r[n] = R[at * n_models + m];
+        n += r[n] != T{0};
       }
-      for (int64_t i = 0; i < n; ++i) add_row(partial + m * p, r[i], rows[i], d.center, p);
+      for (; i + Four <= n; i += Four) add_four(partial + m * p, r + i, rows + i, d.center, p);
+      for (; i < n; ++i) add_row(partial + m * p, r[i], rows[i], d.center, p);
     }
     flush(partial, sum, n_models * p);
   }
