@@ -182,10 +182,10 @@ def rule(rng):
         "n_children": K,
         "weights": rng.choice([0.0, 0.5, 1.0], n),
         "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "rounding": float(rng.choice([0.0, 1.0])),
         "price": float(rng.choice([0.0, 0.1])),
         "ridge": float(rng.choice([0.0, 1e-3])),
         "max_features": int(rng.integers(0, 4)),
-        "max_candidates": int(rng.choice([1, 5, 1024])),
     }
     return native.rule, {"data": data, **fields}
 

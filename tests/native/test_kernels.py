@@ -31,7 +31,7 @@ PAIR = PairProblem(
 KWAY = KwayProblem(
     np.zeros((3, P)), LABELS, 0, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.1, 1e-3, 2, 99)
+RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.0, 0.1, 1e-3, 2)
 
 
 def ints(*values):
@@ -181,7 +181,7 @@ ON_ROWS = [
     (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
     (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),
-    (lambda d: rule(d, max_candidates=0), "max_candidates must be at least 1"),
+    (lambda d: rule(d, rounding=-1.0), "rounding must be finite and not negative"),
     (
         lambda d: native.rule(d.take(ints(), np.zeros(P)), RULE),
         "number of rows must be at least",

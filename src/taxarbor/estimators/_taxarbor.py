@@ -197,7 +197,8 @@ class Taxarbor(HierarchyEstimator):
                 fit.keep(tree, placement)
             else:
                 told, most = (rows, placement, sparsity, run), stop.max_leaf_size
-                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+                tree = decide(tree, *told, min_leaf_size=least, max_leaf_size=most)
+                fit.keep(tree, holds=True)
         if curve is not None:
             self._keep_trust(X, curve)
         return self

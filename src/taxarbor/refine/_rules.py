@@ -3,10 +3,11 @@ r"""The rules of a tree: for each split, the few features that tell its children
 The leaves of a whole tree compete for the rows (:mod:`taxarbor.refine._leaves`), so a row knows
 how well it fits each leaf. At a split it wants the child of its best leaf there, and how much
 it cares is how much worse the best leaf of another child is: a row that fits both sides costs
-nothing. Rules minimise the squared hinge loss, weighted so. Features are added one at a time,
-the one that promises most first, and all weights fitted anew, until the next feature is not
-worth its price. The price is in rows: a split of many rows, where much is at stake, may use
-more features than a small one. Features that splits above it use cost more.
+nothing. Rules minimise the squared hinge loss, weighted so, over all pairs of the wanted child
+and another. Features are added one at a time, the one that promises most first, and the weights
+fitted anew, until the next feature is not worth its price. Of more than two children each has
+features of its own, and pays for them. The price is in rows: a split of many rows, where much
+is at stake, may use more features than a small one. Features that splits above use cost more.
 
 Rules either describe the tree, which stays as it is, or decide: rows then go where the rules
 send them, from the root down, and each rule is found for the rows that arrive at it.
@@ -25,7 +26,6 @@ from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.rows import Rows
 from taxarbor.rows._base import RuleProblem, best_scores
-from taxarbor.split._starts import true_spread
 
 SAMPLE = 5000
 """Rows per node on which a rule is sought. With 1,000 of them rules of as many features cost
@@ -50,8 +50,8 @@ given; four cost least on the shared sets, at as many features."""
 RIDGE = 1e-3
 """Weight of the squared weights, for features of unit variance."""
 
-CANDIDATES = 1024
-"""Features of a node, the most promising, that are looked at closely."""
+MOST = 1_000_000
+"""Scores, rows times leaves, that are held at a time."""
 
 NEAREST = 8
 """Thresholds that are tried where the best one breaks the sizes of leaves."""
@@ -95,13 +95,15 @@ def describe(
         The seed, and where to run.
     """
     search = _Search.of(tree, rows, placement, sparsity, run)
+    known = {0: np.zeros(rows.n_features, dtype=bool)}
 
     def find(node: int) -> LinearRule:
-        return search.rule(node, tree.rows(node), tree.lineage(node)[1])
+        return search.rule(node, tree.rows(node), known[node])
 
     for level in _levels(tree):
         for node, rule in zip(level, run.each(find, level), strict=True):
             tree.explain(node, rule)
+            known |= dict.fromkeys(tree.children(node), _with(known.pop(node), rule))
 
 
 def decide(
@@ -129,9 +131,11 @@ def decide(
     search = _Search.of(plan, rows, placement, sparsity, run)
     sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
     most = rows.n_rows if max_leaf_size is None else max_leaf_size
-    bounds = np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)
+    # Of the leaves up to each, so that a node's are a difference.
+    bounds = np.zeros((2, len(sizes) + 1), dtype=np.intp)
+    np.cumsum([np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)], 1, out=bounds[:, 1:])
     arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
-    lineage: dict[int, tuple[LinearRule, ...]] = {0: ()}
+    known = {0: np.zeros(rows.n_features, dtype=bool)}
     rules: dict[int, LinearRule] = {}
     sides: dict[int, IndexArray] = {}
 
@@ -139,15 +143,16 @@ def decide(
         own = arrived[node]
         if len(own) < len(plan.children(node)):
             return None
-        rule = search.rule(node, own, lineage[node])
+        rule = search.rule(node, own, known[node])
         spans = [search.spans[child] for child in plan.children(node)]
-        least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
-        seen = rows.take(own, center=rows.center)
+        edges = [spans[0].start, *(span.stop for span in spans)]
+        least, most = bounds[:, edges[1:]] - bounds[:, edges[:-1]]
+        seen = rows.take(own, center=rule.center)
         found = _divide(seen, rule, least, most)
         if found is None and len(least) == 2:
             # What rows want may be too uneven, and few features leave many of them alike.
             n_first = max(least[0], len(own) - most[1]), min(most[0], len(own) - least[1])
-            even = search.rule(node, own, lineage[node], n_first=n_first)
+            even = search.rule(node, own, known[node], n_first=n_first)
             found = _divide(seen, even, least, most)
         # A child with too few rows for all its leaves is better than no child.
         return found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
@@ -158,10 +163,10 @@ def decide(
             if found is None:
                 continue
             rules[node], sides[node] = found
+            own = arrived.pop(node)
             for side, child in enumerate(plan.children(node)):
-                arrived[child] = arrived[node][sides[node] == side]
-                lineage[child] = (*lineage[node], rules[node])
-            del arrived[node]
+                arrived[child] = own[sides[node] == side]
+            known |= dict.fromkeys(plan.children(node), _with(known.pop(node), rules[node]))
     return _built(plan, rules, sides)
 
 
@@ -195,6 +200,7 @@ class _Search:
     places: IndexArray  # (n_rows,), the leaf that each row has in the tree, from left to right
     spans: dict[int, slice]  # the leaves of each node
     leaves: LinearRule  # how well rows fit the leaves, from left to right
+    rounding: float  # of the widest feature
     sparsity: Sparsity
     run: Run
 
@@ -214,75 +220,91 @@ class _Search:
         order = np.argsort([spans[int(leaf)].start for leaf in placement.leaves])
         rule = placement.rule
         fit = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
-        return cls(tree, rows, tree.labels, spans, fit, sparsity, run)
+        rounding = 16.0 * float(np.finfo(rows.dtype).eps * rows.spread().max())
+        return cls(tree, rows, tree.labels, spans, fit, rounding, sparsity, run)
 
     def rule(
         self,
         node: int,
         own: IndexArray,
-        lineage: tuple[LinearRule, ...],
+        known: NDArray[np.bool_],
         *,
         n_first: tuple[int, int] | None = None,
     ) -> LinearRule:
-        """Return a sparse rule for the rows of one node, given those of its ancestors.
+        """Return a sparse rule for the rows of one node, given the features used above it.
 
         With ``n_first``, as many rows, at least and at most, want the first of two children,
         and features have no price.
         """
         children = self.tree.children(node)
-        ends = [self.spans[child].stop for child in children]
-        # Rows that rules brought here from elsewhere are drawn as a part of their own.
-        sides = np.searchsorted(ends, self.places[own], side="right")
-        sides[self.places[own] < self.spans[node].start] = len(children)
-        rng = node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1)
-        drawn = own[_sample(sides, rng)]
-        few = self.rows.take(drawn)
-        best = self._fit(few, children)
+        drawn = own[self._draw(node, own)]
+        best = self._fit(drawn, children)
         labels, cares = self._wishes(best, children)
         if n_first is not None:
             least, most = (count * len(drawn) // len(own) for count in n_first)
             size = int(np.clip(np.count_nonzero(labels == 0), least, most))
-            order = np.argsort(best[:, 1] - best[:, 0], kind="stable")
+            order = np.argsort(best[1] - best[0], kind="stable")
             labels[order], cares[:] = np.arange(len(order)) >= size, 1.0
-        reluctance = np.ones(few.n_features)
-        for rule in lineage:
-            reluctance[rule.features] = 1.0 + self.sparsity.novelty
-        reluctance[true_spread(few) == 0.0] = 0.0
         average = len(self.places) / self.leaves.n_children
         worth = PRICE * average * (len(own) / average) ** GROWTH
         price = max(worth, LEAST_WORTH) * len(drawn) / len(own)
         return find_rule(
-            few,
+            self.rows.take(drawn),
             labels,
             cares,
-            reluctance,
+            1.0 + self.sparsity.novelty * known,
             n_children=len(children),
             price=price if n_first is None else 0.0,
             max_features=self.sparsity.max_features,
+            rounding=self.rounding,
         )
 
-    def _fit(self, few: Rows, children: tuple[int, ...]) -> Array:
-        """Return how well each row fits the best leaf of each child."""
+    def _draw(self, node: int, own: IndexArray) -> IndexArray | slice:
+        """Return which rows of a node its rule is sought on."""
+        if len(own) <= SAMPLE:
+            return slice(None)
+        # Rows that rules brought here from elsewhere are drawn as a part of their own.
+        children = self.tree.children(node)
+        side_of = np.full(self.leaves.n_children, len(children))
+        for side, child in enumerate(children):
+            side_of[self.spans[child]] = side
+        sides = side_of[self.places[own]]
+        return _sample(sides, node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1))
+
+    def _fit(self, drawn: IndexArray, children: tuple[int, ...]) -> Array:
+        """Return how well each row fits the best leaf of each child, a row per child."""
         begin, end = self.spans[children[0]].start, self.spans[children[-1]].stop
-        seen = few.take(np.arange(few.n_rows), center=self.leaves.center)
-        fit = seen.scores(self.leaves.weights[begin:end]).astype(np.float64)
-        fit += self.leaves.offsets[begin:end]
-        edges = [self.spans[child].start - begin for child in children]
-        return np.maximum.reduceat(fit, edges, axis=1)
+        weights, offsets = self.leaves.weights[begin:end], self.leaves.offsets[begin:end]
+        best = np.empty((len(children), len(drawn)), dtype=self.rows.dtype)
+        step = max(MOST // len(weights), 1)
+        for first in range(0, len(drawn), step):
+            some = slice(first, first + step)
+            seen = self.rows.take(drawn[some], center=self.leaves.center)
+            # Long rows are summed up faster than short columns.
+            fit = np.ascontiguousarray(seen.scores(weights).T) + offsets[:, None]
+            for child, own in zip(children, best[:, some], strict=True):
+                span = self.spans[child]
+                fit[span.start - begin : span.stop - begin].max(axis=0, out=own)
+        return best
 
     def _wishes(
         self, best: Array, children: tuple[int, ...]
     ) -> tuple[NDArray[np.int32], Array]:
         """Return which child each row wants, and how much it cares, from 0 to 1."""
-        labels, highest = best.argmax(axis=1).astype(np.int32), best.max(axis=1)
-        second = np.partition(best, -2, axis=1)[:, -2]
-        weights: Array = np.tanh(0.5 / DOUBT * (highest - second))
+        highest = best.max(axis=0)
+        if len(best) == 2:  # as below, but faster
+            labels, second = (best[1] > best[0]).astype(np.int32), best.min(axis=0)
+        else:
+            labels = best.argmax(axis=0).astype(np.int32)
+            second = np.partition(best, -2, axis=0)[-2]
+        weights: Array = np.tanh(0.5 / DOUBT * (highest - second)).astype(np.float64)
         weights[:] = weights if weights.any() else 1.0
+        wanted = np.bincount(labels, minlength=len(children))
         counts = np.array([self.tree.size(child) for child in children])
-        for child in np.flatnonzero(np.bincount(labels, minlength=len(children)) == 0):
+        for child in np.flatnonzero(wanted == 0):
             # Nobody's first choice, but there must be somebody: those who mind least.
-            size = max(len(best) * counts[child] // (2 * counts.sum()), 1)
-            given = np.argsort(highest - best[:, child], kind="stable")[:size]
+            size = max(len(labels) * counts[child] // (2 * counts.sum()), 1)
+            given = np.argsort(highest - best[child], kind="stable")[:size]
             labels[given], weights[given] = child, weights.max()
         return labels, weights
 
@@ -296,51 +318,34 @@ def find_rule(
     n_children: int,
     price: float,
     max_features: int | None = None,
+    rounding: float = 0.0,
 ) -> LinearRule:
     """Return a sparse rule that sends rows to the children that they want.
 
     The weights say what a row in another child costs; a feature must lower the cost by its
-    reluctance times the price, and one of no reluctance is not used at all.
+    reluctance times the price, and one of no reluctance is not used at all. Nor is one that
+    deviates by no more than its own rounding or the one given.
     """
     problem = RuleProblem(
         labels=labels,
         n_children=n_children,
         weights=weights,
         reluctance=reluctance,
+        rounding=rounding,
         price=price,
         ridge=RIDGE,
         max_features=max_features or 0,
-        max_candidates=CANDIDATES,
     )
     found, offsets = rows.find_rule(problem)
     if n_children == 2:
         found = np.concatenate([0.5 * found, -0.5 * found])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
-    rule = LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
-    if n_children == 2 or not rule.weights.any():
-        return rule
-    # One child against the rest hides a child that lies between two others.
-    other = _nearest(rows, labels, weights, rule)
-    costs = [float(weights[_send(rows, one) != labels].sum()) for one in (rule, other)]
-    return rule if costs[0] <= costs[1] else other
+    return LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
 
 
-def _nearest(
-    rows: Rows, labels: NDArray[np.int32], weights: Array, rule: LinearRule
-) -> LinearRule:
-    """Return the rule of the nearest mean of a child, on the features of another rule.
-
-    In units of the features' deviations; a child without rows has the mean of all.
-    """
-    features, K = rule.features, rule.n_children
-    member = np.where(labels[:, None] == np.arange(K), weights[:, None], 0.0)
-    total = np.maximum(member.sum(axis=0), np.finfo(np.float64).tiny)
-    means = rows.adjoint(member.astype(rows.dtype))[:, features] / total[:, None]
-    squares = np.diag(rows.gram(np.arange(rows.n_rows), features))
-    W = np.zeros(rule.weights.shape)
-    W[:, features] = means / (squares / rows.n_rows)
-    offsets = -0.5 * np.einsum("kj,kj->k", W[:, features], means)
-    return LinearRule(*(part.astype(rows.dtype) for part in (W, rows.center, offsets)))
+def _with(known: NDArray[np.bool_], rule: LinearRule) -> NDArray[np.bool_]:
+    """Return which features are used, above a node and by its rule."""
+    return np.asarray(known | rule.weights.any(axis=0))
 
 
 def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:
@@ -365,28 +370,24 @@ def _sample(parts: IndexArray, rng: np.random.Generator) -> IndexArray:
     return np.sort(np.concatenate(chosen))
 
 
-def _send(rows: Rows, rule: LinearRule) -> IndexArray:
-    """Return the child that a rule sends each row to."""
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    return best_scores(seen, rule.weights, rule.offsets)
-
-
 def _divide(
     rows: Rows, rule: LinearRule, least: IndexArray, most: IndexArray
 ) -> tuple[LinearRule, IndexArray] | None:
-    """Return the rule, its thresholds moved if sizes ask for it, and where it sends rows."""
-    sides = _send(rows, rule)
+    """Return the rule, its thresholds moved if sizes ask for it, and where it sends rows.
+
+    The rows are seen from the centre of the rule.
+    """
+    sides = best_scores(rows, rule.weights, rule.offsets)
     if _fits(sides, least, most):
         return rule, sides
     if not rule.weights.any():
         return None
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    scores = seen.scores(rule.weights).astype(np.float64) + rule.offsets
+    scores = rows.scores(rule.weights).astype(np.float64) + rule.offsets
     for offsets in _thresholds(scores, sides, least, most):
         moved = LinearRule(
             rule.weights, rule.center, (rule.offsets + offsets).astype(rule.dtype)
         )
-        sides = _send(rows, moved)
+        sides = best_scores(rows, moved.weights, moved.offsets)
         if _fits(sides, least, most):
             return moved, sides
     return None
