@@ -164,9 +164,8 @@ class HierarchyBuilder:
         leaf = self._leaf(node)
         self._check_rule(rule)
         n_children = None if rule is None else rule.n_children
-        children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
+        children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
-        sizes = np.bincount(children)
         own[:] = arranged(own, children, len(sizes))
         del self._nodes[self.n_nodes :]
         stops = leaf.start + np.cumsum(sizes)
@@ -295,8 +294,8 @@ class HierarchyBuilder:
 
 def _checked_labels(
     labels: ArrayLike, n_rows: int, n_children: int | None
-) -> NDArray[np.integer]:
-    """Return the labels; where no rule says how many children there are, the largest does."""
+) -> tuple[NDArray[np.integer], IndexArray]:
+    """Return the labels and the sizes; without a rule, the largest label says how many."""
     array = np.asarray(labels)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(
@@ -317,4 +316,4 @@ def _checked_labels(
     counts = np.bincount(children, minlength=n_children)
     if not counts.all():
         raise ValueError(f"child {int(counts.argmin())} would be empty")
-    return children
+    return children, counts
