@@ -95,7 +95,9 @@ def test_a_higher_price_uses_no_more_features(rows_of):
             prices = (0.0, 0.1, 0.5, 2.0, 10.0, 1e6)
             numbers = [len(used(find(rows_of(X), labels, price=price))) for price in prices]
             assert numbers == sorted(numbers, reverse=True)
-            assert numbers[0] > numbers[-1] == 1  # a rule needs one, whatever it costs
+            # A child needs one, whatever it costs; of two they are the same.
+            assert numbers[0] > numbers[-1]
+            assert numbers[-1] <= (1 if K == 2 else K)
 
 
 def test_features_of_ancestors_are_avoided(rows_of):
