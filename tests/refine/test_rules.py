@@ -246,6 +246,17 @@ def test_a_child_between_others_is_seen(rows_of):
         assert share(X, labels, rule) == 1.0
 
 
+def test_each_of_several_children_has_features_of_its_own(rows_of):
+    for K in (3, 5, 10):
+        labels = np.arange(400) % K
+        X = np.random.default_rng(K).standard_normal((400, 20))
+        X[:, :K] += 8.0 * np.eye(K)[labels]
+        for kind in KINDS:
+            rule = find(rows_of(X, kind), labels, price=2.0)
+            np.testing.assert_array_equal(rule.weights != 0.0, np.eye(K, 20, dtype=bool))
+            assert share(X, labels, rule) >= 0.99
+
+
 def test_weights_minimise_the_loss(rows_of):
     """Against SciPy, for features that are given; of two children the second scores zero."""
     for K in (2, 3, 5):
