@@ -156,7 +156,8 @@ template <class T> class RuleSearch {
       child.features.push_back(feature);
       child.columns.push_back(column(feature));
       child.beta.push_back(0.0);
-      const double price = n_used_ ? a_.price * a_.reluctance[feature] : 0.0;
+      // Without a feature of its own, a child is not told from others that have none either.
+      const double price = before.features.empty() ? 0.0 : a_.price * a_.reluctance[feature];
       fit(k, Rough * a_.price + Fine * loss_);
       if (hinge - hinge_ >= price) {
         n_used_ += !is_used_[feature];
