@@ -262,3 +262,20 @@ def test_one_large_column_does_not_hold_newton_up():
         ends.append(found.trace[-1])
     # Weights on the large column are small, so the penalty hardly counts there.
     assert max(ends[1:]) < ends[0]
+
+
+def test_of_very_many_features_some_move_at_a_time(problem, penalty_of, kind, monkeypatch):
+    """The end is the same, and features that are not needed never come into use."""
+    for K in (2, 3):
+        given = problem(K, n_rows=60, n_features=40)
+        penalty = penalty_of(kind, 40, 0.08)
+        whole = minimise(given, penalty, tol=1e-8)
+        with monkeypatch.context() as patch:
+            patch.setattr("taxarbor.optim._quasi_newton.FEW", 4)
+            parts = minimise(given, penalty, tol=1e-8)
+            first = minimise(given, penalty, tol=1e-8, max_iter=1)
+        assert np.count_nonzero(first.point.W.any(axis=0)) <= 4
+        assert parts.status in (Status.CONVERGED, Status.STALLED)
+        np.testing.assert_allclose(
+            objective(parts.point, penalty), objective(whole.point, penalty), rtol=1e-6
+        )

@@ -20,7 +20,7 @@ from taxarbor.native import hinge_costs
 from taxarbor.optim._loss import HingeLoss, Labels
 from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
-from taxarbor.optim._quasi_newton import ProximalQuasiNewton
+from taxarbor.optim._quasi_newton import FEW, ProximalQuasiNewton
 from taxarbor.rows import Rows
 from taxarbor.rows._base import KwayProblem, PairProblem
 
@@ -36,8 +36,9 @@ MAX_SMOOTH = 512
 """The same for a model without any l1 or group norm, which is solved as a linear system (in
 ``native/src/descent.cpp``); beyond it, coordinate descent on a dense model is slow."""
 
-STEPS = 20
-"""Quasi-Newton steps between two assignments: early on, an exact solution is wasted."""
+STEPS = 6
+"""Quasi-Newton steps between two assignments. More take longer and end higher: weights that
+fit the labels of a start exactly leave no row a reason to move."""
 
 
 @final
@@ -143,7 +144,9 @@ class Problem:
             point = loss.at(W, self.assign(scores), scores)
             least_rounds, hold = 1, 0
         else:
-            point = first_point(loss, penalty, labels)
+            # A gradient step would bring all of very many features into use.
+            is_wide = rows.n_features > FEW
+            point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
         minimiser = ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]

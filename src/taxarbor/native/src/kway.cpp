@@ -33,7 +33,6 @@ struct KwayProblem {
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
 constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
-constexpr int64_t Patience = 2;      // slow rounds in a row that end it: one may be the model's fault
 constexpr int64_t MaxSweeps = 200;
 constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
 
@@ -74,7 +73,8 @@ template <class T> class KwaySolver {
       }
       if (end && !moved) return end;
       n_slow = slow && round >= first ? n_slow + 1 : 0;
-      if (n_slow == Patience) return "settled";
+      // One slow round may be the model's fault; of many children each has its own to wait for.
+      if (n_slow == 2 + K_ / 25) return "settled";
     }
     return "iteration_limit";
   }
