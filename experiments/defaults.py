@@ -190,6 +190,7 @@ GROUPS = (
         "Starts per split",
         (
             *_others("n_init", (1, 2, 4, 6, 12)),
+            _variant("no more near the root", top=0),
             _variant("as many, principal and far rows", starts=["principal", "far_rows"]),
             _variant("as many, Ward", starts=["ward"]),
         ),

@@ -28,6 +28,7 @@ that scatter as it is, how small the objective is, how far its rows vary, how ma
 CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "rounds": (_leaves, "STEPS"),
     "shrinkage": (_leaves, "SHRINKAGE"),
+    "top": (_gap, "TOP"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
@@ -49,9 +50,9 @@ def fit_variant(
     """Grow a tree and let its leaves compete for the rows; return it without rules.
 
     Settings are what is otherwise than in Taxarbor: ``rounds`` (0 for no moves) and
-    ``shrinkage`` of the leaves; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
-    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter. A ValueError says which
-    there are.
+    ``shrinkage`` of the leaves; ``coordinates``, their number; ``top``, ``ridge``, ``starts``
+    (a list of "principal", "far_rows" and "ward") and ``grow_by`` of the splitter. A ValueError
+    says which there are.
     """
     given = dict(settings)
     splitter = RankedSplitter(given.pop("grow_by", "gap"))

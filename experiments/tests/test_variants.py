@@ -14,6 +14,7 @@ TELLING = (
     {"rounds": 0},
     {"rounds": 1},
     {"shrinkage": 1e6},
+    {"top": 0},
     {"starts": ["principal"]},
     *({"grow_by": worth} for worth in WORTHS[1:]),
     {"ridge": 1.0},

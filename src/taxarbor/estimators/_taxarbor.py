@@ -66,6 +66,7 @@ class Taxarbor(HierarchyEstimator):
     n_init : int, default=2
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of two hundred rows, and from rows far apart.
+        With more than one, splits near the root get several times as many.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
