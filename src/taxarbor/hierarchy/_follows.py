@@ -95,10 +95,10 @@ def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hie
     One sweep over the rows of each split, and one for the columns that have two values. Nothing
     is known of a tree without rules.
     """
-    tree, two_values = hierarchy, rows.two_values()
+    tree = replace(hierarchy, two_values=rows.two_values())
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
     if not inner and tree.n_leaves > 1:
-        return replace(tree, two_values=two_values)
+        return tree
     n, sizes = tree.n_nodes, tree.sizes
     fidelity, gap = np.full(n, np.nan), np.full((n, 2), np.nan)
     broken = np.full(tree.n_rows, -1, dtype=np.intp)  # by places in the order of the tree
@@ -124,7 +124,7 @@ def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hie
     by_row[tree.order] = broken
     share, worst_share = (sizes - n_broken) / sizes, (sizes - n_worst) / sizes
     follows = Follows(by_row, share, worst, worst_share, gap)
-    return replace(tree, fidelity=fidelity, follows=follows, two_values=two_values)
+    return replace(tree, fidelity=fidelity, follows=follows)
 
 
 def _exceptions(
