@@ -30,6 +30,7 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "power": (_links, "POWER"),
     "rounds": (_leaves, "STEPS"),
     "shrinkage": (_leaves, "SHRINKAGE"),
+    "top": (_gap, "TOP"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),

@@ -98,10 +98,10 @@ def measured(
     ``holds`` the rules are known to hold for all rows, and only splits by one feature are
     looked at. Nothing is known of a tree without rules.
     """
-    tree, two_values = hierarchy, rows.two_values()
+    tree = replace(hierarchy, two_values=rows.two_values())
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
     if not inner and tree.n_leaves > 1:
-        return replace(tree, two_values=two_values)
+        return tree
     n, sizes = tree.n_nodes, tree.sizes
     fidelity, gap = np.full(n, np.nan), np.full((n, 2), np.nan)
     broken = np.full(tree.n_rows, -1, dtype=np.intp)  # by places in the order of the tree
@@ -129,7 +129,7 @@ def measured(
     by_row[tree.order] = broken
     share, worst_share = (sizes - n_broken) / sizes, (sizes - n_worst) / sizes
     follows = Follows(by_row, share, worst, worst_share, gap)
-    return replace(tree, fidelity=fidelity, follows=follows, two_values=two_values)
+    return replace(tree, fidelity=fidelity, follows=follows)
 
 
 def _exceptions(

@@ -42,7 +42,7 @@ WARD_ROWS = 200
 """Rows that Ward's start looks at: all pairs of them."""
 
 LLOYD_STEPS = 3
-"""Steps of k-means in a start, half as many as before rounds that are exact: as good."""
+"""Steps of k-means in a start: six are no better."""
 
 STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
 """Taken in turn, again and again, until there are as many as asked for. Ward's clusters of
@@ -75,7 +75,7 @@ class GapSplitter:
     """
 
     balance: tuple[float, float] = (0.5, 1.5)
-    n_init: int = 2
+    n_init: int = 1
     min_size: int = 1
 
     def split(self, task: SplitTask) -> Split | Refusal:

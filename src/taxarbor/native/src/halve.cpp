@@ -232,7 +232,8 @@ template <class T> class Rounds {
   // The factor of the objective's Hessian. Damped: in few coordinates rows may lie on a plane.
   bool factor(const std::vector<double>& gram, std::vector<double>& U) const {
     U.resize(gram.size());
-    for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] / n_;
+    const double share = 1.0 / n_;
+    for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] * share;
     for (int64_t j = 0; j < p_; ++j)
       U[j * p_ + j] += Damping * std::max(U[j * p_ + j], 0.0) + 2.0 * ridge_;
     return factorise(U.data(), p_);
@@ -276,7 +277,9 @@ template <class T> class Halving {
                   upper = is_sample ? a_.sample_upper : a_.upper;
     Rounds<T> rounds(z_, a_, a_.ridge * variance_, a_.violation * std::sqrt(variance_));
     std::optional<Ending<T>> best;
+    bool again = false;  // whether all rows have been Ward's before
     for (const std::string& kind : a_.starts) {
+      if (kind == "ward" && z_.n <= a_.ward_rows && std::exchange(again, true)) continue;
       std::vector<int8_t> labels(z_.n);
       const std::vector<T> f = between_centers(centers(kind));
       split_pair(f.data(), z_.n, lower, upper, labels.data());
