@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from taxarbor import Hierarchy
 from taxarbor._blas import one_blas_thread
 from taxarbor.grow import Run, StoppingRule
-from taxarbor.refine import _clusters, _coordinates, _leaves, _links, find_clusters
+from taxarbor.refine import _clusters, _coordinates, _leaves, _links, find_clusters, gather
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, Split, SplitTask, _gap
 
@@ -30,7 +30,6 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "power": (_links, "POWER"),
     "rounds": (_leaves, "STEPS"),
     "shrinkage": (_leaves, "SHRINKAGE"),
-    "top": (_gap, "TOP"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
@@ -64,7 +63,7 @@ def fit_variant(
     with changed(given), one_blas_thread():
         rows = as_rows(X, n_threads=1)
         tree, _ = find_clusters(rows, splitter, branching=branching, stop=stop, run=run)
-        return tree.freeze()
+        return gather(tree, branching).freeze()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from taxarbor._errors import GrowthWarning, InputError, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.hierarchy._trust import Curve
-from taxarbor.refine import Sparsity, decide, describe, find_clusters
+from taxarbor.refine import Sparsity, at_leaves, decide, describe, find_clusters, gather
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import (
     check_balance,
@@ -193,11 +193,15 @@ class Taxarbor(HierarchyEstimator):
             if placement is None:
                 fit.keep(tree)
             elif self.rules == "describe":
+                pairs, tree = tree, gather(tree, branching)
+                placement = at_leaves(tree, pairs, placement)
                 describe(tree, rows, placement, sparsity, run)
                 fit.keep(tree, placement)
             else:
                 told, most = (rows, placement, sparsity, run), stop.max_leaf_size
-                tree = decide(tree, *told, min_leaf_size=least, max_leaf_size=most)
+                tree = decide(
+                    tree, *told, branching=branching, min_leaf_size=least, max_leaf_size=most
+                )
                 fit.keep(tree, holds=True)
         if curve is not None:
             self._keep_trust(X, curve)

@@ -3,12 +3,13 @@
 from taxarbor.refine._clusters import find_clusters
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
-from taxarbor.refine._links import gather, link_leaves
+from taxarbor.refine._links import at_leaves, gather, link_leaves
 from taxarbor.refine._rules import Sparsity, decide, describe
 
 __all__ = [
     "Coordinates",
     "Sparsity",
+    "at_leaves",
     "compete",
     "decide",
     "describe",

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from taxarbor._run import GrowthEvent, Run
 from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import HierarchyBuilder, Placement
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import compete
-from taxarbor.refine._links import gather, link_leaves
+from taxarbor.refine._links import at_leaves, link_leaves
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 
@@ -27,7 +25,7 @@ def find_clusters(
     run: Run,
     min_leaf_size: int = 1,
 ) -> tuple[HierarchyBuilder, Placement | None]:
-    """Return a tree without rules, and what places rows in its leaves.
+    """Return a tree of pairs, without rules, and what places rows in its leaves.
 
     More leaves are grown than asked for, and compete for the rows; the closest are linked. What
     they make competes again, and is linked to the tree above.
@@ -39,7 +37,7 @@ def find_clusters(
     splitter : Splitter
         Divides one node, in coordinates, into two.
     branching : int
-        The most children of a node.
+        How many children pairs will be gathered to; a greatest depth counts as it does then.
     stop : StoppingRule
         When the tree is large enough. A greatest depth leaves the tree as it was grown.
     run : Run
@@ -69,24 +67,11 @@ def find_clusters(
     placement = compete(tree, coordinates, rows, *sizes)
     if placement is None:
         return tree, None
-    found = tree
-    if is_linked:  # rows have moved since
-        tree = link_leaves(tree, coordinates, StoppingRule())
-    if branching > 2:
-        tree = gather(tree, branching)
-    return tree, _at_leaves(tree, found, placement)
-
-
-def _at_leaves(
-    tree: HierarchyBuilder, found: HierarchyBuilder, placement: Placement
-) -> Placement:
-    """Return the placement of a tree's leaves for another tree that has them elsewhere."""
-    labels = found.labels
-    some_row = np.empty(found.n_leaves, dtype=np.intp)
-    some_row[labels] = np.arange(len(labels))
-    order, rule = np.argsort(tree.labels[some_row]), placement.rule
-    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
-    return Placement(rule, np.array(tree.leaves))
+    if not is_linked:
+        return tree, placement
+    # Rows have moved since: the leaves stay, the tree above them is made anew.
+    linked = link_leaves(tree, coordinates, StoppingRule())
+    return linked, at_leaves(linked, tree, placement)
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

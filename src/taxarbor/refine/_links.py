@@ -13,7 +13,7 @@ import numpy as np
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import Gathering, StoppingRule
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import leaf_means
 
@@ -77,6 +77,18 @@ def gather(pairs: HierarchyBuilder, branching: int) -> HierarchyBuilder:
         else:
             tree.refuse(made, pairs.note(node))
     return tree
+
+
+def at_leaves(
+    tree: HierarchyBuilder, other: HierarchyBuilder, placement: Placement
+) -> Placement:
+    """Return the placement of another tree's leaves for a tree that has them elsewhere."""
+    labels = other.labels
+    some_row = np.empty(other.n_leaves, dtype=np.intp)
+    some_row[labels] = np.arange(len(labels))
+    order, rule = np.argsort(tree.labels[some_row]), placement.rule
+    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
+    return Placement(rule, np.array(tree.leaves))
 
 
 def _built(

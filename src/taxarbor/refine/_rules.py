@@ -15,7 +15,7 @@ send them, from the root down, and each rule is found for the rows that arrive a
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def describe(
     known = {0: np.zeros(rows.n_features, dtype=bool)}
 
     def find(node: int) -> LinearRule:
-        return search.rule(node, tree.rows(node), known[node])
+        return search.rule(node, tree.children(node), tree.rows(node), known[node])
 
     for level in _levels(tree):
         for node, rule in zip(level, run.each(find, level), strict=True):
@@ -113,17 +113,20 @@ def decide(
     sparsity: Sparsity,
     run: Run,
     *,
+    branching: int = 2,
     min_leaf_size: int = 1,
     max_leaf_size: int | None = None,
 ) -> HierarchyBuilder:
-    """Return a tree of the same shape whose rules alone decide where rows go.
+    """Return a tree of the same leaves whose rules alone decide where rows go.
 
     Parameters
     ----------
     plan : HierarchyBuilder
-        The tree as it should be.
+        The tree as it should be, of two children per split.
     rows, placement, sparsity, run
         As in :func:`describe`.
+    branching : int
+        The most children per split: pairs are gathered as far as a rule can tell them apart.
     min_leaf_size, max_leaf_size : int
         Sizes that leaves keep to, where those of the plan do. A node whose rows no rule
         divides this way becomes a leaf.
@@ -136,15 +139,19 @@ def decide(
     np.cumsum([np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)], 1, out=bounds[:, 1:])
     arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
     known = {0: np.zeros(rows.n_features, dtype=bool)}
-    rules: dict[int, LinearRule] = {}
-    sides: dict[int, IndexArray] = {}
+    made: dict[int, _Division] = {}
 
-    def find(node: int) -> tuple[LinearRule, IndexArray] | None:
+    def find(node: int) -> _Division | None:
+        """Divide the rows of a node among as many children as can be told apart."""
+        divided = (divide(node, some) for some in _choices(plan, node, branching))
+        return next((found for found in divided if found is not None), None)
+
+    def divide(node: int, children: tuple[int, ...]) -> _Division | None:
         own = arrived[node]
-        if len(own) < len(plan.children(node)):
+        if len(own) < len(children):
             return None
-        rule = search.rule(node, own, known[node])
-        spans = [search.spans[child] for child in plan.children(node)]
+        rule = search.rule(node, children, own, known[node])
+        spans = [search.spans[child] for child in children]
         edges = [spans[0].start, *(span.stop for span in spans)]
         least, most = bounds[:, edges[1:]] - bounds[:, edges[:-1]]
         seen = rows.take(own, center=rule.center)
@@ -152,36 +159,53 @@ def decide(
         if found is None and len(least) == 2:
             # What rows want may be too uneven, and few features leave many of them alike.
             n_first = max(least[0], len(own) - most[1]), min(most[0], len(own) - least[1])
-            even = search.rule(node, own, known[node], n_first=n_first)
+            even = search.rule(node, children, own, known[node], n_first=n_first)
             found = _divide(seen, even, least, most)
         # A child with too few rows for all its leaves is better than no child.
-        return found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
+        found = found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
+        return None if found is None else _Division(children, *found)
 
     for level in _levels(plan):
         there = [node for node in level if node in arrived]
         for node, found in zip(there, run.each(find, there), strict=True):
             if found is None:
                 continue
-            rules[node], sides[node] = found
-            own = arrived.pop(node)
-            for side, child in enumerate(plan.children(node)):
-                arrived[child] = own[sides[node] == side]
-            known |= dict.fromkeys(plan.children(node), _with(known.pop(node), rules[node]))
-    return _built(plan, rules, sides)
+            made[node], own = found, arrived.pop(node)
+            for side, child in enumerate(found.children):
+                arrived[child] = own[found.sides == side]
+            known |= dict.fromkeys(found.children, _with(known.pop(node), found.rule))
+    return _built(plan, made)
 
 
-def _built(
-    plan: HierarchyBuilder, rules: dict[int, LinearRule], sides: dict[int, IndexArray]
-) -> HierarchyBuilder:
+def _choices(plan: HierarchyBuilder, node: int, branching: int) -> Iterator[tuple[int, ...]]:
+    """Return the children of a node when pairs are gathered, then fewer and fewer."""
+    choices = [plan.children(node)]
+    while len(choices[-1]) < branching:
+        inner = [child for child in choices[-1] if plan.children(child)]
+        if not inner:
+            break
+        first = min(inner, key=lambda child: plan.children(child)[0])  # the one split first
+        at = choices[-1].index(first)
+        choices.append((*choices[-1][:at], *plan.children(first), *choices[-1][at + 1 :]))
+    return reversed(choices)
+
+
+class _Division(NamedTuple):
+    children: tuple[int, ...]
+    rule: LinearRule
+    sides: IndexArray
+
+
+def _built(plan: HierarchyBuilder, made: dict[int, _Division]) -> HierarchyBuilder:
     """Return the plan's tree with other rows, its nodes made in the same order."""
     tree, node_of = HierarchyBuilder(plan.size(0)), {0: 0}
     for node in plan.inner:
-        if node in node_of and node in rules:
-            made = tree.add_split(node_of[node], sides[node], rules[node])
+        if node in made:
+            new = tree.add_split(node_of[node], made[node].sides, made[node].rule)
             tree.record(node_of[node], **plan.recorded(node))
-            node_of |= dict(zip(plan.children(node), made, strict=True))
+            node_of |= dict(zip(made[node].children, new, strict=True))
     for node, leaf in node_of.items():
-        if node in rules:
+        if node in made:
             continue
         note = REFUSED if plan.children(node) else plan.note(node)
         if note and note != REFUSED and set(tree.rows(leaf)) != set(plan.rows(node)):
@@ -226,6 +250,7 @@ class _Search:
     def rule(
         self,
         node: int,
+        children: tuple[int, ...],
         own: IndexArray,
         known: NDArray[np.bool_],
         *,
@@ -236,8 +261,7 @@ class _Search:
         With ``n_first``, as many rows, at least and at most, want the first of two children,
         and features have no price.
         """
-        children = self.tree.children(node)
-        drawn = own[self._draw(node, own)]
+        drawn = own[self._draw(node, children, own)]
         best = self._fit(drawn, children)
         labels, cares = self._wishes(best, children)
         if n_first is not None:
@@ -259,12 +283,13 @@ class _Search:
             rounding=self.rounding,
         )
 
-    def _draw(self, node: int, own: IndexArray) -> IndexArray | slice:
+    def _draw(
+        self, node: int, children: tuple[int, ...], own: IndexArray
+    ) -> IndexArray | slice:
         """Return which rows of a node its rule is sought on."""
         if len(own) <= SAMPLE:
             return slice(None)
         # Rows that rules brought here from elsewhere are drawn as a part of their own.
-        children = self.tree.children(node)
         side_of = np.full(self.leaves.n_children, len(children))
         for side, child in enumerate(children):
             side_of[self.spans[child]] = side
