@@ -29,7 +29,7 @@ from taxarbor.split._task import Refusal, Split, SplitTask, refuse_few
 RIDGE = 3e-3
 """Weight of the squared weights, as a share of the rows' variance."""
 
-SAMPLE = 2000
+SAMPLE = 1500
 """Rows on which the plane is sought."""
 
 TOL = 0.02
