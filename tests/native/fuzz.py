@@ -21,6 +21,7 @@ DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u8", "?", "c16", ">f8", "O"
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, 1e39, 5e-324, -1.0, 0.0]
 WHOLE = [-1, 0, 1, 2, 7, 127, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63)]
 ENDLESS = {
+    "n_labels",
     "lloyd_steps",
     "max_rounds",
     "power_steps",
@@ -230,6 +231,11 @@ def assign_pair(rng):
     return native.assign_pair, {"f": f, "lower": len(f) // 3, "upper": len(f) // 2}
 
 
+def label_sums(rng):
+    X, K = draw_matrix(rng), int(rng.integers(1, 5))
+    return native.label_sums, {"X": X, "labels": rng.integers(0, K, len(X)), "n_labels": K}
+
+
 def ward(rng):
     X = draw_matrix(rng)
     return native.ward, {"X": X, "n_clusters": int(rng.integers(1, len(X) + 1))}
@@ -243,7 +249,7 @@ def ward_links(rng):
 CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
 CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs, descend_blocks]
-CASES += [assign_flow, assign_pair, ward, ward_links]
+CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
 
 
 def call(kernel, arguments):

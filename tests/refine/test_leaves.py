@@ -207,3 +207,15 @@ def test_grown_trees_compete_alike_with_any_number_of_threads(data):
             found.append((tree.labels.tobytes(), placement.rule.weights.tobytes()))
             np.testing.assert_array_equal(tree.labels, wanted_by(placement, X))
         assert found[0] == found[1]
+
+
+def test_means_of_leaves_that_are_part_of_a_wider_array():
+    rng = np.random.default_rng(0)
+    for dtype, rtol in (("float32", 1e-6), ("float64", 1e-12)):
+        Z = (rng.normal(size=(500, 9)) + 1.0).astype(dtype)[:, :-1]
+        labels = rng.permutation(np.arange(500) % 7)
+        found = _leaves.leaf_means(Z, labels, np.bincount(labels))
+        means = [Z[labels == leaf].mean(axis=0, dtype=np.float64) for leaf in range(7)]
+        np.testing.assert_allclose(found, means, rtol=rtol)
+        with pytest.raises(ValueError, match="labels must lie between 0 and 6"):
+            _leaves.leaf_means(Z, labels + 1, np.bincount(labels))

@@ -17,11 +17,11 @@ from typing import final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
-from taxarbor.refine._coordinates import LIFT, ROWS, Coordinates
+from taxarbor.refine._coordinates import LIFT, Coordinates
 from taxarbor.rows import Rows
 from taxarbor.rows._base import best_scores
 
@@ -129,14 +129,8 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
 
 
 def leaf_means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
-    """Return the mean of each leaf's rows, summed in the order of the rows, some at a time."""
-    sums = np.zeros((len(counts), Z.shape[1]))
-    for first in range(0, len(Z), ROWS):
-        own = labels[first : first + ROWS]
-        starts = np.arange(len(own) + 1)
-        member = csr_array((np.ones(len(own)), own, starts), shape=(len(own), len(counts)))
-        sums += np.asarray(member.T @ Z[first : first + ROWS].astype(np.float64), np.float64)
-    return sums / counts[:, None]
+    """Return the mean of each leaf's rows, summed in the order of the rows."""
+    return native.label_sums(Z, labels, len(counts)) / counts[:, None]
 
 
 def _send_back(

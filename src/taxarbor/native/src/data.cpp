@@ -149,6 +149,27 @@ nb::object norms(const Data& data) {
   });
 }
 
+// Sums of the rows of each label, in the order of the rows. The rows may be those of a wider array.
+nb::object label_sums(const Given& X, const Given& labels, int64_t K) {
+  return of_type("X", X, [&](auto number) {
+    using T = decltype(number);
+    const bool is_rows = X.ndim() == 2 && (X.shape(1) < 2 || X.stride(1) == 1);
+    if (!is_rows || reinterpret_cast<uintptr_t>(X.data()) % sizeof(T))
+      refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
+    const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
+    checked_count("n_labels", K, 1);
+    const int64_t* own = checked_range<int64_t>("labels", labels, {n}, 0, K);
+    const T* x = static_cast<const T*>(X.data());
+    return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
+      std::fill(out, out + K * p, 0.0);
+      for (int64_t i = 0; i < n; ++i) {
+        double* sum = out + own[i] * p;
+        for (int64_t j = 0; j < p; ++j) sum[j] += static_cast<double>(x[i * step + j]);
+      }
+    });
+  });
+}
+
 // Steps of k-means; a centre that no row is nearest to stays where it is.
 nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
@@ -226,6 +247,8 @@ void bind_data(nb::module_& m) {
       nb::sig("def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array"));
   m.def("moment", &moment, "data"_a, "absolute"_a,
       nb::sig("def moment(data: Data, absolute: bool) -> Array"));
+  m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a,
+      nb::sig("def label_sums(X: Array, labels: IndexArray, n_labels: int) -> Array"));
   m.def("norms", &norms, "data"_a, nb::sig("def norms(data: Data) -> Array"));
   m.def("lloyd", &lloyd, "data"_a, "centers"_a, "n_steps"_a,
       nb::sig(

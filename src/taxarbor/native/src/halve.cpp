@@ -22,7 +22,7 @@ namespace {
 struct HalveProblem {
   uint64_t seed;
   int64_t sample;
-  std::vector<std::string> starts;  // Kinds of starts, in turn
+  std::vector<std::string> starts;  // kinds, in turn
   int64_t lower, upper;         // rows of child 0, of all rows
   int64_t sample_lower, sample_upper;
   double ridge, tol, violation;
