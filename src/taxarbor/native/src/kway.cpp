@@ -56,7 +56,7 @@ template <class T> class KwaySolver {
     trace_.push_back(value_ + penalty(W_));
     for (const double w : W_) scale_ = std::max(scale_, w * w);
     if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / W^2
-    int64_t hold = a_.hold, n_slow = 0;
+    int64_t hold = a_.hold, doubt = 0;
     const int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       listen();
@@ -66,15 +66,16 @@ template <class T> class KwaySolver {
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(W_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
-      const bool slow = is_full_ && gain <= a_.tol * trace_.back();
+      const bool slow = gain <= a_.tol * trace_.back();
       if (held && hold < a_.max_alternations) {
         if (end) hold = round + 1;  // nothing left to do for these labels
         continue;
       }
       if (end && !moved) return end;
-      n_slow = slow && round >= first ? n_slow + 1 : 0;
-      // One slow round may be the model's fault; of many children each has its own to wait for.
-      if (n_slow == 2 + K_ / 25) return "settled";
+      // One slow round may be the model's fault, one that was cut short all the more; of many
+      // children each has its own to wait for.
+      doubt = slow && round >= first ? doubt + (is_full_ ? 2 : 1) : 0;
+      if (doubt >= 4 + K_ / 12) return "settled";
     }
     return "iteration_limit";
   }
