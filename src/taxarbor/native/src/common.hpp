@@ -149,8 +149,8 @@ template <class T> double largest(const T* values, int64_t size) {
 template <class T>
 double pair_rows(const T* f, const int8_t* labels, int64_t n, T* residual, uint8_t* active);
 
-// Sum over rows and k != y of [1 - s_y + s_k]_+^2 for scores S (n, K); residual (n, K) is minus half
-// its derivative in the scores: zero where k does not threaten the row (hinge.cpp).
+// Sum over rows and k != y of [1 - s_y + s_k]_+^2 for scores S (n, K); residual (n, K) is minus
+// half its derivative in the scores: zero where k does not threaten the row (hinge.cpp).
 template <class T>
 double hinge_rows(const T* S, const int32_t* labels, int64_t n, int64_t K, T* residual);
 

@@ -306,8 +306,8 @@ TAXARBOR_INLINE void panel_product(const T* panel, int64_t n, int64_t width, dou
 }
 
 template <class T> TAXARBOR_CLONES void gram_rows(const Block<T>& d, const int64_t* positions,
-    const T* weights, const int64_t* features, int64_t f, int64_t width, int64_t first, int64_t last,
-    T* panel, double* sum) {
+    const T* weights, const int64_t* features, int64_t f, int64_t width, int64_t first,
+    int64_t last, T* panel, double* sum) {
   const bool all = f == d.n_features;
   for (int64_t from = first; from < last; from += PanelRows) {
     const int64_t n = std::min(PanelRows, last - from);
@@ -433,8 +433,8 @@ template <class T> class DenseView final : public View<T> {
     std::vector<double> sums(parts * size);
     for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
       std::vector<T> panel(std::min(PanelRows, b - a) * width);
-      gram_rows(d, positions, weights, features, f, width, a, b, panel.data(),
-          sums.data() + part * size);
+      gram_rows(
+          d, positions, weights, features, f, width, a, b, panel.data(), sums.data() + part * size);
     });
     for (int64_t p = 0; p < f; ++p)
       for (int64_t q = p; q < f; ++q) {

@@ -84,8 +84,7 @@ double sweep(const QuadraticModel& q, const double* curvature, const std::vector
   if (q.n_models == 1) return sweep_single(q, curvature, features, V, gradient);
   std::vector<double> work(2 * q.n_models);
   double moved = 0.0;
-  for (const int64_t p : features)
-    moved = std::max(moved, update(q, p, V, gradient, work.data()));
+  for (const int64_t p : features) moved = std::max(moved, update(q, p, V, gradient, work.data()));
   return moved;
 }
 
@@ -156,8 +155,7 @@ int64_t descend(
   if (solve_smooth(q, V, gradient)) return 1;
   std::vector<double> curvature(F);
   for (int64_t p = 0; p < F; ++p)
-    for (int64_t m = 0; m < M; ++m)
-      curvature[p] = std::max(curvature[p], q.H[(m * F + p) * F + p]);
+    for (int64_t m = 0; m < M; ++m) curvature[p] = std::max(curvature[p], q.H[(m * F + p) * F + p]);
   std::vector<double> steepness(F);
   for (int64_t p = 0; p < F; ++p)
     for (int64_t m = 0; m < M; ++m)

@@ -72,7 +72,8 @@ nb::object hinge_multi(const Given& given, const Given& labels) {
     using T = decltype(number);
     const T* S = checked<T>("S", given, {-1, -1});
     const size_t n = given.shape(0), K = given.shape(1);
-    const int32_t* child = checked_range<int32_t>("labels", labels, {static_cast<int64_t>(n)}, 0, K);
+    const int32_t* child =
+        checked_range<int32_t>("labels", labels, {static_cast<int64_t>(n)}, 0, K);
     const Owned<T> residual(n * K);
     const double sum = unlocked([&] { return hinge_rows(S, child, n, K, residual.data); });
     return nb::make_tuple(sum, residual.shaped({n, K}));

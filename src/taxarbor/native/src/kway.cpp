@@ -3,11 +3,12 @@
 //   1/(nK) sum_i sum_{k != y_i} [1 - s_{i y_i} + s_ik]_+^2
 //     + sum_p group |W_p| + l1_p |W_p|_1 + ridge |W_p|^2,   s_ik = w_k . (x_i - c).
 //
-// A round takes one proximal step for the labels as they are, then gives the rows their best labels:
-// the loop of pair.cpp, for more models. The Hessian joins any two models by the Gram matrix of the
-// rows between them; a step knows its blocks on the diagonal alone. They are K times smaller, and
-// nearly as good: with all pairs of children alike the whole is K / (K - 1) times as steep. Nor is a
-// step's model solved closely, as the labels are about to change: better ones come of that.
+// A round takes one proximal step for the labels as they are, then gives the rows their best
+// labels: the loop of pair.cpp, for more models. The Hessian joins any two models by the Gram
+// matrix of the rows between them; a step knows its blocks on the diagonal alone. They are K times
+// smaller, and nearly as good: with all pairs of children alike the whole is K / (K - 1) times as
+// steep. Nor is a step's model solved closely, as the labels are about to change: better ones come
+// of that.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -56,7 +57,7 @@ template <class T> class KwaySolver {
     trace_.push_back(value_ + penalty(W_));
     for (const double w : W_) scale_ = std::max(scale_, w * w);
     if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / W^2
-    int64_t hold = a_.hold, n_slow = 0;
+    int64_t hold = a_.hold, doubt = 0;
     const int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       listen();
@@ -66,23 +67,24 @@ template <class T> class KwaySolver {
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(W_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
-      const bool slow = is_full_ && gain <= a_.tol * trace_.back();
+      const bool slow = gain <= a_.tol * trace_.back();
       if (held && hold < a_.max_alternations) {
         if (end) hold = round + 1;  // nothing left to do for these labels
         continue;
       }
       if (end && !moved) return end;
-      n_slow = slow && round >= first ? n_slow + 1 : 0;
-      // One slow round may be the model's fault; of many children each has its own to wait for.
-      if (n_slow == 2 + K_ / 25) return "settled";
+      // One slow round may be the model's fault, one that was cut short all the more; of many
+      // children each has its own to wait for.
+      doubt = slow && round >= first ? doubt + (is_full_ ? 2 : 1) : 0;
+      if (doubt >= 4 + K_ / 12) return "settled";
     }
     return "iteration_limit";
   }
 
   nb::object result(const char* status) const {
     const size_t n = n_, K = K_, p = p_;
-    return nb::make_tuple(copied(W_, {K, p}), copied(labels_), copied(f_, {n, K}), trace_, status,
-        passes_);
+    return nb::make_tuple(
+        copied(W_, {K, p}), copied(labels_), copied(f_, {n, K}), trace_, status, passes_);
   }
 
  private:
@@ -128,8 +130,8 @@ template <class T> class KwaySolver {
     violation_.resize(p_);
     double worst = 0.0;
     for (int64_t j = 0; j < p_; ++j) {
-      violation_[j] = distance({nullptr, K_, p_, a_.group, a_.l1, a_.ridge}, j, W_.data(),
-          gradient_.data());
+      violation_[j] =
+          distance({nullptr, K_, p_, a_.group, a_.l1, a_.ridge}, j, W_.data(), gradient_.data());
       worst = std::max(worst, violation_[j]);
     }
     return worst;
@@ -157,8 +159,9 @@ template <class T> class KwaySolver {
   // Where more features are wanted than one Hessian may have: those in use and as many again that
   // are furthest from optimal, since most of the others would leave as they came.
   void shorten(std::vector<int64_t>& wanted) const {
-    const int64_t most = a_.max_working, used = std::count_if(wanted.begin(), wanted.end(),
-                                             [&](int64_t j) { return is_used(j); });
+    const int64_t most = a_.max_working,
+                  used = std::count_if(
+                      wanted.begin(), wanted.end(), [&](int64_t j) { return is_used(j); });
     const bool fit = 2 * used <= most;  // else features take turns, in use or not
     const auto rank = [&](int64_t j) {
       const double far = violation_[j] > 0.0 ? violation_[j] : 0.0;  // NaN has no place in an order
@@ -212,8 +215,8 @@ template <class T> class KwaySolver {
     if (positions.empty()) return;
     const int64_t F = working_.size();
     part_.resize(F * F);
-    rows_.gram(positions.data(), positions.size(), working_.data(), F, part_.data(),
-        weights.data());
+    rows_.gram(
+        positions.data(), positions.size(), working_.data(), F, part_.data(), weights.data());
     for (int64_t e = 0; e < F * F; ++e) metric[e] += sign * part_[e];
     passes_ += static_cast<double>(positions.size()) / n_;
   }
@@ -264,8 +267,7 @@ template <class T> class KwaySolver {
     if (is_sparse && static_cast<int64_t>(moving.size()) > a_.max_working) shorten(moving);
     double square = 0.0;
     for (const int64_t j : moving)
-      for (int64_t k = 0; k < K_; ++k)
-        square += gradient_[k * p_ + j] * gradient_[k * p_ + j];
+      for (int64_t k = 0; k < K_; ++k) square += gradient_[k * p_ + j] * gradient_[k * p_ + j];
     const double step = value_ / std::max(square, 1e-300);
     scale_ = 1.0 / step;
     for (const int64_t j : moving) {
