@@ -182,6 +182,8 @@ GROUPS = (
             _default("twice as many as clusters"),
             _variant("as many as clusters", more=0),
             *_others("power", (0.5, 0.75, 1.0), "rows to the power {}")[1:],
+            _variant("cut of a tree of twice as many clusters", cut_of=2),
+            _variant("cut of a tree of four times as many", cut_of=4),
         ),
     ),
     Group(

@@ -34,7 +34,7 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
 }
-"""Where each setting has its place; beside them there is ``grow_by``."""
+"""Where each setting has its place; beside them there are ``grow_by`` and ``cut_of``."""
 
 STARTS = frozenset(_gap.STARTS)
 
@@ -53,17 +53,19 @@ def fit_variant(
     Settings are what is otherwise: ``more``, how many more leaves are grown than asked for at
     most; ``power`` of their rows, by which they are linked; ``rounds`` and ``shrinkage`` of
     their competition; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
-    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter. A ValueError says
-    which there are.
+    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter; ``cut_of``, how
+    many times as many clusters the tree has that is cut. A ValueError says which there are.
     """
     given = dict(settings)
     splitter = RankedSplitter(given.pop("grow_by", "gap"))
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
-    run, stop = Run(own_seed), StoppingRule(n_clusters)
+    n_leaves = min(given.pop("cut_of", 1) * n_clusters, len(X) // 4)
+    run, stop = Run(own_seed), StoppingRule(max(n_leaves, n_clusters))
     with changed(given), one_blas_thread():
         rows = as_rows(X, n_threads=1)
         tree, _ = find_clusters(rows, splitter, branching=branching, stop=stop, run=run)
-        return gather(tree, branching).freeze()
+        whole = gather(tree, branching).freeze()
+        return whole.prune(n_clusters) if whole.n_leaves > n_clusters else whole
 
 
 @contextmanager

@@ -15,6 +15,7 @@ VARIANTS = [row.settings for group in GROUPS for row in group.rows if row.method
 TELLING = (
     {"more": 0},
     {"power": 0.5},
+    {"cut_of": 3},
     {"rounds": 1},
     {"shrinkage": 1e6},
     {"starts": ["ward"]},
