@@ -21,7 +21,6 @@ DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u8", "?", "c16", ">f8", "O"
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, 1e39, 5e-324, -1.0, 0.0]
 WHOLE = [-1, 0, 1, 2, 7, 127, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63)]
 ENDLESS = {
-    "n_labels",
     "lloyd_steps",
     "max_rounds",
     "power_steps",

@@ -75,7 +75,7 @@ class ProximalQuasiNewton:
             W, slope = point.W[:, features], gradient[:, features]
             worst = inside.optimality(W, slope)
             if worst <= close:
-                metric = None  # now the others
+                metric, n_iter = None, n_iter + 1  # now the others
                 continue
             candidate = point.W.copy()
             candidate[:, features] = minimise_model(metric, inside, W, slope, 0.1 * worst)

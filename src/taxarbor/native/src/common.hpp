@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -148,6 +149,21 @@ template <class T> double largest(const T* values, int64_t size) {
 // active where it is not zero (hinge.cpp).
 template <class T>
 double pair_rows(const T* f, const int8_t* labels, int64_t n, T* residual, uint8_t* active);
+
+// Ctrl-C must be heard while a kernel takes long; short ones must not wait for the GIL.
+class Listener {
+ public:
+  void listen() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - heard_ < std::chrono::milliseconds(50)) return;
+    heard_ = now;
+    nb::gil_scoped_acquire hold;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+};
 
 // Sum over rows and k != y of [1 - s_y + s_k]_+^2 for scores S (n, K); residual (n, K) is minus
 // half its derivative in the scores: zero where k does not threaten the row (hinge.cpp).

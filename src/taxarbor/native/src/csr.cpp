@@ -47,7 +47,9 @@ template <class T> class CsrView final : public View<T> {
         models.dot(row(i), dots.data());
         for (int64_t k = 0; k < m; ++k)
           scores[k] = static_cast<T>(dots[k]) + static_cast<T>(offsets[k]);
-        out[i] = std::max_element(scores.begin(), scores.end()) - scores.begin();
+        out[i] = 0;  // as in dense rows, what is not a number is never the highest
+        for (int64_t k = 1; k < m; ++k)
+          if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
       }
     });
   }
@@ -118,6 +120,15 @@ template <class T> class CsrView final : public View<T> {
         const int64_t j = place[columns_[e]];
         if (j >= 0) out[j * n_ + i] += values_[e];
       }
+  }
+
+  void gather(const std::vector<int64_t>& positions, T* out) const override {
+    for (const int64_t i : positions) {
+      for (int64_t j = 0; j < p_; ++j) out[j] = static_cast<T>(-center_[j]);
+      for (int64_t e = starts_[row(i)]; e < starts_[row(i) + 1]; ++e)
+        out[columns_[e]] += values_[e];
+      out += p_;
+    }
   }
 
   // |x|^2 - 2 x . c + |c|^2

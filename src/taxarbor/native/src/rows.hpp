@@ -35,15 +35,7 @@ template <class T> class View {
   // out (f, n_rows) = (x - c)[features]
   virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
   // out (size of positions, n_features) = (x - c)[positions]
-  virtual void gather(const std::vector<int64_t>& positions, T* out) const {
-    std::vector<int64_t> rows(positions);
-    for (int64_t& i : rows) i = row(i);
-    const auto some = with(std::move(rows));
-    std::vector<double> identity(p_ * p_);
-    for (int64_t j = 0; j < p_; ++j) identity[j * p_ + j] = 1.0;
-    some->set_center(center_);
-    some->scores(identity.data(), p_, out);
-  }
+  virtual void gather(const std::vector<int64_t>& positions, T* out) const = 0;
   // out (n_rows) = |x - c|^2
   virtual void norms(double* out) const = 0;
   // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label

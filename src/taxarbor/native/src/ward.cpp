@@ -176,7 +176,9 @@ std::vector<Merge> link(std::vector<double> X, std::vector<double> weights, int6
   std::iota(alive.begin(), alive.end(), 0);
   std::vector<double> costs(alive.size());
   std::vector<Merge> merges;
+  Listener signals;
   while (alive.size() > 1) {
+    signals.listen();
     if (chain.empty()) chain.push_back(alive.front());
     const int64_t here = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : -1;
     union_costs(X.data(), weights.data(), alive.data(), alive.size(), p, here, costs.data());
