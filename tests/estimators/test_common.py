@@ -26,6 +26,7 @@ NODE = {"balance": 0.3, "center": "node"}
 MODELS = {
     "taxarbor": Taxarbor(6),
     "taxarbor, describing": Taxarbor(6, rules="describe"),
+    "taxarbor, to a depth": Taxarbor(6, rules="describe", max_depth=4),
     "taxarbor, three-way": Taxarbor(7, branching=3, max_features=3),
     "hmmc": HMMC(6),
     "hmmc, raw": HMMC(6, units="raw", alpha=1e-2, beta=1e-2),
@@ -179,7 +180,8 @@ def test_no_round_raises_the_objective_of_any_node(data, as_kind, name, model):
             tree = refit(model, as_kind(data[given], kind)).hierarchy_
             splits = [tree.info[node] for node in range(tree.n_nodes) if tree.rules[node]]
             # Leaves that are linked have splits that no round found.
-            assert None not in splits or isinstance(model, Taxarbor)
+            is_linked = isinstance(model, Taxarbor) and model.max_depth is None
+            assert {info is None for info in splits} == {is_linked}
             for node, info in enumerate(tree.info):
                 if info is not None:
                     assert np.all(np.diff(info.trace) <= 0.0)

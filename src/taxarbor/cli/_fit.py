@@ -81,7 +81,7 @@ def fit(
         int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
     ] = None,
     max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
-    n_init: Annotated[int | None, _tree("Starts per split; default: 1.", min=1)] = None,
+    n_init: Annotated[int | None, _tree("Starts per split.", min=1)] = None,
     seed: Annotated[
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,
