@@ -334,7 +334,9 @@ def described(rows, sparsity, run, branching=2):
 
 def decided(rows, sparsity, run, branching=2):
     tree, placement = planned(rows, run, branching)
-    return measured(decide(tree, rows, placement, sparsity, run).freeze(), rows)
+    return measured(
+        decide(tree, rows, placement, sparsity, run, stop=StoppingRule()).freeze(), rows
+    )
 
 
 def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
@@ -360,7 +362,7 @@ def test_describing_moves_no_row_and_deciding_keeps_the_shape(rows_of, data):
         rows = rows_of(data[name])
         plan, placement = planned(rows)
         before = plan.freeze()
-        tree = decide(plan, rows, placement, Sparsity(), Run()).freeze()
+        tree = decide(plan, rows, placement, Sparsity(), Run(), stop=StoppingRule()).freeze()
         np.testing.assert_array_equal(tree.parents, before.parents)
         inner = sorted(plan.inner)
         np.testing.assert_array_equal(tree.score[inner], before.score[inner])
@@ -481,6 +483,22 @@ def test_sizes_and_depth_hold(data):
                 assert depth is None or tree.height <= depth
                 if most and not depth and name == "ordinary":
                     assert sizes.max() <= most
+
+
+@pytest.mark.filterwarnings(SIZES)
+def test_fewer_children_are_neither_deeper_nor_fewer_leaves():
+    """Where rows are too much alike for a wide rule, pairs are not gathered."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 4, (rng.integers(12, 200), rng.integers(1, 5))).astype(float)
+        n_leaves = []
+        for branching in (2, 3, 5):
+            settings = {"branching": branching, "min_leaf_size": 5, "random_state": 0}
+            for depth in (1, 2):
+                tree = Taxarbor(8, max_depth=depth, **settings).fit(X).hierarchy_
+                assert tree.height <= depth
+            n_leaves.append(Taxarbor(6, **settings).fit(X).hierarchy_.n_leaves)
+        assert min(n_leaves) == n_leaves[0]
 
 
 def test_rows_that_no_rule_tells_apart():

@@ -198,9 +198,12 @@ class Taxarbor(HierarchyEstimator):
                 describe(tree, rows, placement, sparsity, run)
                 fit.keep(tree, placement)
             else:
-                told, most = (rows, placement, sparsity, run), stop.max_leaf_size
                 tree = decide(
-                    tree, *told, branching=branching, min_leaf_size=least, max_leaf_size=most
+                    tree,
+                    *(rows, placement, sparsity, run),
+                    branching=branching,
+                    min_leaf_size=least,
+                    stop=stop,
                 )
                 fit.keep(tree, holds=True)
         if curve is not None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
+from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.rows import Rows
@@ -113,9 +114,9 @@ def decide(
     sparsity: Sparsity,
     run: Run,
     *,
+    stop: StoppingRule,
     branching: int = 2,
     min_leaf_size: int = 1,
-    max_leaf_size: int | None = None,
 ) -> HierarchyBuilder:
     """Return a tree of the same leaves whose rules alone decide where rows go.
 
@@ -125,56 +126,91 @@ def decide(
         The tree as it should be, of two children per split.
     rows, placement, sparsity, run
         As in :func:`describe`.
+    stop : StoppingRule
+        The size that leaves keep to, where those of the plan do, and the depth. A node whose
+        rows no rule divides this way becomes a leaf.
     branching : int
         The most children per split: pairs are gathered as far as a rule can tell them apart.
-    min_leaf_size, max_leaf_size : int
-        Sizes that leaves keep to, where those of the plan do. A node whose rows no rule
-        divides this way becomes a leaf.
+    min_leaf_size : int
+        Least size of a leaf, likewise.
     """
-    search = _Search.of(plan, rows, placement, sparsity, run)
     sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
-    most = rows.n_rows if max_leaf_size is None else max_leaf_size
+    most = rows.n_rows if stop.max_leaf_size is None else stop.max_leaf_size
     # Of the leaves up to each, so that a node's are a difference.
     bounds = np.zeros((2, len(sizes) + 1), dtype=np.intp)
     np.cumsum([np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)], 1, out=bounds[:, 1:])
-    arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
-    known = {0: np.zeros(rows.n_features, dtype=bool)}
-    made: dict[int, _Division] = {}
+    search = _Search.of(plan, rows, placement, sparsity, run)
+    descent = _Descent(search, branching, min_leaf_size, bounds)
+    for level in _levels(plan):
+        arrived = [node for node in level if node in descent.depth]
+        there = [node for node in arrived if descent.depth[node] != stop.max_depth]
+        for node, found in zip(there, run.each(descent.find, there), strict=True):
+            if found is not None:
+                descent.go_on(node, found)
+    return _built(plan, descent.made)
 
-    def find(node: int) -> _Division | None:
+
+class _Division(NamedTuple):
+    children: tuple[int, ...]
+    rule: LinearRule
+    sides: IndexArray
+
+
+@final
+class _Descent:
+    """Rows on their way down a plan."""
+
+    def __init__(
+        self, search: "_Search", branching: int, min_leaf_size: int, bounds: IndexArray
+    ) -> None:
+        self._search, self._branching, self._least = search, branching, min_leaf_size
+        self._bounds = bounds
+        self._arrived: dict[int, IndexArray] = {0: np.arange(search.rows.n_rows)}
+        self._known = {0: np.zeros(search.rows.n_features, dtype=bool)}
+        self.depth = {0: 0}  # of the nodes that rows have arrived at
+        self.made: dict[int, _Division] = {}
+
+    def find(self, node: int) -> _Division | None:
         """Divide the rows of a node among as many children as can be told apart."""
-        divided = (divide(node, some) for some in _choices(plan, node, branching))
-        return next((found for found in divided if found is not None), None)
+        own, known = self._arrived[node], self._known[node]
+        rules: dict[tuple[int, ...], LinearRule] = {}
+        for is_strict in (True, False):
+            for children in _choices(self._search.tree, node, self._branching):
+                if len(own) < len(children):
+                    continue
+                if children not in rules:
+                    rules[children] = self._search.rule(node, children, own, known)
+                found = self._divide(node, children, rules[children], is_strict)
+                if found is not None:
+                    return _Division(children, *found)
+        return None
 
-    def divide(node: int, children: tuple[int, ...]) -> _Division | None:
-        own = arrived[node]
-        if len(own) < len(children):
-            return None
-        rule = search.rule(node, children, own, known[node])
-        spans = [search.spans[child] for child in children]
+    def go_on(self, node: int, found: _Division) -> None:
+        """Send the rows of a node to its children."""
+        own, known = self._arrived.pop(node), _with(self._known.pop(node), found.rule)
+        for side, child in enumerate(found.children):
+            self._arrived[child], self._known[child] = own[found.sides == side], known
+            self.depth[child] = self.depth[node] + 1
+        self.made[node] = found
+
+    def _divide(
+        self, node: int, children: tuple[int, ...], rule: LinearRule, is_strict: bool
+    ) -> tuple[LinearRule, IndexArray] | None:
+        own, known = self._arrived[node], self._known[node]
+        spans = [self._search.spans[child] for child in children]
         edges = [spans[0].start, *(span.stop for span in spans)]
-        least, most = bounds[:, edges[1:]] - bounds[:, edges[:-1]]
-        seen = rows.take(own, center=rule.center)
+        least, most = self._bounds[:, edges[1:]] - self._bounds[:, edges[:-1]]
+        seen = self._search.rows.take(own, center=rule.center)
+        if not is_strict:
+            # A child with too few rows for all its leaves is better than no child.
+            return _divide(seen, rule, np.minimum(least, self._least), most)
         found = _divide(seen, rule, least, most)
-        if found is None and len(least) == 2:
+        if found is None and len(children) == 2:
             # What rows want may be too uneven, and few features leave many of them alike.
             n_first = max(least[0], len(own) - most[1]), min(most[0], len(own) - least[1])
-            even = search.rule(node, children, own, known[node], n_first=n_first)
+            even = self._search.rule(node, children, own, known, n_first=n_first)
             found = _divide(seen, even, least, most)
-        # A child with too few rows for all its leaves is better than no child.
-        found = found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
-        return None if found is None else _Division(children, *found)
-
-    for level in _levels(plan):
-        there = [node for node in level if node in arrived]
-        for node, found in zip(there, run.each(find, there), strict=True):
-            if found is None:
-                continue
-            made[node], own = found, arrived.pop(node)
-            for side, child in enumerate(found.children):
-                arrived[child] = own[found.sides == side]
-            known |= dict.fromkeys(found.children, _with(known.pop(node), found.rule))
-    return _built(plan, made)
+        return found
 
 
 def _choices(plan: HierarchyBuilder, node: int, branching: int) -> Iterator[tuple[int, ...]]:
@@ -188,12 +224,6 @@ def _choices(plan: HierarchyBuilder, node: int, branching: int) -> Iterator[tupl
         at = choices[-1].index(first)
         choices.append((*choices[-1][:at], *plan.children(first), *choices[-1][at + 1 :]))
     return reversed(choices)
-
-
-class _Division(NamedTuple):
-    children: tuple[int, ...]
-    rule: LinearRule
-    sides: IndexArray
 
 
 def _built(plan: HierarchyBuilder, made: dict[int, _Division]) -> HierarchyBuilder:
