@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import nan
 from typing import Any, final
 
@@ -48,6 +49,8 @@ class HierarchyBuilder:
     ----------
     n_rows : int
         Number of rows of the data, all owned by the root.
+    order : int array, optional
+        The rows from left to right, where they are known before the splits are; see ``cut``.
 
     Raises
     ------
@@ -64,10 +67,10 @@ class HierarchyBuilder:
     array([1, 0, 1, 1])
     """
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, order: IndexArray | None = None) -> None:
         if n_rows < 1:
             raise ValueError(f"a hierarchy needs one row at least, got {n_rows}")
-        self._order = np.arange(n_rows, dtype=np.intp)
+        self._order = np.arange(n_rows, dtype=np.intp) if order is None else order.copy()
         self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
         # A split counts from the moment it stands here; nodes beyond the last one do not.
         self._splits: dict[int, range] = {}
@@ -167,13 +170,18 @@ class HierarchyBuilder:
         children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
         own[:] = arranged(own, children, len(sizes))
-        del self._nodes[self.n_nodes :]
-        stops = leaf.start + np.cumsum(sizes)
-        for start, stop in zip((stops - sizes).tolist(), stops.tolist(), strict=True):
-            birth, depth = len(self._splits) + 1, leaf.depth + 1
+        leaf.rule = rule
+        return self.cut(node, (leaf.start + np.cumsum(sizes)[:-1]).tolist())
+
+    def cut(self, node: int, places: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf before these places in the order of all rows, without a rule."""
+        leaf, n_nodes = self._leaf(node), self.n_nodes
+        del self._nodes[n_nodes:]
+        birth, depth = len(self._splits) + 1, leaf.depth + 1
+        for start, stop in pairwise((leaf.start, *places, leaf.stop)):
             self._nodes.append(_Node(start, stop, int(node), birth, depth))
-        leaf.rule, leaf.note = rule, ""
-        made = range(len(self._nodes) - len(sizes), len(self._nodes))
+        leaf.note = ""
+        made = range(n_nodes, len(self._nodes))
         self._splits[int(node)] = made
         return tuple(made)
 

@@ -43,6 +43,8 @@ class Coordinates:
         What takes a row, seen from the centre, to its coordinates.
     center : array of shape (n_features,)
         The mean of the rows.
+    scatter : array of shape (n_coordinates, n_coordinates)
+        The covariance of the coordinates: all of it, between leaves and within.
     n_threads : int
         As that of the rows.
     """
@@ -50,6 +52,7 @@ class Coordinates:
     values: Array
     directions: Array
     center: Array
+    scatter: Array
     n_threads: int
 
     @classmethod
@@ -68,7 +71,10 @@ class Coordinates:
             last = min(first + ROWS, rows.n_rows)
             some = rows.take(np.arange(first, last), center=rows.center)
             values[first:last, :-1] = some.scores(directions)
-        return cls(values, directions, rows.center, rows.n_threads)
+        origin, some = np.zeros(values.shape[1]), np.arange(len(directions))
+        along = as_rows(values, center=origin, n_threads=rows.n_threads)
+        scatter = along.gram(np.arange(rows.n_rows), some) / rows.n_rows
+        return cls(values, directions, rows.center, scatter, rows.n_threads)
 
     @property
     def rows(self) -> Rows:

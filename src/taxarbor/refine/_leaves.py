@@ -101,9 +101,8 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
 
     ``labels`` are the leaves of the rows; none is empty.
     """
-    rows = coordinates.about_origin
-    n, size = rows.n_rows, rows.n_features - 1
-    total = rows.gram(np.arange(n), np.arange(size)) / n
+    rows, total = coordinates.about_origin, coordinates.scatter
+    n, size = rows.n_rows, len(total)
     ridge = 0.0
     trace: list[float] = []
     for step in range(STEPS):

@@ -7,6 +7,7 @@ together, first to as many leaves as asked for, then to the tree above them.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import Gathering, StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._route import arranged
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import leaf_means
 
@@ -98,12 +100,15 @@ def _built(
 
     Splits come in the order in which they are made; places are those of the rows.
     """
-    tree, node_of = HierarchyBuilder(len(place)), {root: 0}
+    nodes = [root, *chain.from_iterable(splits.values())]
+    node_of = {node: made for made, node in enumerate(nodes)}
+    leaves = np.sort([begin[node] for node in nodes if node not in splits])
+    labels = (np.searchsorted(leaves, np.arange(place.max() + 1), "right") - 1)[place]
+    stops = np.cumsum(np.bincount(labels))
+    starts = np.concatenate([[0], stops[:-1]])[np.searchsorted(leaves, begin[nodes])].tolist()
+    tree = HierarchyBuilder(len(place), arranged(np.arange(len(place)), labels, len(leaves)))
     for node, parts in splits.items():
-        sides = np.searchsorted(
-            begin[list(parts[1:])], place[tree.rows(node_of[node])], "right"
-        )
-        node_of |= dict(zip(parts, tree.add_split(node_of[node], sides), strict=True))
+        tree.cut(node_of[node], [starts[node_of[part]] for part in parts[1:]])
     return tree, node_of
 
 

@@ -15,10 +15,11 @@ template <class T> struct Block {
 };
 
 // Gathered rows arrive by prefetch, a few rows ahead.
+template <class T> TAXARBOR_INLINE void fetch(const T* x, int64_t p) {
+  for (int64_t j = 0; j < p; j += 64 / sizeof(T)) TAXARBOR_PREFETCH(x + j);
+}
 template <class T> TAXARBOR_INLINE void fetch_ahead(const Block<T>& d, int64_t i, int64_t last) {
-  if (!d.index || i + 4 >= last) return;
-  const T* x = d.at(i + 4);
-  for (int64_t j = 0; j < d.n_features; j += 64 / sizeof(T)) TAXARBOR_PREFETCH(x + j);
+  if (d.index && i + 4 < last) fetch(d.at(i + 4), d.n_features);
 }
 
 // ---- (x - c) . w for several models at once: the row is read and centred once for all -------
@@ -132,33 +133,38 @@ template <class T> TAXARBOR_CLONES void scores_tiles(
     }
 }
 
-// The position of each row's highest score, the first of ties: the score first, then its place.
-template <class T> TAXARBOR_CLONES void highest_rows(
+// The position of each row's highest score, the first of ties: the score first, then its place. In
+// lanes that do not depend on one another; the number of models is a multiple of theirs.
+template <class T, int64_t L> TAXARBOR_INLINE void highest(
     const T* scores, const T* offsets, int64_t n_models, int64_t n, int64_t* out) {
-  constexpr int64_t L = 32;  // independent, so that the loops vectorise
   for (int64_t r = 0; r < n; ++r, scores += n_models) {
-    T top = -std::numeric_limits<T>::infinity();
-    const auto look = [&](int64_t m, T& high) {
-      const T score = scores[m] + offsets[m];
-      high = score > high ? score : high;
-    };
+    T most[L];
+    for (int64_t l = 0; l < L; ++l) most[l] = scores[l] + offsets[l];
+    for (int64_t m = L; m < n_models; m += L)
+      for (int64_t l = 0; l < L; ++l) {
+        const T score = scores[m + l] + offsets[m + l];
+        most[l] = score > most[l] ? score : most[l];
+      }
+    for (int64_t half = L / 2; half > 0; half /= 2)
+      for (int64_t l = 0; l < half; ++l)
+        most[l] = most[l + half] > most[l] ? most[l + half] : most[l];
     int64_t m = 0;
-    if (n_models >= L) {
-      T most[L];
-      std::fill(most, most + L, top);
-      for (; m + L <= n_models; m += L)
-        for (int64_t l = 0; l < L; ++l) look(m + l, most[l]);
-      for (const T high : most) top = high > top ? high : top;
-    }
-    for (; m < n_models; ++m) look(m, top);
-    for (m = 0; m + L <= n_models; m += L) {
+    for (; m + L < n_models; m += L) {
       int here = 0;
-      for (int64_t l = 0; l < L; ++l) here |= scores[m + l] + offsets[m + l] == top;
+      for (int64_t l = 0; l < L; ++l) here |= scores[m + l] + offsets[m + l] == most[0];
       if (here) break;
     }
-    while (m < n_models && scores[m] + offsets[m] != top) ++m;
-    out[r] = m < n_models ? m : 0;  // none is highest if none is a number
+    int first = L - 1;
+    for (int l = L - 1; l >= 0; --l) first = scores[m + l] + offsets[m + l] == most[0] ? l : first;
+    out[r] = m + first;
   }
+}
+
+template <class T> TAXARBOR_CLONES void highest_rows(
+    const T* scores, const T* offsets, int64_t n_models, int64_t n, int64_t* out) {
+  constexpr int64_t C = tile_columns<T>();
+  n_models % C ? highest<T, 1>(scores, offsets, n_models, n, out)
+               : highest<T, C>(scores, offsets, n_models, n, out);
 }
 
 // ---- sums of r (x - c): short ones in T, long ones in double --------------------------------
@@ -358,15 +364,21 @@ template <class T> class DenseView final : public View<T> {
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
-    const auto some = scorer(W, m);
-    const std::vector<T> added(offsets, offsets + m);
+    // Many models are made up to whole tiles by some that never win.
+    constexpr int64_t C = tile_columns<T>();
+    const int64_t width = m < C ? m : (m + C - 1) / C * C;
+    std::vector<double> padded(W, W + m * p_);
+    padded.resize(width * p_);
+    std::vector<T> added(offsets, offsets + m);
+    added.resize(width, -std::numeric_limits<T>::infinity());
+    const auto some = scorer(padded.data(), width);
     over_rows(m, [&](int64_t a, int64_t b) {
-      const int64_t size = std::min(std::max(ManyRows, 4096 / m), b - a);
-      std::vector<T> scores(size * m);
+      const int64_t size = std::min(std::max(ManyRows, 4096 / width), b - a);
+      std::vector<T> scores(size * width);
       for (int64_t i = a; i < b; i += size) {
         const int64_t n = std::min(size, b - i);
         some(i, i + n, scores.data());
-        highest_rows(scores.data(), added.data(), m, n, out + i);
+        highest_rows(scores.data(), added.data(), width, n, out + i);
       }
     });
   }
@@ -412,10 +424,11 @@ template <class T> class DenseView final : public View<T> {
 
   void gather(const std::vector<int64_t>& positions, T* out) const override {
     const Block<T> d = block();
-    for (const int64_t i : positions) {
-      const T* x = d.at(i);
+    const int64_t n = positions.size();
+    for (int64_t i = 0; i < n; ++i, out += p_) {
+      if (i + 8 < n) fetch(d.at(positions[i + 8]), p_);
+      const T* x = d.at(positions[i]);
       for (int64_t j = 0; j < p_; ++j) out[j] = x[j] - d.center[j];
-      out += p_;
     }
   }
 
