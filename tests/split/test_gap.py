@@ -184,3 +184,11 @@ def test_what_the_sample_does_not_see():
         labels = split(lifted(X), seed=seed).labels
         assert np.flatnonzero(labels).tolist() == [5, 99, 4000]
         assert np.bincount(split(lifted(X), seed=seed, min_size=50).labels).min() >= 50
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = np.tile(rng.standard_normal(3), (SAMPLE * rng.integers(1, 3), 1))
+        far = int(rng.integers(len(X)))
+        X[far] += 1.0
+        labels = split(lifted(X), seed=seed).labels
+        assert np.bincount(labels).min() == 1
+        assert np.count_nonzero(labels == labels[far]) == 1

@@ -121,6 +121,12 @@ template <class T> struct Copy {
     }
     look();
   }
+  // Whether no row differs from the first; the last feature does not count.
+  bool is_one_point() const {
+    for (int64_t i = 1; i < n; ++i)
+      if (!std::equal(values.get(), values.get() + p - 1, values.get() + i * p)) return false;
+    return true;
+  }
   void look() {
     view = view_dense(values.get(), n, p);
     view->set_center(std::vector<double>(p));
@@ -296,15 +302,17 @@ template <class T> class Halving {
     const int64_t n = rows_.n_rows();
     const bool all = n <= a_.sample;
     gather(all ? n : a_.sample);
-    if (!all && variance_ == 0.0) gather(n);  // what differs was not drawn
-    if (variance_ == 0.0) return std::nullopt;
+    if (!all && z_.is_one_point()) gather(n);  // what differs was not drawn
+    if (variance_ == 0.0 || z_.is_one_point()) return std::nullopt;
     const bool is_sample = z_.n < n;
     const int64_t lower = is_sample ? a_.sample_lower : a_.lower,
                   upper = is_sample ? a_.sample_upper : a_.upper;
     Rounds<T> rounds(z_, a_, a_.ridge * variance_, a_.violation * std::sqrt(variance_));
     std::optional<Ending<T>> best;
     bool again = false;  // whether all rows have been Ward's before
+    Listener signals;
     for (const std::string& kind : a_.starts) {
+      signals.listen();
       if (kind == "ward" && z_.n <= a_.ward_rows && std::exchange(again, true)) continue;
       std::vector<int8_t> labels(z_.n);
       const std::vector<T> f = between_centers(centers(kind));
@@ -346,6 +354,11 @@ template <class T> class Halving {
       std::vector<int64_t> chosen(size);
       for (int64_t i = 0; i < size; ++i) chosen[i] = i * z_.n / size;
       few_.emplace(z_, chosen);
+      if (size < z_.n && few_->is_one_point()) {
+        chosen.resize(z_.n);
+        std::iota(chosen.begin(), chosen.end(), 0);
+        few_.emplace(z_, chosen);
+      }
     }
     return *few_;
   }
