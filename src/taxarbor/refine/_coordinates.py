@@ -22,9 +22,6 @@ MAX_GRAM = 512
 EXTRA, STEPS = 8, 3
 """Directions beyond those wanted, and steps, of the iteration."""
 
-ROWS = 65536
-"""Rows whose coordinates are found at a time."""
-
 LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its
 weight, the intercept, is negligible, and small enough not to cost digits."""
@@ -65,12 +62,9 @@ class Coordinates:
             few = rows.take(chosen, center=rows.center)
         spread = float(np.sqrt(rows.norms().mean())) or 1.0
         directions = _principal_directions(few, rng) / spread
-        values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
+        # One more, which becomes the constant: the scores are the values, none is copied.
+        values = rows.scores(np.pad(directions, ((0, 1), (0, 0))))
         values[:, -1] = LIFT
-        for first in range(0, rows.n_rows, ROWS):
-            last = min(first + ROWS, rows.n_rows)
-            some = rows.take(np.arange(first, last), center=rows.center)
-            values[first:last, :-1] = some.scores(directions)
         origin, some = np.zeros(values.shape[1]), np.arange(len(directions))
         along = as_rows(values, center=origin, n_threads=rows.n_threads)
         scatter = along.gram(np.arange(rows.n_rows), some) / rows.n_rows
