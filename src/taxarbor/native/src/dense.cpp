@@ -22,48 +22,70 @@ template <class T> TAXARBOR_INLINE void fetch_ahead(const Block<T>& d, int64_t i
   if (d.index && i + 4 < last) fetch(d.at(i + 4), d.n_features);
 }
 
-// ---- (x - c) . w for several models at once: the row is read and centred once for all -------
+// ---- (x - c) . w for several models or rows at once: what they share is read once ------------
 
-template <class T, int Models>
-TAXARBOR_INLINE void dot_models(const T* x, const T* c, const T* w, int64_t p, T* out) {
+constexpr int64_t Four = 4;
+
+// out (Rows, n_models): Models of them, for rows x.
+template <class T, int Models, int Rows> TAXARBOR_INLINE void dot_models(
+    const T* const* x, const T* c, const T* w, int64_t p, T* out, int64_t n_models) {
   using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count;
-  V even[Models] = {}, odd[Models] = {};
+  V even[Rows][Models] = {}, odd[Rows][Models] = {};
   int64_t j = 0;
   for (; j + 2 * L <= p; j += 2 * L) {
-    V x0, x1, c0, c1;
-    load<T>(x0, x + j), load<T>(x1, x + j + L), load<T>(c0, c + j), load<T>(c1, c + j + L);
-    x0 -= c0, x1 -= c1;
-    for (int m = 0; m < Models; ++m) {
-      V w0, w1;
-      load<T>(w0, w + m * p + j), load<T>(w1, w + m * p + j + L);
-      even[m] += x0 * w0, odd[m] += x1 * w1;
+    V c0, c1, w0[Models], w1[Models];
+    load<T>(c0, c + j), load<T>(c1, c + j + L);
+    for (int m = 0; m < Models; ++m)
+      load<T>(w0[m], w + m * p + j), load<T>(w1[m], w + m * p + j + L);
+    for (int r = 0; r < Rows; ++r) {
+      V x0, x1;
+      load<T>(x0, x[r] + j), load<T>(x1, x[r] + j + L);
+      x0 -= c0, x1 -= c1;
+      for (int m = 0; m < Models; ++m) even[r][m] += x0 * w0[m], odd[r][m] += x1 * w1[m];
     }
   }
-  T tail[Models] = {};
+  T sum[Rows][Models] = {}, lanes[Rows][Models][L];
   for (; j < p; ++j)
-    for (int m = 0; m < Models; ++m) tail[m] += (x[j] - c[j]) * w[m * p + j];
-  for (int m = 0; m < Models; ++m) {
-    T lanes[L], sum = tail[m];
-    store<T>(lanes, even[m] + odd[m]);
-    for (int64_t l = 0; l < L; ++l) sum += lanes[l];
-    out[m] = sum;
-  }
+    for (int r = 0; r < Rows; ++r)
+      for (int m = 0; m < Models; ++m) sum[r][m] += (x[r][j] - c[j]) * w[m * p + j];
+  for (int r = 0; r < Rows; ++r)
+    for (int m = 0; m < Models; ++m) store<T>(lanes[r][m], even[r][m] + odd[r][m]);
+  for (int64_t l = 0; l < L; ++l)
+    for (int r = 0; r < Rows; ++r)
+      for (int m = 0; m < Models; ++m) sum[r][m] += lanes[r][m][l];
+  for (int r = 0; r < Rows; ++r)
+    for (int m = 0; m < Models; ++m) out[r * n_models + m] = sum[r][m];
 }
 
-template <class T> TAXARBOR_INLINE void dot_all(
-    const T* x, const T* c, const T* W, int64_t n_models, int64_t p, T* out) {
+// The same for all models; eight sums at a time hide the latency.
+template <class T, int Rows> TAXARBOR_INLINE void dot_all(
+    const T* const* x, const T* c, const T* W, int64_t n_models, int64_t p, T* out) {
+  constexpr int Two = Rows < 2 ? 1 : 2;
   int64_t m = 0;
-  for (; m + 4 <= n_models; m += 4) dot_models<T, 4>(x, c, W + m * p, p, out + m);
-  for (; m + 2 <= n_models; m += 2) dot_models<T, 2>(x, c, W + m * p, p, out + m);
-  for (; m < n_models; ++m) dot_models<T, 1>(x, c, W + m * p, p, out + m);
+  for (; m + 4 <= n_models; m += 4)
+    for (int r = 0; r < Rows; ++r)
+      dot_models<T, 4, 1>(x + r, c, W + m * p, p, out + r * n_models + m, n_models);
+  for (; m + 2 <= n_models; m += 2)
+    for (int r = 0; r < Rows; r += Two)
+      dot_models<T, 2, Two>(x + r, c, W + m * p, p, out + r * n_models + m, n_models);
+  for (; m < n_models; ++m) dot_models<T, 1, Rows>(x, c, W + m * p, p, out + m, n_models);
+}
+
+template <class T> TAXARBOR_INLINE void dot_some(const Block<T>& d, const T* const* x, int64_t n,
+    const T* W, int64_t n_models, T* out) {
+  if (n == Four) return dot_all<T, Four>(x, d.center, W, n_models, d.n_features, out);
+  for (int64_t r = 0; r < n; ++r)
+    dot_all<T, 1>(x + r, d.center, W, n_models, d.n_features, out + r * n_models);
 }
 
 template <class T> TAXARBOR_CLONES void scores_rows(
     const Block<T>& d, const T* W, int64_t n_models, int64_t first, int64_t last, T* out) {
-  for (int64_t i = first; i < last; ++i) {
-    fetch_ahead(d, i, last);
-    dot_all(d.at(i), d.center, W, n_models, d.n_features, out + (i - first) * n_models);
+  for (int64_t i = first; i < last; i += Four) {
+    const T* x[Four];
+    const int64_t n = std::min(Four, last - i);
+    for (int64_t r = 0; r < n; ++r) fetch_ahead(d, i + r, last), x[r] = d.at(i + r);
+    dot_some(d, x, n, W, n_models, out + (i - first) * n_models);
   }
 }
 
@@ -174,7 +196,6 @@ template <class T> TAXARBOR_INLINE void add_row(T* acc, T r, const T* x, const T
 }
 
 // Four rows, one after the other, but for each feature together: the sums are read once.
-constexpr int64_t Four = 4;
 template <class T>
 TAXARBOR_INLINE void add_four(T* acc, const T* r, const T* const* x, const T* c, int64_t p) {
   const T *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
@@ -220,40 +241,72 @@ template <class T> TAXARBOR_CLONES void nearest_rows(const Block<T>& d, const T*
     const T* offset, int64_t K, int64_t first, int64_t last, int32_t* labels, T* partial,
     double* sum) {
   const int64_t p = d.n_features;
-  T* dots = partial + K * p;
+  const T ones[Four] = {T{1}, T{1}, T{1}, T{1}};
+  std::vector<T> dots(Four * K);
+  std::vector<const T*> waiting(Four * K);  // rows of each centre, which are added by fours
+  std::vector<uint8_t> count(K);
   for (int64_t from = first; from < last; from += Short) {
     const int64_t to = std::min(from + Short, last);
-    for (int64_t i = from; i < to; ++i) {
-      fetch_ahead(d, i, to);
-      const T* x = d.at(i);
-      dot_all(x, d.center, centers, K, p, dots);
-      int64_t best = 0;
-      for (int64_t k = 1; k < K; ++k)
-        if (dots[k] - offset[k] > dots[best] - offset[best]) best = k;
-      labels[i] = static_cast<int32_t>(best);
-      add_row(partial + best * p, T{1}, x, d.center, p);
+    for (int64_t i = from; i < to; i += Four) {
+      const T* x[Four];
+      const int64_t n = std::min(Four, to - i);
+      for (int64_t r = 0; r < n; ++r) fetch_ahead(d, i + r, to), x[r] = d.at(i + r);
+      dot_some(d, x, n, centers, K, dots.data());
+      for (int64_t r = 0; r < n; ++r) {
+        const T* dot = dots.data() + r * K;
+        int64_t best = 0;
+        for (int64_t k = 1; k < K; ++k)
+          if (dot[k] - offset[k] > dot[best] - offset[best]) best = k;
+        labels[i + r] = static_cast<int32_t>(best);
+        const T** own = waiting.data() + best * Four;
+        own[count[best]++] = x[r];
+        if (count[best] < Four) continue;
+        add_four(partial + best * p, ones, own, d.center, p);
+        count[best] = 0;
+      }
     }
+    for (int64_t k = 0; k < K; count[k++] = 0)
+      for (int64_t r = 0; r < count[k]; ++r)
+        add_row(partial + k * p, T{1}, waiting[k * Four + r], d.center, p);
     flush(partial, sum, K * p);
   }
 }
 
 // ---- means, mean absolute deviations, squared norms ------------------------------------------
 
+// Add what `term` makes of the deviations of some rows, one row after the other.
+template <int Rows, class T, class Term> TAXARBOR_INLINE void add_terms(
+    T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
+  for (int64_t j = 0; j < p; ++j) {
+    T sum = acc[j];
+    for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j]);
+    acc[j] = sum;
+  }
+}
+
+template <int Rows, class T> TAXARBOR_INLINE void add_moment(
+    Moment kind, T* acc, const T* const* x, const T* c, int64_t p) {
+  if (kind == Moment::absolute)
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + std::abs(z); });
+  else if (kind == Moment::square)
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z * z; });
+  else
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z; });
+}
+
 template <class T> TAXARBOR_CLONES void moment_rows(
     const Block<T>& d, Moment kind, int64_t first, int64_t last, T* partial, double* sum) {
   const int64_t p = d.n_features;
-  const T* c = d.center;
   for (int64_t from = first; from < last; from += Short) {
     const int64_t to = std::min(from + Short, last);
-    for (int64_t i = from; i < to; ++i) {
-      fetch_ahead(d, i, to);
-      const T* x = d.at(i);
-      if (kind == Moment::absolute)
-        for (int64_t j = 0; j < p; ++j) partial[j] += std::abs(x[j] - c[j]);
-      else if (kind == Moment::square)
-        for (int64_t j = 0; j < p; ++j) partial[j] += (x[j] - c[j]) * (x[j] - c[j]);
+    for (int64_t i = from; i < to; i += Four) {
+      const T* x[Four];
+      const int64_t n = std::min(Four, to - i);
+      for (int64_t r = 0; r < n; ++r) fetch_ahead(d, i + r, to), x[r] = d.at(i + r);
+      if (n == Four)
+        add_moment<Four>(kind, partial, x, d.center, p);
       else
-        for (int64_t j = 0; j < p; ++j) partial[j] += x[j] - c[j];
+        for (int64_t r = 0; r < n; ++r) add_moment<1>(kind, partial, x + r, d.center, p);
     }
     flush(partial, sum, p);
   }
@@ -364,6 +417,12 @@ template <class T> class DenseView final : public View<T> {
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
+    if (is_mirrored(W, offsets, m)) {  // the second score is the first with another sign
+      std::vector<T> f(n_);
+      scores(W, 1, f.data());
+      for (int64_t i = 0; i < n_; ++i) out[i] = f[i] < 0;
+      return;
+    }
     // Many models are made up to whole tiles by some that never win.
     constexpr int64_t C = tile_columns<T>();
     const int64_t width = m < C ? m : (m + C - 1) / C * C;
@@ -401,7 +460,7 @@ template <class T> class DenseView final : public View<T> {
       offset[k] = static_cast<T>(0.5 * norm);
     }
     this->add_up(K * p_, out, [&](int64_t a, int64_t b, double* sum) {
-      std::vector<T> partial(K * p_ + K);
+      std::vector<T> partial(K * p_);
       nearest_rows(d, points.data(), offset.data(), K, a, b, labels, partial.data(), sum);
     });
   }
@@ -458,6 +517,11 @@ template <class T> class DenseView final : public View<T> {
   }
 
  private:
+  bool is_mirrored(const double* W, const double* offsets, int64_t m) const {
+    if (m != 2 || offsets[0] != 0.0 || offsets[1] != 0.0) return false;
+    return std::equal(W, W + p_, W + p_, [](double a, double b) { return a == -b; });
+  }
+
   // What writes the scores of rows a to b for given models.
   auto scorer(const double* W, int64_t m) const {
     const bool many = m >= tile_columns<T>();
