@@ -51,6 +51,32 @@ template <class T> TAXARBOR_INLINE double dot_chunk(const T* a, const T* b) {
   return sum_of<T>(even + odd);
 }
 
+// out += the sums over a chunk of a times each of some columns.
+template <class T, int Columns>
+TAXARBOR_INLINE void dot_columns(const T* a, const T* const* Z, int64_t from, double* out) {
+  using V = typename Lanes<T>::type;
+  constexpr int64_t L = Lanes<T>::count;
+  V even[Columns] = {}, odd[Columns] = {};
+  for (int64_t i = 0; i < Chunk; i += 2 * L) {
+    V a0, a1;
+    load<T>(a0, a + i), load<T>(a1, a + i + L);
+    for (int b = 0; b < Columns; ++b) {
+      V b0, b1;
+      load<T>(b0, Z[b] + from + i), load<T>(b1, Z[b] + from + i + L);
+      even[b] += a0 * b0, odd[b] += a1 * b1;
+    }
+  }
+  for (int b = 0; b < Columns; ++b) out[b] += sum_of<T>(even[b] + odd[b]);
+}
+
+template <class T>
+TAXARBOR_INLINE void dot_all(const T* a, const T* const* Z, int64_t d, int64_t from, double* out) {
+  int64_t b = 0;
+  for (; b + 4 <= d; b += 4) dot_columns<T, 4>(a, Z + b, from, out + b);
+  for (; b + 2 <= d; b += 2) dot_columns<T, 2>(a, Z + b, from, out + b);
+  for (; b < d; ++b) dot_columns<T, 1>(a, Z + b, from, out + b);
+}
+
 // H (d, d), its lower triangle, = Z' diag(curvature) Z; n is whole chunks.
 template <class T> TAXARBOR_CLONES void curve(
     const std::vector<const T*>& Z, const T* curvature, int64_t n, double* H) {
@@ -60,19 +86,28 @@ template <class T> TAXARBOR_CLONES void curve(
     for (int64_t a = 0; a < d; ++a) {
       const T* z = Z[a] + from;
       for (int64_t i = 0; i < Chunk; ++i) own[i] = curvature[from + i] * z[i];
-      for (int64_t b = 0; b <= a; ++b) H[a * d + b] += dot_chunk<T>(own, Z[b] + from);
+      dot_all<T>(own, Z.data(), a + 1, from, H + a * d);
     }
 }
 
-template <class T> TAXARBOR_CLONES double sum_up(const T* a, const T* b, int64_t n) {
-  double sum = 0.0;
-  for (int64_t from = 0; from < n; from += Chunk) sum += dot_chunk<T>(a + from, b + from);
-  return sum;
+// out (d) = Z' a
+template <class T>
+TAXARBOR_CLONES void sum_up(const std::vector<const T*>& Z, const T* a, int64_t n, double* out) {
+  std::fill(out, out + Z.size(), 0.0);
+  for (int64_t from = 0; from < n; from += Chunk)
+    dot_all<T>(a + from, Z.data(), Z.size(), from, out);
 }
 
-template <class T>
-TAXARBOR_CLONES void add_column(T* scores, T weight, const T* column, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) scores[i] += weight * column[i];
+// scores (n) = Z beta, where the first column is ones.
+template <class T> TAXARBOR_CLONES void score_rows(
+    const std::vector<const T*>& Z, const double* beta, int64_t n, T* scores) {
+  for (int64_t from = 0; from < n; from += Chunk) {
+    std::fill(scores + from, scores + from + Chunk, static_cast<T>(beta[0]));
+    for (size_t a = 1; a < Z.size(); ++a) {
+      const T weight = static_cast<T>(beta[a]), *z = Z[a] + from;
+      for (int64_t i = 0; i < Chunk; ++i) scores[from + i] += weight * z[i];
+    }
+  }
 }
 
 // Two children: the sum of w [1 - s f]_+^2, and the parts of the rows in slope and curvature.
@@ -228,9 +263,8 @@ template <class T> class RuleSearch {
     const int64_t d = child.beta.size();
     std::vector<double> H, gradient(d);
     for (int step = 0; step < Rounds; ++step) {
-      for (int64_t a = 0; a < d; ++a)
-        gradient[a] = sum_up<T>(&pull_[k * size_], child.columns[a], size_) -
-            (a ? ridge_ * child.beta[a] : 0.0);
+      sum_up<T>(child.columns, &pull_[k * size_], size_, gradient.data());
+      for (int64_t a = 1; a < d; ++a) gradient[a] -= ridge_ * child.beta[a];
       const bool is_new = step % Kept == 0;
       if (is_new) {
         H.assign(d * d, 0.0);
@@ -265,10 +299,7 @@ template <class T> class RuleSearch {
   // The scores of one child, and with them the loss.
   void score(int64_t k) {
     const Child& child = children_[k];
-    T* f = &f_[k * size_];
-    std::fill(f, f + size_, static_cast<T>(child.beta[0]));
-    for (size_t a = 1; a < child.beta.size(); ++a)
-      add_column<T>(f, static_cast<T>(child.beta[a]), child.columns[a], size_);
+    score_rows<T>(child.columns, child.beta.data(), size_, &f_[k * size_]);
     look();
   }
 
@@ -286,7 +317,8 @@ template <class T> class RuleSearch {
     for (int64_t k = 0; k < m_; ++k) {
       const Child& child = children_[k];
       if (!child.is_open) continue;
-      const double active = sum_up<T>(&curvature_[k * size_], ones_.data(), size_);
+      double active = 0.0;
+      sum_up<T>({ones_.data()}, &curvature_[k * size_], size_, &active);
       if (!(active > 0.0)) continue;
       for (int64_t j = 0; j < p_; ++j) {
         if (deviations_[j] == 0.0 || (is_full && !is_used_[j])) continue;
@@ -325,7 +357,10 @@ template <class T> class RuleSearch {
       T above;      // how far the child's score is above the best of the others
       double cost;  // what is lost if the row leaves the child
     };
+    constexpr int Reaches = 5;
+    constexpr T reaches[Reaches] = {T(0.125), T(0.25), T(0.5), T(1), T(2)};
     std::vector<Row> rows(n_);
+    double passed[Reaches + 1][2] = {};  // what rows within reach cost that are right now
     double wrong[2] = {};  // what the rows cost that are in the wrong child now: out of it, in it
     for (int64_t i = 0; i < n_; ++i) {
       int64_t other = m_ == 1 ? 1 : k == 0;
@@ -336,18 +371,21 @@ template <class T> class RuleSearch {
       const double w = a_.weights[i];
       rows[i] = {above, labels_[i] == k ? w : labels_[i] == other ? -w : 0.0};
       const bool is_in = above > T{0};
-      if (is_in != (labels_[i] == k)) wrong[is_in] += std::abs(rows[i].cost);
+      const double cost = std::abs(rows[i].cost);
+      if (is_in != (labels_[i] == k)) wrong[is_in] += cost;
+      int nearest = 0;
+      for (const T reach : reaches) nearest += std::abs(above) > reach;
+      passed[nearest][is_in] += (rows[i].cost > 0.0) == is_in ? cost : 0.0;
     }
     // A threshold so far away that more rows would change from right to wrong than there are
     // wrong ones is not the best one: only the rows before it are sorted.
     double sum = 0.0, least = 0.0, cut = 0.0;
     auto first = rows.begin(), last = rows.end();
-    for (T reach = T(0.125); reach < T{4}; reach *= 2) {
-      double passed[2] = {};
-      for (const Row& row : rows)
-        if (std::abs(row.above) <= reach && (row.cost > 0.0) == (row.above > T{0}))
-          passed[row.above > T{0}] += std::abs(row.cost);
-      if (!(passed[0] > wrong[0] && passed[1] > wrong[1])) continue;
+    double within[2] = {};
+    for (int r = 0; r < Reaches; ++r) {
+      const T reach = reaches[r];
+      for (int side = 0; side < 2; ++side) within[side] += passed[r][side];
+      if (!(within[0] > wrong[0] && within[1] > wrong[1])) continue;
       first = std::partition(first, last, [&](const Row& row) { return row.above < -reach; });
       last = std::partition(first, last, [&](const Row& row) { return row.above <= reach; });
       break;
