@@ -183,8 +183,7 @@ template <class T>
 void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* labels);
 
 // Ward's K clusters of a few rows X (n, p), numbered by their first rows (ward.cpp).
-template <class T>
-void ward_clusters(const T* X, int64_t n, int64_t p, int64_t K, int32_t* labels);
+template <class T> void ward_clusters(const T* X, int64_t n, int64_t p, int64_t K, int32_t* labels);
 
 // Minimise a quadratic model plus a penalty by block coordinate descent, in place (descent.cpp).
 struct QuadraticModel {

@@ -72,8 +72,8 @@ template <class T, int Rows> TAXARBOR_INLINE void dot_all(
   for (; m < n_models; ++m) dot_models<T, 1, Rows>(x, c, W + m * p, p, out + m, n_models);
 }
 
-template <class T> TAXARBOR_INLINE void dot_some(const Block<T>& d, const T* const* x, int64_t n,
-    const T* W, int64_t n_models, T* out) {
+template <class T> TAXARBOR_INLINE void dot_some(
+    const Block<T>& d, const T* const* x, int64_t n, const T* W, int64_t n_models, T* out) {
   if (n == Four) return dot_all<T, Four>(x, d.center, W, n_models, d.n_features, out);
   for (int64_t r = 0; r < n; ++r)
     dot_all<T, 1>(x + r, d.center, W, n_models, d.n_features, out + r * n_models);
@@ -91,8 +91,8 @@ template <class T> TAXARBOR_CLONES void scores_rows(
 
 // ---- the same for many models: side by side in the lanes, some rows at a time ----------------
 
-constexpr int64_t Short = 256;  // sums of as many terms are taken in T at most
-constexpr int64_t TileRows = 4;  // 4 x 2 vectors of sums: enough to hide the latency
+constexpr int64_t Short = 256;    // sums of as many terms are taken in T at most
+constexpr int64_t TileRows = 4;   // 4 x 2 vectors of sums: enough to hide the latency
 constexpr int64_t ManyRows = 16;  // whose features stay in the cache
 
 template <class T> constexpr int64_t tile_columns() { return 2 * Lanes<T>::count; }
@@ -275,8 +275,8 @@ template <class T> TAXARBOR_CLONES void nearest_rows(const Block<T>& d, const T*
 // ---- means, mean absolute deviations, squared norms ------------------------------------------
 
 // Add what `term` makes of the deviations of some rows, one row after the other.
-template <int Rows, class T, class Term> TAXARBOR_INLINE void add_terms(
-    T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
+template <int Rows, class T, class Term>
+TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
   for (int64_t j = 0; j < p; ++j) {
     T sum = acc[j];
     for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j]);
@@ -284,8 +284,8 @@ template <int Rows, class T, class Term> TAXARBOR_INLINE void add_terms(
   }
 }
 
-template <int Rows, class T> TAXARBOR_INLINE void add_moment(
-    Moment kind, T* acc, const T* const* x, const T* c, int64_t p) {
+template <int Rows, class T>
+TAXARBOR_INLINE void add_moment(Moment kind, T* acc, const T* const* x, const T* c, int64_t p) {
   if (kind == Moment::absolute)
     add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + std::abs(z); });
   else if (kind == Moment::square)
@@ -525,8 +525,7 @@ template <class T> class DenseView final : public View<T> {
   // What writes the scores of rows a to b for given models.
   auto scorer(const double* W, int64_t m) const {
     const bool many = m >= tile_columns<T>();
-    return [=, d = block(),
-               w = many ? tiled<T>(W, m, p_) : std::vector<T>(W, W + m * p_)](
+    return [=, d = block(), w = many ? tiled<T>(W, m, p_) : std::vector<T>(W, W + m * p_)](
                int64_t a, int64_t b, T* out) {
       many ? scores_tiles(d, w.data(), m, a, b, out) : scores_rows(d, w.data(), m, a, b, out);
     };

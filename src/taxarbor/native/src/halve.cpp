@@ -23,7 +23,7 @@ struct HalveProblem {
   uint64_t seed;
   int64_t sample;
   std::vector<std::string> starts;  // kinds, in turn
-  int64_t lower, upper;         // rows of child 0, of all rows
+  int64_t lower, upper;             // rows of child 0, of all rows
   int64_t sample_lower, sample_upper;
   double ridge, tol, violation;
   int64_t max_rounds, start_rows, ward_rows, lloyd_steps, power_steps;
@@ -55,8 +55,8 @@ class Random {  // splitmix64
   uint64_t state_;
 };
 
-// Replace A by U, upper triangular, with U'U = A, of which the upper triangle counts. Some pivots at
-// a time: what lies below them is read and written once for all.
+// Replace A by U, upper triangular, with U'U = A, of which the upper triangle counts. Some pivots
+// at a time: what lies below them is read and written once for all.
 TAXARBOR_CLONES bool factorise(double* A, int64_t n) {
   constexpr int64_t B = 4;
   for (int64_t from = 0; from < n; from += B) {
@@ -495,9 +495,8 @@ nb::object halve(const Data& data, nb::handle problem) {
     checked_count("the number of starts", starts.size(), 1);
     const HalveProblem checked{from.get<uint64_t>("seed"), sample, starts, bounds.first,
         bounds.second, sampled.first, sampled.second, from.weight("ridge"), from.weight("tol"),
-        from.weight("violation"), from.count("max_rounds", 1),
-        from.count("start_rows", 2), from.count("ward_rows", 2), from.count("lloyd_steps", 1),
-        from.count("power_steps", 0)};
+        from.weight("violation"), from.count("max_rounds", 1), from.count("start_rows", 2),
+        from.count("ward_rows", 2), from.count("lloyd_steps", 1), from.count("power_steps", 0)};
     const auto found = unlocked([&] { return Halving<T>(rows, checked).run(); });
     if (!found) return nb::none();
     return nb::make_tuple(copied(found->labels), copied(found->f), found->gap, found->trace,

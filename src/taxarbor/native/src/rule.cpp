@@ -182,7 +182,9 @@ template <class T> class RuleSearch {
   Rule find() {
     measure();
     settle();
+    Listener signals;
     while (true) {
+      signals.listen();
       const auto [k, feature] = most_promising();
       if (k < 0) break;
       Child& child = children_[k];

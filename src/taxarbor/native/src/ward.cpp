@@ -140,8 +140,7 @@ nb::object ward(const Given& given, int64_t K) {
     const size_t n = given.shape(0), p = given.shape(1);
     if (K < 1 || K > static_cast<int64_t>(n))
       refuse("n_clusters must lie between one and one per row, ", n, "; got ", K);
-    return filled<int32_t>(
-        {n}, [&](int32_t* out) { ward_clusters(X, n, p, K, out); });
+    return filled<int32_t>({n}, [&](int32_t* out) { ward_clusters(X, n, p, K, out); });
   });
 }
 
@@ -185,8 +184,8 @@ std::vector<Merge> link(std::vector<double> X, std::vector<double> weights, int6
     int64_t next = -1;  // the cheapest; of ties the one before in the chain, then the first
     double least = std::numeric_limits<double>::infinity();
     for (size_t k = 0; k < alive.size(); ++k)
-      if (alive[k] != here && (next < 0 || costs[k] < least ||
-                                  (costs[k] == least && alive[k] == before)))
+      if (alive[k] != here &&
+          (next < 0 || costs[k] < least || (costs[k] == least && alive[k] == before)))
         next = alive[k], least = costs[k];
     if (next != before) {
       if (chain.size() == alive.size()) refuse("distances of points must be finite numbers");
