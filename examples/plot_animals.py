@@ -128,10 +128,10 @@ for label, leaf in enumerate(tree.leaves):
 # %%
 # What to conclude
 # ----------------
-# - Mammals, birds, fish, reptiles, amphibians and arthropods have leaves of their own. The table
-#   of leaves by classes has few entries off the pattern, and each is a story: the moray eel has
-#   no paired fins and ended among the amphibians; one leaf gathers what has neither a backbone
-#   nor an exoskeleton.
+# - Mammals, birds, fish, reptiles, amphibians and arthropods have leaves of their own. The
+#   table of leaves by classes has few entries off the pattern, and each is a story: the moray
+#   eel has no paired fins and ended among the amphibians; one leaf gathers what has neither a
+#   backbone nor an exoskeleton.
 # - The *shape* differs from biology's. Biologists divide vertebrates from invertebrates first;
 #   by these attributes, what most animals differ in is milk. Taxarbor comes about as close to
 #   the true tree as Ward, and bisecting k-means a little closer.
