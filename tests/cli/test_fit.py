@@ -472,7 +472,8 @@ def test_an_interrupt_with_the_bar_drawn(start, folder):
     rng = np.random.default_rng(0)
     np.save(folder / "large.npy", rng.normal(size=(40_000, 60)).astype(np.float32))
     ours, theirs = os.openpty()
-    process = start("fit", "large.npy", "-k", 4_000, "-o", "m.taxarbor", stderr=theirs)
+    slow = "-k", 4_000, "--n-init", 100
+    process = start("fit", "large.npy", *slow, "-o", "m.taxarbor", stderr=theirs)
     os.close(theirs)
     seen = b""
     while b" leaves, " not in seen:

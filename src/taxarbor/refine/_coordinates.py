@@ -1,11 +1,11 @@
 """The data in a few coordinates: where clusters are found before rules for them are sought."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
 
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
 
@@ -65,10 +65,13 @@ class Coordinates:
         # One more, which becomes the constant: the scores are the values, none is copied.
         values = rows.scores(np.pad(directions, ((0, 1), (0, 0))))
         values[:, -1] = LIFT
-        origin, some = np.zeros(values.shape[1]), np.arange(len(directions))
-        along = as_rows(values, center=origin, n_threads=rows.n_threads)
-        scatter = along.gram(np.arange(rows.n_rows), some) / rows.n_rows
+        scatter = _scatter(values, rows.n_threads)
         return cls(values, directions, rows.center, scatter, rows.n_threads)
+
+    def take(self, positions: IndexArray) -> "Coordinates":
+        """Return the same coordinates of some of the rows."""
+        values = self.values[positions]
+        return replace(self, values=values, scatter=_scatter(values, self.n_threads))
 
     @property
     def rows(self) -> Rows:
@@ -86,6 +89,14 @@ class Coordinates:
         dtype = self.values.dtype
         parts = weights @ self.directions, self.center, offsets
         return LinearRule(*(part.astype(dtype) for part in parts))
+
+
+def _scatter(values: Array, n_threads: int) -> Array:
+    """Return the covariance of coordinates whose mean is zero, and whose last is constant."""
+    n, p = values.shape
+    rows = as_rows(values, center=np.zeros(p), n_threads=n_threads)
+    scatter: Array = rows.gram(np.arange(n), np.arange(p - 1)) / n
+    return scatter
 
 
 def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
