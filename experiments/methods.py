@@ -279,7 +279,9 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     if not used:
         return {}
     counts = [int(mine.sum()) for mine in used.values()]
+    own = [np.count_nonzero(rule.weights, axis=1) for rule in tree.rules if rule is not None]
     found = {
+        "features_per_child": float(np.mean(np.concatenate(own))),
         "mean_features": float(np.mean(counts)),
         "median_features": float(np.median(counts)),
         "most_features": float(max(counts)),

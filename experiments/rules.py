@@ -38,6 +38,11 @@ ROWS = (
 MOST_FEATURES, MOST_LOSS = 10.0, 1.5
 """What was asked for: features per split, and points of ARI below rules that describe."""
 
+BRANCHINGS, LEAST_FIDELITY = (3, 5), 0.93
+"""Children per split in the part on wide trees, and what was asked of their rules."""
+
+WIDE = (DECIDE, DESCRIBE, Row("k-means trees, 10 starts", "HKM-D", {"n_init": 10}))
+
 INTRODUCTION = """\
 # Rules that decide
 
@@ -54,9 +59,10 @@ Numbers are points, that is percent. aSP, aPS: agreement of the tree with the tr
 shortest paths and by shared paths; ARI, AMI: of the leaves with the classes; all four
 corrected for chance. DP: dendrogram purity. *Features*: mean number per split. *Rows that
 follow*: the share of rows for which every rule on their path holds. *Doubtful*: the share of
-clusters whose words are false for a fifth of their rows or more. ± is the standard deviation
-over seeds: of the mean over data sets in the first table of a part, of the value in the
-others.
+clusters whose words are false for a fifth of their rows or more. *Fidelity*: of the rows at a
+split, the share that its rule sends to the child where they are; mean over splits. ± is the
+standard deviation over seeds: of the mean over data sets in the first table of a part, of the
+value in the others.
 
 The price of a feature was chosen on these data, by tables like these.
 {lost}"""
@@ -65,10 +71,16 @@ The price of a feature was chosen on these data, by tables like these.
 def plan_rules(setup: Setup) -> Iterator[Job]:
     """Yield what the page needs, each job once."""
     for part in _parts(setup):
-        for name in all_datasets(part):
-            for row in ROWS:
-                method, size = find_method(row.method), n_clusters_of(part, name, 1.0)
-                yield from part.jobs(name, method, row.settings, n_clusters=size)
+        for branching, rows in ((2, ROWS), *((some, WIDE) for some in BRANCHINGS)):
+            for name in all_datasets(part):
+                for row in rows:
+                    yield from part.jobs(
+                        name,
+                        find_method(row.method),
+                        row.settings,
+                        n_clusters=n_clusters_of(part, name, 1.0),
+                        branching=branching,
+                    )
 
 
 def write_rules(store: Store, setup: Setup, page: Path) -> list[Path]:
@@ -77,10 +89,15 @@ def write_rules(store: Store, setup: Setup, page: Path) -> list[Path]:
     sections: list[str] = []
     for part in _parts(setup):
         jobs = done_jobs(found, part)
+        wide = {some: jobs[jobs["branching"] == some] for some in BRANCHINGS}
+        jobs = jobs[jobs["branching"] == 2]
         if not sections:
             sections.append(introduce(INTRODUCTION, found, part))
         title = f"{part.max_rows:,} rows of each at most" if part.max_rows else "All rows"
         sections += [f"## {title}", *(_describe(jobs, part) if len(jobs) else [NO_RESULTS])]
+        for branching, its in wide.items():
+            if len(its):
+                sections += [f"### Up to {branching} children per split", _wide(its, part)]
     write_page(page, sections)
     return [page]
 
@@ -103,6 +120,30 @@ def _describe(jobs: pd.DataFrame, setup: Setup) -> Iterator[str]:
             cells = [_of(jobs, row, name) for row in ROWS]
             lines.append([name, *(_tell(summarise(one, measure), measure) for one in cells)])
         yield f"### {short}\n\n{table(['data', *(row.told for row in ROWS)], lines)}"
+
+
+def _wide(jobs: pd.DataFrame, setup: Setup) -> str:
+    """Return the means of trees of more children, and what was asked of their rules."""
+    names = all_datasets(setup)
+    measures = [*CORRECTED, "features_per_child", "mean_fidelity"]
+    lines = [
+        [row.told, *(_tell(over_all(jobs, row, names, one), one) for one in measures)]
+        for row in WIDE
+    ]
+    told = table(["", *CORRECTED.values(), "features per child", "fidelity"], lines)
+    used, share = (
+        over_all(jobs, DESCRIBE, names, one).mean
+        for one in ("features_per_child", "mean_fidelity")
+    )
+    asked = [
+        ["features per child", f"at most {MOST_FEATURES:g}", number(used, 1)],
+        ["fidelity of rules that describe", f"at least {LEAST_FIDELITY}", f"{share:.3f}"],
+    ]
+    holds = [used <= MOST_FEATURES, share >= LEAST_FIDELITY]
+    verdicts = [
+        [*line, "yes" if ok else "**no**"] for line, ok in zip(asked, holds, strict=True)
+    ]
+    return f"{told}\n\n{table(['mean over data sets', 'asked', 'got', 'holds'], verdicts)}"
 
 
 def _means(jobs: pd.DataFrame, names: list[str]) -> str:
@@ -158,7 +199,7 @@ def _of(jobs: pd.DataFrame, row: Row, name: str) -> pd.DataFrame:
 
 
 def _tell(value: Mean, measure: str) -> str:
-    if measure != "mean_features":
+    if measure not in ("mean_features", "features_per_child"):
         return percent(value, 1)
     spread = f" ± {value.spread:.1f}" if value.n_values > 1 else ""
     return number(value.mean, 1) + spread

@@ -62,7 +62,7 @@ def test_each_group_begins_with_the_default_and_changes_it():
     known = signature(Taxarbor).parameters
     told = [row.told for group in GROUPS for row in group.rows if "(default)" in row.told]
     assert told == [group.rows[0].told for group in GROUPS]
-    assert told[1] == f"{known['n_init'].default} (default)"
+    assert told[2] == f"{known['n_init'].default} (default)"
     assert told[4] == f"balance {known['balance'].default} (default)"
     for group in GROUPS:
         first, *others = group.rows
@@ -73,8 +73,10 @@ def test_each_group_begins_with_the_default_and_changes_it():
             for name, value in row.settings.items():
                 if row.method == "Taxarbor" and name not in PLACED:
                     assert value != known[name].default
-                elif row.method == "variant" and name in ("choose_by", "grow_by"):
+                elif row.method == "variant" and name == "grow_by":
                     assert value != "gap"
+                elif row.method == "variant" and name == "cut_of":
+                    assert value > 1
                 elif row.method == "variant":
                     assert value != usual(name)
 
@@ -202,7 +204,12 @@ def test_the_page(tmp_path, setup, made):
     assert by_asp[2] == ["Ward", "50.0", "50.0", "50.0"]  # one seed: no spread
     moves = found[6]
     assert moves[2][0] == GROUPS[0].rows[0].told
-    assert moves[3][:4] == ["no moves", "50.0 (-10.0)", "50.0 (+0.0)", "50.0 (+10.0)"]
+    assert moves[3][:4] == [
+        "as many as clusters",
+        "50.0 (-10.0)",
+        "50.0 (+0.0)",
+        "50.0 (+10.0)",
+    ]
     assert all(f"### {group.title}" in text for group in GROUPS)
     everywhere, sparser = found[-2:]
     reading = ["3.0", "9.0", "5", "97.0 ± 0.0", "90.0 ± 0.0", "12.5 ± 0.0"]

@@ -26,6 +26,8 @@ def outcome(made, **ours):
         better = 0.1 * job.seed if is_ours else 0.0
         has_rules = job.method in ("Taxarbor", "HMMC")
         reading = {"mean_features": 9.0, "follows": 1.0, "doubtful": 0.0} if has_rules else {}
+        if has_rules:
+            reading |= {"features_per_child": 4.0, "mean_fidelity": 0.92}
         told = {key: value + better for key, value in (ours if is_ours else {}).items()}
         return made.outcome(**reading, **told)
 
@@ -49,6 +51,8 @@ def test_means_and_what_was_asked_for(tmp_path, setup, made):
     ours = {"adjusted_rand": 0.6, "adjusted_path_sharing": 0.2}
     store = made.fill(tmp_path, plan_rules(setup), outcome(made, **ours))
     jobs = done_jobs(store.read(), setup)
+    assert set(jobs["branching"]) == {2, 3, 5}
+    jobs = jobs[jobs["branching"] == 2]
     mean = over_all(jobs, DECIDE, NAMES, "adjusted_rand")
     assert mean == pytest.approx((0.65, 0.05, 2))
     assert over_all(jobs, DESCRIBE, NAMES, "adjusted_rand") == pytest.approx((0.5, 0.0, 2))
@@ -67,3 +71,6 @@ def test_means_and_what_was_asked_for(tmp_path, setup, made):
     assert asked["ARI less Ward's"] == ["at least 0", "+15.00", "yes"]
     assert asked["aPS less Ward's"] == ["at least 0", "-25.00", "**no**"]
     assert asked["ARI less that of describe"] == ["at least -1.5", "+15.00", "yes"]
+    assert text.count("### Up to 3 children per split") == 2
+    wide = [line for table in tables for line in table if line[0].startswith("fidelity of")]
+    assert wide == [["fidelity of rules that describe", "at least 0.93", "0.920", "**no**"]] * 4

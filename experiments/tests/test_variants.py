@@ -7,19 +7,19 @@ from experiments.data import load_dataset
 from experiments.defaults import GROUPS
 from experiments.variants import CONSTANTS, WORTHS, RankedSplitter, changed, fit_variant, usual
 from taxarbor import Taxarbor
-from taxarbor.split import _gap
+from taxarbor.refine import Coordinates
+from taxarbor.rows import as_rows
+from taxarbor.split import SplitTask
 
 VARIANTS = [row.settings for group in GROUPS for row in group.rows if row.method == "variant"]
 TELLING = (
-    {"rounds": 0},
+    {"more": 0},
+    {"power": 0.5},
+    {"cut_of": 3},
     {"rounds": 1},
     {"shrinkage": 1e6},
-    {"top": 0},
-    {"starts": ["principal"]},
-    {"choose_by": "scatter"},
-    {"choose_by": "objective"},
+    {"starts": ["ward"]},
     *({"grow_by": worth} for worth in WORTHS[1:]),
-    {"intercept": False},
     {"ridge": 1.0},
     {"coordinates": 2},
 )
@@ -32,9 +32,9 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def nothing_stays_changed():
-    before = {name: usual(name) for name in CONSTANTS} | {"gap": _gap.gap}
+    before = {name: usual(name) for name in CONSTANTS}
     yield
-    assert before == {name: usual(name) for name in CONSTANTS} | {"gap": _gap.gap}
+    assert before == {name: usual(name) for name in CONSTANTS}
 
 
 def test_without_settings_it_is_the_estimator(rows):
@@ -74,20 +74,19 @@ def test_each_setting_changes_something(rows, settings):
 
 def test_leaves_are_ranked_as_told(rows):
     """Scores are those of the gap, but for the share that they are made of."""
-    trees = {
-        worth: fit_variant(rows, 2, 2, 0, {"grow_by": worth, "rounds": 0}) for worth in WORTHS
-    }
-    score = {worth: tree.score[0] / len(rows) for worth, tree in trees.items()}
-    objective = trees["gap"].objective[0]
+    task = SplitTask(Coordinates.of(as_rows(rows), 0).rows, (), (), 2, 0)
+    splits = {worth: RankedSplitter(worth).split(task) for worth in WORTHS}
+    score = {worth: split.score / len(rows) for worth, split in splits.items()}
+    objective = splits["gap"].objective
     assert score["size"] == 1.0
     assert score["objective"] == pytest.approx(1.0 / objective)
     assert score["scatter"] == pytest.approx(score["gap"] * np.sqrt(objective))
     assert score["scatter"] < score["variance"]
-    assert len({tuple(tree.labels) for tree in trees.values()}) == 1
+    assert len({tuple(split.labels) for split in splits.values()}) == 1
 
 
 def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
-    settings = {"rounds": 3, "top": 0, "intercept": False, "starts": ["ward"]}
+    settings = {"rounds": 3, "power": 0.5, "starts": ["ward"]}
     before = {name: usual(name) for name in settings}
 
     def stop():
@@ -102,19 +101,17 @@ def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
     def fail(*_):
         raise RuntimeError("in the middle")
 
-    own = _gap.gap
     with monkeypatch.context() as patch:
-        patch.setattr(_gap, "_try", fail)
+        patch.setattr(RankedSplitter, "split", fail)
         with pytest.raises(RuntimeError, match="in the middle"):
             fit_variant(rows, 4, 2, 0, {"ridge": 1.0})
-    assert _gap.gap is own
     assert usual("ridge") != 1.0
 
 
 def test_wrong_settings_are_refused(rows):
     for name in ("gamma", "alpha", "n_clusters"):
         with pytest.raises(ValueError, match=f"no setting '{name}'; there are .*'ridge'"):
-            fit_variant(rows, 4, 2, 0, {name: 1, "top": 1})
+            fit_variant(rows, 4, 2, 0, {name: 1, "more": 1})
     for starts in ([], ["random"], ["ward", "ward_start"]):
         with pytest.raises(ValueError, match=r"must be some of .*'ward'"):
             fit_variant(rows, 4, 2, 0, {"starts": starts})
@@ -122,4 +119,4 @@ def test_wrong_settings_are_refused(rows):
 
 def test_equal_rows_are_one_leaf():
     assert fit_variant(np.ones((9, 3), dtype=np.float32), 3, 2, 0, {}).n_leaves == 1
-    assert RankedSplitter() == RankedSplitter("gap", "gap")
+    assert RankedSplitter() == RankedSplitter("gap")

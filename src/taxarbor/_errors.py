@@ -79,6 +79,8 @@ def some(texts: Sequence[str], most: int) -> str:
 
 def printable(text: str) -> str:
     """Return the text on one line, without control characters or half characters."""
+    if text.isprintable():  # as nearly all are
+        return text
     whole = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(c if c.isprintable() else " " for c in whole)
 

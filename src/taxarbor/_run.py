@@ -81,6 +81,14 @@ class Run:
         return self.pool.map(work, items)
 
 
+def node_seed(seed: int, path: tuple[int, ...]) -> int:
+    """Return 64 bits of a node's own, for generators that mix them well themselves."""
+    bits = seed
+    for step in path:
+        bits = (bits ^ (bits >> 29)) * 0xBF58476D1CE4E5B9 + step + 1 & 0xFFFFFFFFFFFFFFFF
+    return bits
+
+
 def node_rng(seed: int, path: tuple[int, ...], stream: int = 0) -> np.random.Generator:
     """Return a node's own random numbers, whatever happens elsewhere in the tree."""
     entropy = (seed, stream) if stream else seed

@@ -1,7 +1,7 @@
 """The growth loop: best first, from the root down (the paper's Algorithm 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import final
 
@@ -49,8 +49,48 @@ class StoppingRule:
         return small or (self.max_depth is not None and depth >= self.max_depth)
 
 
+@final
+@dataclass(slots=True, eq=False)
+class Gathering:
+    """Splits into few children, read as splits into more.
+
+    The children of a leaf whose parent has fewer than ``branching`` take its place there; so
+    nodes have that many children at most, and are full before there are deeper ones.
+    """
+
+    branching: int
+    splits: dict[int, list[int]] = field(default_factory=dict)
+    _home: dict[int, int] = field(default_factory=dict)  # the parent of each node but the root
+    _depth: dict[int, int] = field(default_factory=lambda: {0: 0})
+
+    def level(self, node: int) -> int:
+        """Return the depth at which a leaf would be split."""
+        return self._depth[node] - self._joins(node)
+
+    def add(self, node: int, children: Sequence[int]) -> None:
+        """Take note of a split."""
+        home = node
+        if self._joins(node):
+            home = self._home[node]
+            at = self.splits[home].index(node)
+            self.splits[home][at : at + 1] = children
+        else:
+            self.splits[node] = [*children]
+        for child in children:
+            self._home[child], self._depth[child] = home, self._depth[home] + 1
+
+    def _joins(self, node: int) -> bool:
+        return node in self._home and len(self.splits[self._home[node]]) < self.branching
+
+
 def grow(
-    rows: Rows, splitter: Splitter, *, branching: int, stop: StoppingRule, run: Run
+    rows: Rows,
+    splitter: Splitter,
+    *,
+    branching: int,
+    stop: StoppingRule,
+    run: Run,
+    gather: int = 2,
 ) -> HierarchyBuilder:
     """Grow a tree.
 
@@ -70,6 +110,8 @@ def grow(
         When to stop.
     run : Run
         The seed, where to run, and whom to tell.
+    gather : int
+        How many children splits will be gathered to: depth counts as it does then.
 
     Returns
     -------
@@ -88,14 +130,12 @@ def grow(
     5
     """
     tree = HierarchyBuilder(rows.n_rows)
-    growth = _Growth(tree, rows, splitter, branching, stop, run)
+    growth = _Growth(tree, rows, splitter, branching, stop, run, Gathering(gather))
     try:
         growth.go_on()
     except KeyboardInterrupt:
         warn_caller(
-            "the fit was interrupted; the tree grown so far, "
-            f"of {tree.n_leaves} {'leaf' if tree.n_leaves == 1 else 'leaves'}, is kept",
-            InterruptedFitWarning,
+            "the fit was interrupted; the tree is what was grown so far", InterruptedFitWarning
         )
     return tree
 
@@ -111,6 +151,7 @@ class _Growth:
     branching: int
     stop: StoppingRule
     run: Run
+    gathering: Gathering
 
     def go_on(self) -> None:
         """Try, apply the best, and again, until the tree is full or nothing is left."""
@@ -118,11 +159,7 @@ class _Growth:
         new: Sequence[int] = (0,)
         n_tried = 0
         while not self.stop.is_full(self.tree.n_leaves, self.branching):
-            tried = [
-                node
-                for node in new
-                if not self.stop.spares(self.tree.size(node), self.tree.depth(node))
-            ]
+            tried = [node for node in new if not self._spares(node)]
             for node, found in zip(tried, self.run.each(self._split, tried), strict=True):
                 n_tried += 1
                 if isinstance(found, Refusal):
@@ -137,9 +174,16 @@ class _Growth:
             if not heap:
                 return
             _, node, best = heappop(heap)
+            if self._spares(node):  # its parent has become full
+                new = ()
+                continue
             new = self.tree.add_split(node, best.labels, best.rule)
+            self.gathering.add(node, new)
             if self._stops_here(n_tried):
                 return
+
+    def _spares(self, node: int) -> bool:
+        return self.stop.spares(self.tree.size(node), self.gathering.level(node))
 
     def _split(self, node: int) -> Split | Refusal:
         path, lineage = self.tree.lineage(node)

@@ -274,13 +274,13 @@ def test_leaves_may_be_swept_side_by_side():
 
 
 class Interrupter:
-    """Interrupts a function before the n-th of the lines that it runs."""
+    """Interrupts functions before the n-th of the lines that they run."""
 
-    def __init__(self, code, at):
-        self.code, self.left = code, at
+    def __init__(self, at, *functions):
+        self.codes, self.left = [function.__code__ for function in functions], at
 
     def __call__(self, frame, event, _):
-        if frame.f_code is not self.code:
+        if frame.f_code not in self.codes:
             return self
         self.left -= event == "line"
         if self.left < 0:
@@ -298,7 +298,7 @@ def test_an_interrupt_at_any_line_leaves_a_whole_tree():
     while not is_over:
         builder = HierarchyBuilder(6)
         before = sys.gettrace()
-        sys.settrace(Interrupter(HierarchyBuilder.add_split.__code__, at))
+        sys.settrace(Interrupter(at, HierarchyBuilder.add_split, HierarchyBuilder.cut))
         try:
             builder.add_split(0, labels, rule)
             is_over = True

@@ -143,6 +143,7 @@ def test_memory_is_bounded(placed, chain, monkeypatch):
     trees = [placed, dataclasses.replace(placed, placement=None)]
     whole = [tree.predict_proba(X) for tree in trees]
     monkeypatch.setattr(_memberships, "BLOCK", 13)
+    monkeypatch.setattr(_memberships, "ROWS", 1)
     for tree, expected in zip(trees, whole, strict=True):
         np.testing.assert_allclose(tree.predict_proba(X), expected, rtol=1e-12)
     P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels

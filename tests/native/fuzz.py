@@ -20,7 +20,15 @@ REFUSALS = (ValueError, TypeError, MemoryError)
 DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u8", "?", "c16", ">f8", "O"]
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, 1e39, 5e-324, -1.0, 0.0]
 WHOLE = [-1, 0, 1, 2, 7, 127, 10**6, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, -(2**63)]
-ENDLESS = {"n_steps", "max_sweeps", "max_alternations", "n_features"}
+ENDLESS = {
+    "lloyd_steps",
+    "max_rounds",
+    "power_steps",
+    "n_steps",
+    "max_sweeps",
+    "max_alternations",
+    "n_features",
+}
 """Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
 
 
@@ -71,8 +79,13 @@ def take(rng):
 
 def scores(rng):
     data, X = draw_data(rng)
-    W = rng.normal(size=(rng.integers(1, 10), X.shape[1]))
+    W = rng.normal(size=(rng.integers(1, 40), X.shape[1]))
     return native.scores, {"data": data, "W": W}
+
+
+def best(rng):
+    _, given = scores(rng)
+    return native.best, given | {"offsets": rng.normal(size=len(given["W"]))}
 
 
 def adjoint(rng):
@@ -127,6 +140,40 @@ def pair(rng):
     return native.pair, {"data": data, **fields}
 
 
+def kway(rng):
+    """A split into several children, on rows and weights as for two."""
+    _, fields = pair(rng)
+    n, p, K = fields["data"].n_rows, fields["data"].n_features, int(rng.integers(2, 5))
+    labels = rng.integers(0, K, n).astype("i4") if rng.random() < 0.7 else None
+    start = rng.normal(size=(K, p)) * (rng.random() < 0.5)
+    bounds = (n // K, -(-n // K)) if rng.random() < 0.5 else (0, n)
+    own = {"start": start, "labels": labels, "bounds": bounds, "group": 0.01}
+    return native.kway, {**fields, **own}
+
+
+def halve(rng):
+    data, X = draw_data(rng)
+    n = len(X) * 2
+    data = data.take(np.arange(n) // 2)  # two at least
+    few = int(rng.integers(2, n + 1))
+    fields = {
+        "seed": int(rng.integers(0, 2**63)),
+        "sample": few,
+        "starts": ["principal", "ward", "far_rows"],
+        "bounds": (max(n // 4, 1), n - max(n // 4, 1)),
+        "sample_bounds": (max(few // 4, 1), few - max(few // 4, 1)),
+        "ridge": float(rng.choice([0.0, 1e-2])),
+        "tol": 1e-6,
+        "violation": 1e-6,
+        "max_rounds": 20,
+        "start_rows": int(rng.integers(2, 40)),
+        "ward_rows": int(rng.integers(2, 40)),
+        "lloyd_steps": 2,
+        "power_steps": 2,
+    }
+    return native.halve, {"data": data, **fields}
+
+
 def rule(rng):
     data, X = draw_data(rng)
     (n, p), K = X.shape, int(rng.integers(2, max(2, min(len(X), 4)) + 1))
@@ -135,10 +182,10 @@ def rule(rng):
         "n_children": K,
         "weights": rng.choice([0.0, 0.5, 1.0], n),
         "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "rounding": float(rng.choice([0.0, 1.0])),
         "price": float(rng.choice([0.0, 0.1])),
         "ridge": float(rng.choice([0.0, 1e-3])),
         "max_features": int(rng.integers(0, 4)),
-        "max_candidates": int(rng.choice([1, 5, 1024])),
     }
     return native.rule, {"data": data, **fields}
 
@@ -155,15 +202,10 @@ def hinge_costs(rng):
     return native.hinge_costs, {"S": draw_matrix(rng)}
 
 
-def mask_changes(rng):
-    before, after = rng.integers(0, 2, (2, rng.integers(1, 60))).astype("u1")
-    return native.mask_changes, {"before": before, "after": after}
-
-
 def descend_blocks(rng):
     M, F = (int(n) for n in rng.integers(1, [5, 12]))
-    A = rng.normal(size=(2 * M * F, M * F))
-    H = (A.T @ A).reshape(M, F, M, F).transpose(0, 2, 1, 3).reshape(M * M, F, F)
+    A = rng.normal(size=(M, 2 * F, F))
+    H = np.einsum("mnp,mnq->mpq", A, A)
     return native.descend_blocks, {
         "H": np.ascontiguousarray(H),
         "gradient": rng.normal(size=(M, F)),
@@ -188,19 +230,30 @@ def assign_pair(rng):
     return native.assign_pair, {"f": f, "lower": len(f) // 3, "upper": len(f) // 2}
 
 
+def label_sums(rng):
+    X, K = draw_matrix(rng), int(rng.integers(1, 5))
+    return native.label_sums, {"X": X, "labels": rng.integers(0, K, len(X)), "n_labels": K}
+
+
 def ward(rng):
     X = draw_matrix(rng)
     return native.ward, {"X": X, "n_clusters": int(rng.integers(1, len(X) + 1))}
 
 
-CASES = [make_dense, make_csr, take, scores, adjoint, gram, moment, norms, lloyd, principal]
-CASES += [pair, rule, hinge_multi, hinge_costs, mask_changes, descend_blocks]
-CASES += [assign_flow, assign_pair, ward]
+def ward_links(rng):
+    points = draw_matrix(rng).astype("f8")
+    return native.ward_links, {"points": points, "weights": rng.uniform(1, 9, len(points))}
+
+
+CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
+CASES += [lloyd, principal]
+CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs, descend_blocks]
+CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
 
 
 def call(kernel, arguments):
     """Call a kernel; rows that it makes are swept, so that nothing wrong with them hides."""
-    if kernel in (native.pair, native.rule):
+    if kernel in (native.pair, native.kway, native.halve, native.rule):
         given = dict(arguments)
         return kernel(given.pop("data"), SimpleNamespace(**given))
     found = kernel(**arguments)
@@ -290,7 +343,7 @@ def spoil_matrix(rng):
             str(rng.choice(["csc", "coo", "lil", "bsr"]))
         )
     rows = as_rows(X)
-    return rows.norms(), rows.ward(1), rows.scores(np.ones((1, rows.n_features)))
+    return rows.norms(), rows.scores(np.ones((1, rows.n_features)))
 
 
 def sound_calls(seed):

@@ -104,7 +104,7 @@ def animals():
     """The animals' tree, with traces, doubtful words and trust, and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    model = Taxarbor(n_clusters=30, rules="describe", max_features=1, random_state=0)
+    model = Taxarbor(30, rules="describe", max_features=1, max_depth=9, random_state=0)
     tree = model.fit(X).hierarchy_
     return trusted(tree, np.full(tree.n_nodes, 20)), bundle.names
 

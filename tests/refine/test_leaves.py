@@ -9,8 +9,7 @@ from taxarbor.grow import Run, StoppingRule, grow
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine import Coordinates, _leaves, compete
 from taxarbor.refine._leaves import fit_leaves
-from taxarbor.rows import _base, as_rows
-from taxarbor.rows._base import best_scores
+from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter
 
 
@@ -210,12 +209,13 @@ def test_grown_trees_compete_alike_with_any_number_of_threads(data):
         assert found[0] == found[1]
 
 
-def test_scores_come_in_blocks(rows_of, data, monkeypatch):
-    rows = rows_of(data["cloud"])
+def test_means_of_leaves_that_are_part_of_a_wider_array():
     rng = np.random.default_rng(0)
-    W, offsets = rng.normal(size=(3, 8)), rng.normal(size=3)
-    expected = ((data["cloud"] - rows.center) @ W.T + offsets).argmax(axis=1)
-    for block in (1, 7, 10_000):
-        monkeypatch.setattr(_base, "MAX_SCORES", block)
-        np.testing.assert_array_equal(best_scores(rows, W, offsets), expected)
-        assert not best_scores(rows, np.zeros((3, 8)), None).any()
+    for dtype, rtol in (("float32", 1e-6), ("float64", 1e-12)):
+        Z = (rng.normal(size=(500, 9)) + 1.0).astype(dtype)[:, :-1]
+        labels = rng.permutation(np.arange(500) % 7)
+        found = _leaves.leaf_means(Z, labels, np.bincount(labels))
+        means = [Z[labels == leaf].mean(axis=0, dtype=np.float64) for leaf in range(7)]
+        np.testing.assert_allclose(found, means, rtol=rtol)
+        with pytest.raises(ValueError, match="labels must lie between 0 and 6"):
+            _leaves.leaf_means(Z, labels + 1, np.bincount(labels))

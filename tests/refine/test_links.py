@@ -4,9 +4,8 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.hierarchy import Placement
-from taxarbor.refine import Coordinates, compete, link_leaves
-from taxarbor.refine._links import ward_links
+from taxarbor.refine import Coordinates, compete, gather, link_leaves
+from taxarbor.refine._links import POWER, ward_links
 from taxarbor.split import GapSplitter
 
 
@@ -59,43 +58,54 @@ def test_links_are_in_order_and_ties_do_no_harm():
         assert (links < len(X) + np.arange(len(X) - 1)[:, None]).all()
 
 
-def test_leaves_rows_and_placement_stay(rows_of, data):
+def test_leaves_are_the_grown_ones_or_their_unions(rows_of, data):
     for X in data.values():
         rows = rows_of(X)
         coordinates = Coordinates.of(rows, 0)
         stop = StoppingRule(n_leaves=9)
         grown = grow(coordinates.rows, GapSplitter(n_init=1), branching=2, stop=stop, run=Run())
-        placement = compete(grown, coordinates, rows)
+        assert compete(grown, coordinates) is None
         before = grown.labels
-        linked, moved = link_leaves(grown, placement, coordinates)
+        linked = link_leaves(grown, coordinates, stop)
         np.testing.assert_array_equal(grown.labels, before)
-        assert isinstance(moved, Placement)
-        assert moved.rule is placement.rule
-        one, other = grown.freeze(placement), linked.freeze(moved)
-        assert (other.n_leaves, other.n_nodes) == (9, 17)
-        assert is_same(one.labels, other.labels)
-        np.testing.assert_array_equal(other.predict(X), other.labels)
-        assert is_same(one.predict(X), other.predict(X))
+        tree = linked.freeze()
+        assert (tree.n_leaves, tree.n_nodes) == (9, 17)
+        assert is_same(before, tree.labels)
         # The last links are the first splits: the tree is cut as Ward's is.
-        inner = linked.inner
-        costs = other.score[list(inner)]
-        assert (np.diff(costs) <= 0.0).all()
+        assert (np.diff(tree.score[list(linked.inner)]) <= 0.0).all()
         means = np.array(
-            [coordinates.values[other.labels == leaf, :-1].mean(axis=0) for leaf in range(9)]
+            [coordinates.values[tree.labels == leaf, :-1].mean(axis=0) for leaf in range(9)]
         )
-        links, _ = ward_links(means, np.bincount(other.labels))
+        links, _ = ward_links(means, np.bincount(tree.labels) ** POWER)
         for n_clusters in range(2, 9):
-            expected = parts(links, 9, n_clusters)[other.labels]
-            assert is_same(other.cut(n_clusters), expected)
+            expected = parts(links, 9, n_clusters)[tree.labels]
+            assert is_same(tree.cut(n_clusters), expected)
+            fewer = link_leaves(grown, coordinates, StoppingRule(n_leaves=n_clusters))
+            assert is_same(fewer.labels, expected)
+
+
+def test_small_unions_stay_whole(rows_of, data):
+    coordinates = Coordinates.of(rows_of(data["cloud"]), 0)
+    run, splitter = Run(), GapSplitter(n_init=1)
+    grown = grow(coordinates.rows, splitter, branching=2, stop=StoppingRule(20), run=run)
+    linked = link_leaves(grown, coordinates, StoppingRule(max_leaf_size=60))
+    assert 1 < linked.n_leaves < 20
+    assert max(linked.size(leaf) for leaf in linked.leaves) <= 60
+    assert min(linked.size(node) for node in linked.inner) > 60
 
 
 def test_notes_stay_with_their_leaves(rows_of, data):
-    rows = rows_of(data["animals"])
-    coordinates, stop = Coordinates.of(rows, 0), StoppingRule(n_leaves=5)
+    coordinates, stop = Coordinates.of(rows_of(data["animals"]), 0), StoppingRule(n_leaves=5)
     grown = grow(coordinates.rows, GapSplitter(n_init=1), branching=2, stop=stop, run=Run())
-    placement = compete(grown, coordinates, rows)
     for leaf in grown.leaves:
         grown.refuse(leaf, str(sorted(grown.rows(leaf))))
-    linked, _ = link_leaves(grown, placement, coordinates)
-    for leaf in linked.leaves:
-        assert linked.note(leaf) == str(sorted(linked.rows(leaf)))
+    for tree in (
+        link_leaves(grown, coordinates, stop),
+        gather(grown, 3),
+        gather(link_leaves(grown, coordinates, stop), 4),
+    ):
+        assert tree.n_leaves == 5
+        for leaf in tree.leaves:
+            assert tree.note(leaf) == str(sorted(tree.rows(leaf)))
+    union = link_leaves(grown, coordinates, StoppingRule(n_leaves=4))
+    assert sorted(bool(union.note(leaf)) for leaf in union.leaves) == [False, True, True, True]

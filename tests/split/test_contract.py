@@ -59,6 +59,12 @@ def splitter(name):
     return SPLITTERS[name]
 
 
+@pytest.fixture
+def numbers(name):
+    """Return numbers of children that this splitter is asked for."""
+    return (2,) if name.startswith("gap") else (2, 3, 5)
+
+
 def blobs(K, n_rows=40, dtype="float64"):
     """Return clusters that nobody could miss, and which row is in which."""
     rng = np.random.default_rng(7)
@@ -76,9 +82,9 @@ def everything(split):
     return arrays, split.score, split.objective, split.info
 
 
-def test_what_a_split_holds(draw, rows_for, task_of, name, splitter):
+def test_what_a_split_holds(draw, rows_for, task_of, name, splitter, numbers):
     for kind, dtype in ALL_KINDS:
-        for K in (2, 3, 5):
+        for K in numbers:
             for deep in (False, True):
                 rows = rows_for(draw(K, dtype=dtype), kind)
                 task = task_of(rows, K, deep=deep)
@@ -98,9 +104,9 @@ def test_what_a_split_holds(draw, rows_for, task_of, name, splitter):
                     np.testing.assert_array_equal(found.rule.center, center.astype(dtype))
 
 
-def test_what_a_split_tells_of_its_way(draw, rows_for, task_of, splitter):
+def test_what_a_split_tells_of_its_way(draw, rows_for, task_of, splitter, numbers):
     for kind in KINDS:
-        for K in (2, 3):
+        for K in numbers[:2]:
             for deep in (False, True):
                 rows = rows_for(draw(K, distance=1.0), kind)
                 found = splitter.split(task_of(rows, K, deep=deep))
@@ -111,9 +117,9 @@ def test_what_a_split_tells_of_its_way(draw, rows_for, task_of, splitter):
                 assert found.info.n_passes > 0.0
 
 
-def test_a_split_depends_on_its_task_alone(draw, rows_for, task_of, splitter):
+def test_a_split_depends_on_its_task_alone(draw, rows_for, task_of, splitter, numbers):
     for kind in KINDS:
-        for K, n_rows in ((2, 70), (3, 500)):  # below and above spectral's MAX_DENSE
+        for K, n_rows in ((2, 70), (numbers[-1], 500)):  # below and above spectral's MAX_DENSE
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
             first = everything(splitter.split(task_of(rows_for(X, kind), K)))
             splitter.split(task_of(rows_for(other, kind), 2, seed=8))
@@ -131,9 +137,9 @@ def test_ties_do_not_hang_on_the_number_of_threads(rows_for, task_of, splitter):
         assert everything(one) == everything(two)
 
 
-def test_clusters_that_nobody_could_miss(rows_for, task_of, same_partition, splitter):
+def test_clusters_that_nobody_could_miss(rows_for, task_of, same_partition, splitter, numbers):
     for kind, dtype in ALL_KINDS:
-        for K in (2, 3, 5):
+        for K in numbers:
             X, truth = blobs(K, dtype=dtype)
             tasks = [task_of(rows_for(X, kind), K, seed=seed) for seed in range(4)]
             right = [same_partition(splitter.split(task).labels, truth) for task in tasks]
@@ -141,8 +147,8 @@ def test_clusters_that_nobody_could_miss(rows_for, task_of, same_partition, spli
             assert any(right) if K > 2 else all(right)
 
 
-def test_kinds_and_types_agree(rows_for, task_of, same_partition, splitter):
-    for K in (2, 3):
+def test_kinds_and_types_agree(rows_for, task_of, same_partition, splitter, numbers):
+    for K in numbers[:2]:
         first, *others = (
             splitter.split(task_of(rows_for(blobs(K, dtype=dtype)[0], kind), K))
             for kind, dtype in ALL_KINDS
@@ -153,8 +159,8 @@ def test_kinds_and_types_agree(rows_for, task_of, same_partition, splitter):
 
 
 @pytest.mark.parametrize("name", ["gap", "gap, free", *BY_PLACE], indirect=True)
-def test_dense_and_sparse_agree(draw, rows_for, task_of, same_partition, splitter):
-    for K in (2, 3, 5):
+def test_dense_and_sparse_agree(draw, rows_for, task_of, same_partition, splitter, numbers):
+    for K in numbers:
         for distance in (0.5, 3.0):
             X = draw(K, distance=distance, n_rows=180)
             dense, csr = (splitter.split(task_of(rows_for(X, kind), K)) for kind in KINDS)
@@ -198,9 +204,9 @@ def test_the_rule_is_the_nearest_mean(draw, rows_of, task_of, splitter):
 # ---- refusals: reasons, never exceptions ----
 
 
-def test_few_rows(draw, rows_for, task_of, splitter):
+def test_few_rows(draw, rows_for, task_of, splitter, numbers):
     for kind in KINDS:
-        for K in (2, 3, 5):
+        for K in numbers:
             refused = splitter.split(task_of(rows_for(draw(K, n_rows=2 * K - 1), kind), K))
             assert isinstance(refused, Refusal)
             assert f"{2 * K - 1} rows are too few for {K} children" in refused.reason
@@ -210,10 +216,10 @@ def test_few_rows(draw, rows_for, task_of, splitter):
     assert one == Refusal("1 row is too few for 2 children (it takes 4)")
 
 
-def test_equal_rows(rows_for, task_of, splitter):
+def test_equal_rows(rows_for, task_of, splitter, numbers):
     for kind, dtype in ALL_KINDS:
         for value in (0.0, 1.0, 0.1, 1e6 / 3):
-            for n_rows, K in ((37, 2), (300, 3)):
+            for n_rows, K in ((37, 2), (300, numbers[-1])):
                 X = np.full((n_rows, 4), value, dtype=dtype)
                 refused = splitter.split(task_of(rows_for(X, kind), K))
                 assert isinstance(refused, Refusal)

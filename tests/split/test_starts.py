@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from taxarbor.split import _gap
 from taxarbor.split._starts import STARTS, child_means, draw_sample, thin_out
 
 KINDS = ("dense", "sparse")
 
 
-@pytest.fixture(params=[*STARTS, _gap.ward_start], ids=lambda start: start.__name__)
+@pytest.fixture(params=STARTS, ids=lambda start: start.__name__)
 def start(request):
     return request.param
 
@@ -42,15 +41,14 @@ def test_a_start_depends_on_the_seed_and_not_on_threads(draw, rows_of, start):
 
 
 def test_clouds_that_are_far_apart_are_found(rows_of):
-    """Along the principal direction, and by Ward's: each centre in a cloud of its own."""
+    """Along the principal direction: each centre in a cloud of its own."""
     rng = rng_of(2)
     truth = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 5)) + 20.0 * truth[:, None]
     rows = rows_of(X)
-    for start in (STARTS[0], _gap.ward_start):
-        centers = start(rows, 3, rng) + rows.center
-        nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-        assert len({(a, b) for a, b in zip(truth, nearest, strict=True)}) == 3
+    centers = STARTS[0](rows, 3, rng) + rows.center
+    nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    assert len({(a, b) for a, b in zip(truth, nearest, strict=True)}) == 3
 
 
 def test_duplicates(rows_of, start):

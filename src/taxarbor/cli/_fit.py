@@ -74,12 +74,14 @@ def fit(
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
         _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
     ] = "taxarbor",
-    branching: Annotated[int | None, _tree("Children per split; default: 2.", min=2)] = None,
+    branching: Annotated[
+        int | None, _tree("Most children per split; default: 2.", min=2)
+    ] = None,
     max_leaf_size: Annotated[
         int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
     ] = None,
     max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
-    n_init: Annotated[int | None, _tree("Starts per split; 1 is fastest.", min=1)] = None,
+    n_init: Annotated[int | None, _tree("Starts per split.", min=1)] = None,
     seed: Annotated[
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -168,13 +167,21 @@ class Fitting:
     def __exit__(self, *raised: Any) -> None:
         self._open.__exit__(*raised)
 
-    def keep(self, tree: HierarchyBuilder, placement: Placement | None = None) -> None:
-        """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
-        means = tree.means(self.rows, self.run)
-        frozen = tree.freeze(placement, feature_names=self._seen.names, means=means)
-        hierarchy = measured(frozen, self.rows, self.run)
-        estimator = self._estimator
-        hierarchy = replace(hierarchy, made_by=_made_by(estimator))
+    def keep(
+        self,
+        tree: HierarchyBuilder,
+        placement: Placement | None = None,
+        *,
+        holds: bool = False,
+    ) -> None:
+        """Freeze the tree, with the means of its nodes, and leave it on the estimator.
+
+        With ``holds`` all rows are where the rules send them, and are not asked again.
+        """
+        estimator, means = self._estimator, tree.means(self.rows, self.run)
+        names, made_by = self._seen.names, _made_by(self._estimator)
+        frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
+        hierarchy = measured(frozen, self.rows, self.run, holds=holds)
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
         estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new

@@ -9,9 +9,8 @@ from sklearn.base import clone
 from taxarbor._errors import GrowthWarning, InputError, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
-from taxarbor.grow import grow
 from taxarbor.hierarchy._trust import Curve
-from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe, link_leaves
+from taxarbor.refine import Sparsity, at_leaves, decide, describe, find_clusters, gather
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import (
     check_balance,
@@ -27,10 +26,11 @@ from taxarbor.trust._assess import most_clusters, suggest
 class Taxarbor(HierarchyEstimator):
     r"""A readable taxonomy of unlabelled rows.
 
-    Grows a tree from the root down, each split by the widest margin it can find; lets the
-    leaves compete for the rows, and links them anew; then seeks, for each split, a rule that
-    tells its children apart by few features, preferably ones that the splits above it do not
-    use. Rows go where the rules send them. Fitted and read like
+    Grows a tree from the root down, each split by the widest margin it can find, to more leaves
+    than asked for; lets the leaves compete for the rows, and links the closest, to the clusters
+    and to the tree above them; then seeks, for each split, a rule that tells its children apart
+    by few features, preferably ones that the splits above it do not use. Rows go where the
+    rules send them. Fitted and read like
     :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
@@ -41,8 +41,7 @@ class Taxarbor(HierarchyEstimator):
         long as about 54 fits to half of the rows (5,000 at most). See
         :func:`taxarbor.trust.assess`.
     branching : int, default=2
-        Children per split. With more than two, leaves come in steps of ``branching - 1``,
-        and their number never exceeds ``n_clusters``.
+        The most children of a split. Nodes have fewer where the leaves run out.
     rules : {"decide", "describe"}, default="decide"
         What the rules are for. "decide": every row goes where the rules send it, in ``fit`` and
         ``predict`` alike, so that each word is exactly why a row is where it is. "describe":
@@ -54,8 +53,9 @@ class Taxarbor(HierarchyEstimator):
         How strongly a rule avoids the features of the splits above it. 0 lets levels share
         features; larger values make them differ more.
     balance : float, pair of float or None, default=0.5
-        Least and greatest size of a child when a node is split, as multiples of an equal share.
-        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty.
+        Least and greatest size of the two children when a node is split in growth, as multiples
+        of half of it. A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is
+        empty. Clusters, which are linked later, may differ more.
     min_leaf_size : int, default=1
         Least number of rows in a leaf. A node that cannot be divided this way is not split.
     max_leaf_size : int or None, default=None
@@ -63,10 +63,9 @@ class Taxarbor(HierarchyEstimator):
         compete for rows.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
-    n_init : int, default=4
+    n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
-        principal direction, from rows far apart, and from Ward's clusters of a few hundred.
-        With more than one, splits near the root get several times as many.
+        principal direction, from Ward's clusters of a few hundred, and from rows far apart.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -87,19 +86,19 @@ class Taxarbor(HierarchyEstimator):
     Notes
     -----
     Clusters are found in up to 63 principal coordinates, where a split minimises the squared
-    hinge loss with a light ridge and an intercept. The leaves then compete for the rows by
+    hinge loss with a light ridge and an intercept. Leaves that compete for the rows do so by
     linear scores in all features. What a row wants at a split, and how much it cares, is how
     well it fits the leaves on either side; a rule takes a feature if that sorts enough rows.
     ``predict`` puts the training rows where ``fit`` did.
 
-    Leaves are linked anew, by Ward's method, if ``branching`` is 2 and there is no
-    ``max_depth``; the score of a node is then what its children's union adds to the scatter.
+    About twice as many leaves are grown as asked for, and linked by Ward's method, a leaf of n
+    rows weighing as much as n to the power 0.75; the score of a node is what the union of its
+    first two children adds to the scatter. With a ``max_depth`` the tree stays as it was grown.
 
-    With ``rules="describe"`` the leaves keep the rows that they won, the tree keeps its shape,
-    and scores, objectives and infos are those of growth. New rows go by the same scores
-    (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did, except
-    those that stayed in their leaf for the sake of ``min_leaf_size`` or ``max_leaf_size``.
-    ``hierarchy_.follows`` says for which rows the rules hold.
+    With ``rules="describe"`` the leaves keep the rows that they won. New rows go by the same
+    scores (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did,
+    except those that stayed in their leaf for the sake of ``min_leaf_size`` or
+    ``max_leaf_size``. ``hierarchy_.follows`` says for which rows the rules hold.
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
@@ -127,7 +126,7 @@ class Taxarbor(HierarchyEstimator):
         min_leaf_size: int = 1,
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
-        n_init: int = 4,
+        n_init: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -184,27 +183,29 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
-        balance = check_balance(self.balance, branching)
+        balance = check_balance(self.balance, 2)
         splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
-        with Fitting(self, X, branching, stop) as fit:
+        with Fitting(self, X, 2, stop) as fit:
             rows, run = fit.rows, fit.run
-            coordinates = Coordinates.of(rows, run.seed)
-            tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run)
-            most = stop.max_leaf_size
-            placement = compete(
-                tree, coordinates, rows, min_leaf_size=least, max_leaf_size=most
+            tree, placement = find_clusters(
+                rows, splitter, branching=branching, stop=stop, run=run, min_leaf_size=least
             )
             if placement is None:
                 fit.keep(tree)
             elif self.rules == "describe":
+                pairs, tree = tree, gather(tree, branching)
+                placement = at_leaves(tree, pairs, placement)
                 describe(tree, rows, placement, sparsity, run)
                 fit.keep(tree, placement)
             else:
-                if branching == 2 and stop.max_depth is None:
-                    tree, placement = link_leaves(tree, placement, coordinates)
-                del coordinates  # half as large as the rows, and not needed any more
-                told = rows, placement, sparsity, run
-                fit.keep(decide(tree, *told, min_leaf_size=least, max_leaf_size=most))
+                tree = decide(
+                    tree,
+                    *(rows, placement, sparsity, run),
+                    branching=branching,
+                    min_leaf_size=least,
+                    stop=stop,
+                )
+                fit.keep(tree, holds=True)
         if curve is not None:
             self._keep_trust(X, curve)
         return self

@@ -23,7 +23,7 @@ from taxarbor.rows import Rows
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
 
-BLOCK = 1 << 22  # scores computed at once
+BLOCK = 1 << 20  # scores computed at once
 TOP = 3  # features named per step
 BROKEN = "the rule does not hold for this row"
 BITS = 17  # precision to which the parts of features are compared: rounding must not choose
@@ -53,19 +53,20 @@ def raw_margins(
 
     ``children`` says which of the node's children, 0, 1, ..., each of the rows is in.
     """
-    rule, owner = _decider(hierarchy, node)
+    rule, starts = _decider(hierarchy, node)
     margins = np.empty(len(positions))
     for some in blocks(len(positions), rule.n_children):
         scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
-        scores = scores.astype(np.float64) + rule.offsets
-        is_own = owner == children[some, None]
-        own = np.where(is_own, scores, -np.inf).max(axis=1)
-        margins[some] = own - np.where(is_own, -np.inf, scores).max(axis=1)
+        scores += rule.offsets.astype(scores.dtype)
+        best = np.maximum.reduceat(scores, starts, axis=1).astype(np.float64)
+        at = np.arange(len(best)), children[some]
+        own, best[at] = best[at], -np.inf
+        margins[some] = own - best.max(axis=1)
     return margins
 
 
 def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
-    """Return what decides between a node's children, and the child of each of its scores."""
+    """Return what decides between a node's children, and where the scores of each begin."""
     placement, children = hierarchy.placement, hierarchy.children(node)
     rule = hierarchy.rules[node]
     if placement is None:
@@ -75,10 +76,10 @@ def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
     first_rows = hierarchy.start[placement.leaves]
     is_below = (first_rows >= hierarchy.start[node]) & (first_rows < hierarchy.stop[node])
     cells = np.flatnonzero(is_below)
-    edges = hierarchy.start[list(children)]
-    owner = np.searchsorted(edges, first_rows[cells], side="right") - 1
+    cells = cells[np.argsort(first_rows[cells], kind="stable")]
+    starts = np.searchsorted(first_rows[cells], hierarchy.start[list(children)])
     whole = placement.rule
-    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), owner
+    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), starts
 
 
 def find_rivals(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import nan
 from typing import Any, final
 
@@ -48,6 +49,8 @@ class HierarchyBuilder:
     ----------
     n_rows : int
         Number of rows of the data, all owned by the root.
+    order : int array, optional
+        The rows from left to right, where they are known before the splits are; see ``cut``.
 
     Raises
     ------
@@ -64,10 +67,10 @@ class HierarchyBuilder:
     array([1, 0, 1, 1])
     """
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, order: IndexArray | None = None) -> None:
         if n_rows < 1:
             raise ValueError(f"a hierarchy needs one row at least, got {n_rows}")
-        self._order = np.arange(n_rows, dtype=np.intp)
+        self._order = np.arange(n_rows, dtype=np.intp) if order is None else order.copy()
         self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
         # A split counts from the moment it stands here; nodes beyond the last one do not.
         self._splits: dict[int, range] = {}
@@ -127,10 +130,11 @@ class HierarchyBuilder:
 
     def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
         """Return which child to take at each ancestor, from the root down, and their rules."""
+        node = node_id(node, self.n_nodes)
         path: list[int] = []
         rules: list[LinearRule] = []
         while node > 0:
-            parent = self._node(node).parent
+            parent = self._nodes[node].parent
             path.append(node - self._splits[parent].start)
             rule = self._nodes[parent].rule
             if rule is not None:
@@ -163,17 +167,21 @@ class HierarchyBuilder:
         leaf = self._leaf(node)
         self._check_rule(rule)
         n_children = None if rule is None else rule.n_children
-        children = _checked_labels(labels, leaf.stop - leaf.start, n_children)
+        children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
-        sizes = np.bincount(children)
         own[:] = arranged(own, children, len(sizes))
-        del self._nodes[self.n_nodes :]
-        stops = leaf.start + np.cumsum(sizes)
-        for start, stop in zip((stops - sizes).tolist(), stops.tolist(), strict=True):
-            birth, depth = len(self._splits) + 1, leaf.depth + 1
+        leaf.rule = rule
+        return self.cut(node, (leaf.start + np.cumsum(sizes)[:-1]).tolist())
+
+    def cut(self, node: int, places: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf before these places in the order of all rows, without a rule."""
+        leaf, n_nodes = self._leaf(node), self.n_nodes
+        del self._nodes[n_nodes:]
+        birth, depth = len(self._splits) + 1, leaf.depth + 1
+        for start, stop in pairwise((leaf.start, *places, leaf.stop)):
             self._nodes.append(_Node(start, stop, int(node), birth, depth))
-        leaf.rule, leaf.note = rule, ""
-        made = range(len(self._nodes) - len(sizes), len(self._nodes))
+        leaf.note = ""
+        made = range(n_nodes, len(self._nodes))
         self._splits[int(node)] = made
         return tuple(made)
 
@@ -233,6 +241,7 @@ class HierarchyBuilder:
         *,
         feature_names: Sequence[str] | None = None,
         means: Array | None = None,
+        made_by: dict[str, Any] | None = None,
     ) -> Hierarchy:
         """Return the tree as it is now; the builder may go on.
 
@@ -240,8 +249,8 @@ class HierarchyBuilder:
         ----------
         placement : Placement, optional
             What sends new rows to the leaves instead of the rules, which then need not be.
-        feature_names, means : optional
-            Names of the columns, and the mean of each node's rows.
+        feature_names, means, made_by : optional
+            Names of the columns, the mean of each node's rows, and what made the tree.
 
         Raises
         ------
@@ -264,7 +273,7 @@ class HierarchyBuilder:
             means=means,
             temperature=None,
             trust=None,
-            made_by=None,
+            made_by=made_by,
         )
 
     def _node(self, node: int) -> _Node:
@@ -293,8 +302,8 @@ class HierarchyBuilder:
 
 def _checked_labels(
     labels: ArrayLike, n_rows: int, n_children: int | None
-) -> NDArray[np.integer]:
-    """Return the labels; where no rule says how many children there are, the largest does."""
+) -> tuple[NDArray[np.integer], IndexArray]:
+    """Return the labels and the sizes; without a rule, the largest label says how many."""
     array = np.asarray(labels)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(
@@ -315,4 +324,4 @@ def _checked_labels(
     counts = np.bincount(children, minlength=n_children)
     if not counts.all():
         raise ValueError(f"child {int(counts.argmin())} would be empty")
-    return children
+    return children, counts

@@ -89,11 +89,14 @@ class Follows:
         return self.share <= MOSTLY
 
 
-def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hierarchy":
+def measured(
+    hierarchy: "Hierarchy", rows: Rows, run: Run | None = None, *, holds: bool = False
+) -> "Hierarchy":
     """Return the tree with what only its rows can tell: whom the rules hold for, and where.
 
-    One sweep over the rows of each split, and one for the columns that have two values. Nothing
-    is known of a tree without rules.
+    One sweep over the rows of each split, and one for the columns that have two values. With
+    ``holds`` the rules are known to hold for all rows, and only splits by one feature are
+    looked at. Nothing is known of a tree without rules.
     """
     tree = replace(hierarchy, two_values=rows.two_values())
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
@@ -107,9 +110,11 @@ def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hie
     # By their first rows, parents first: what is below a node stands behind it.
     listed = np.lexsort((np.arange(n), tree.start))
     starts = tree.start[listed]
-    found = (run or Run()).each(lambda node: _exceptions(tree, rows, node), inner)
+    found = (run or Run()).each(lambda node: _exceptions(tree, rows, node, holds), inner)
     for node, (wrong, gap[node]) in zip(inner, found, strict=True):
         fidelity[node] = (sizes[node] - len(wrong)) / sizes[node]
+        if not len(wrong):
+            continue
         first, last = np.searchsorted(starts, (tree.start[node], tree.stop[node]))
         below = listed[first:last]
         below = below[below > node]
@@ -128,15 +133,17 @@ def measured(hierarchy: "Hierarchy", rows: Rows, run: Run | None = None) -> "Hie
 
 
 def _exceptions(
-    tree: "Hierarchy", rows: Rows, node: int
+    tree: "Hierarchy", rows: Rows, node: int, holds: bool
 ) -> tuple[IndexArray, tuple[float, float]]:
     """Return which rows of a node its rule sends elsewhere, and the gap at its threshold."""
     rule, children = tree.rules[node], tree.children(node)
     assert rule is not None
-    own = rows.take(tree.rows(node), center=rule.center)
-    sent = best_scores(own, rule.weights, rule.offsets)
-    labels = np.repeat(np.arange(len(children)), tree.sizes[children[0] : children[-1] + 1])
     gap, alone = (np.nan, np.nan), dividing_feature(rule)
+    if holds and alone is None:
+        return np.empty(0, dtype=np.intp), gap
+    labels = np.repeat(np.arange(len(children)), tree.sizes[children[0] : children[-1] + 1])
+    own = rows.take(tree.rows(node), center=rule.center)
+    sent = labels if holds else best_scores(own, rule.weights, rule.offsets)
     if alone is not None and 0 < np.count_nonzero(sent) < len(sent):
         column, step = np.zeros((1, rows.n_features)), rule.weights[:, alone]
         column[0, alone] = 1.0

@@ -37,8 +37,9 @@ middle of what was measured on many data."""
 SAMPLE = 5000
 """Rows on which a temperature is found, at most."""
 
-BLOCK = 250_000
-"""Scores, rows times nodes or cells, that are held at a time: more do not fit into a cache."""
+BLOCK, ROWS = 250_000, 256
+"""Scores, rows times nodes or cells, that are held at a time: more do not fit into a cache. But
+so many rows at least, as a block costs some time per node."""
 
 LEAST = 0.01
 """The least temperature that is measured, in units of those above; its inverse is the most."""
@@ -163,7 +164,7 @@ def _leaf_scores(
         starts = np.unique(first_rows[order], return_index=True)[1]
     rows = as_rows(data, center=center, n_threads=n_threads)
     wanted = range(0, rows.n_rows, every)
-    step = max(BLOCK // len(weights), 1)
+    step = max(BLOCK // len(weights), ROWS)
     for first in range(0, len(wanted), step):
         some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -44,11 +44,16 @@ class Data:
 
 def scores(data: Data, W: Array) -> Array: ...
 
+def best(data: Data, W: Array, offsets: Array) -> IndexArray:
+    """The position of each row's highest score, the first of ties."""
+
 def adjoint(data: Data, R: Array) -> Array: ...
 
 def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array: ...
 
 def moment(data: Data, absolute: bool) -> Array: ...
+
+def label_sums(X: Array, labels: IndexArray, n_labels: int) -> Array: ...
 
 def norms(data: Data) -> Array: ...
 
@@ -59,14 +64,15 @@ def principal(data: Data, start: Array, n_steps: int) -> Array: ...
 def pair(data: Data, problem: object) -> tuple[Array, NDArray[int8], Array, list[float], str, float]:
     """Solve a two-way split, given by the fields of a PairProblem."""
 
+def kway(data: Data, problem: object) -> tuple[Array, NDArray[int32], Array, list[float], str, float]:
+    """Solve a split into K children, given by the fields of a KwayProblem."""
+
 def rule(data: Data, problem: object) -> tuple[Array, Array]:
     """Find a sparse rule, given the fields of a RuleProblem."""
 
-def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array, Mask]: ...
+def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array]: ...
 
 def hinge_costs(S: Array) -> Array: ...
-
-def mask_changes(before: Mask, after: Mask) -> tuple[IndexArray, IndexArray]: ...
 
 def descend_blocks(H: Array, gradient: Array, W: Array, group: float, l1: Array, ridge: float, tol: float, max_sweeps: int) -> tuple[Array, int]: ...
 
@@ -79,3 +85,13 @@ def assign_pair(f: Array, lower: int, upper: int) -> NDArray[int8]:
     """Labels 0 and 1 from margins f, lower <= #{0} <= upper."""
 
 def ward(X: Array, n_clusters: int) -> NDArray[int32]: ...
+
+def ward_links(points: Array, weights: Array) -> tuple[IndexArray, Array]:
+    """
+    Pairs that are merged, each by their first points, and what each adds to the scatter.
+    """
+
+def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, list[float], str, float] | None:
+    """
+    Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.
+    """

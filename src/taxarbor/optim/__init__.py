@@ -2,13 +2,11 @@
 
 from taxarbor.optim._loss import HingeLoss
 from taxarbor.optim._minimise import Solution
-from taxarbor.optim._newton import ProximalNewton
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
 
 __all__ = [
     "HingeLoss",
-    "ProximalNewton",
     "ProximalQuasiNewton",
     "Solution",
     "SparseGroupPenalty",

@@ -5,22 +5,17 @@ With scores ``s = W (x - c)``, K children and n rows the loss is
 .. math:: \frac{1}{nK} \sum_i \sum_{k \ne y_i} [1 - s_{i y_i} + s_{ik}]_+^2 .
 
 For K = 2 it depends on ``d = w_0 - w_1`` alone, which the compiled two-way solver makes use of.
-
-A loss also keeps the Gram matrices behind its Hessian up to date: a row counts in one of them
-as soon as it is inside the margin, whatever its label, so between two steps only the rows
-that crossed the margin are touched.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
-from taxarbor.native import hinge_multi, mask_changes
+from taxarbor._types import Array
+from taxarbor.native import hinge_multi
 from taxarbor.rows import Rows
 
 Labels = NDArray[np.signedinteger[Any]]
@@ -36,35 +31,6 @@ class Point:
     scores: Array  # (n_rows, n_models)
     value: float  # the loss
     residual: Array  # (n_rows, n_models), minus its derivative in the scores, up to a factor
-    active: NDArray[np.uint8]  # which rows (and children) are inside the margin
-
-
-class GramCache:
-    """The Gram matrix of the rows in a mask, updated by the rows that enter and leave it."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self._mask = np.zeros(rows.n_rows, dtype=np.uint8)
-        self._features: IndexArray = np.empty(0, dtype=np.intp)
-        self._gram: Array = np.empty((0, 0))
-
-    def of(self, mask: NDArray[np.uint8], features: IndexArray) -> tuple[Array, int]:
-        """Return the Gram matrix of ``rows[mask]`` and how many rows were touched for it."""
-        if not np.array_equal(features, self._features):
-            self._features = features
-            self._mask = np.zeros(len(mask), dtype=np.uint8)
-            self._gram = np.zeros((len(features), len(features)))
-        entered, left = mask_changes(self._mask, mask)
-        self._mask = mask
-        n_inside, touched = int(np.count_nonzero(mask)), len(entered) + len(left)
-        if touched > n_inside:
-            self._gram = self._rows.gram(np.flatnonzero(mask), features)
-            return self._gram, n_inside
-        if len(entered):
-            self._gram = self._gram + self._rows.gram(entered, features)
-        if len(left):
-            self._gram = self._gram - self._rows.gram(left, features)
-        return self._gram, touched
 
 
 @final
@@ -86,7 +52,6 @@ class HingeLoss:
         self.rows = rows
         self.n_models = n_children
         self.n_passes = 0.0
-        self._grams = {pair: GramCache(rows) for pair in combinations(range(n_children), 2)}
 
     @property
     def _factor(self) -> float:
@@ -106,12 +71,12 @@ class HingeLoss:
 
     def at(self, W: Array, labels: Labels, scores: Array) -> Point:
         """Return the point for scores that are already known: no sweep."""
-        total, residual, active = hinge_multi(scores, labels)
-        return Point(W, labels, scores, 0.5 * self._factor * total, residual, active)
+        total, residual = hinge_multi(scores, labels)
+        return Point(W, labels, scores, 0.5 * self._factor * total, residual)
 
     def gradient(self, point: Point) -> Array:
         """Return the gradient, of shape (n_children, n_features)."""
-        self.n_passes += float(np.count_nonzero(point.active.any(axis=1))) / self.rows.n_rows
+        self.n_passes += float(np.count_nonzero(point.residual.any(axis=1))) / self.rows.n_rows
         return self.rows.adjoint(point.residual) * -self._factor
 
     @cached_property
@@ -119,21 +84,3 @@ class HingeLoss:
         """Twice the mean squared length of a row: the pairs of one row add up to K times it."""
         self.n_passes += 1.0
         return 2.0 * float(self.rows.norms().mean())
-
-    def hessian(self, point: Point, features: IndexArray) -> Array:
-        """Return the blocks of the Hessian, of shape (n_children ** 2, n_used, n_used).
-
-        The pair (a, b) adds ``(e_a - e_b)(e_a - e_b)' (x) G``, G the Gram matrix of the rows
-        of either child that the other one's model threatens.
-        """
-        K, size = self.n_models, len(features)
-        blocks = np.zeros((K, K, size, size))
-        for (a, b), cache in self._grams.items():
-            of_b = np.where(point.labels == b, point.active[:, a], 0)
-            threatened = np.where(point.labels == a, point.active[:, b], of_b).astype(np.uint8)
-            gram, touched = cache.of(threatened, features)
-            self.n_passes += touched / self.rows.n_rows
-            blocks[a, b] = blocks[b, a] = -self._factor * gram
-            blocks[a, a] -= blocks[a, b]
-            blocks[b, b] -= blocks[a, b]
-        return blocks.reshape(K * K, size, size)

@@ -24,12 +24,12 @@ class Solution:
     Examples
     --------
     >>> import numpy as np
-    >>> from taxarbor.optim import HingeLoss, ProximalNewton, SparseGroupPenalty
+    >>> from taxarbor.optim import HingeLoss, ProximalQuasiNewton, SparseGroupPenalty
     >>> from taxarbor.rows import as_rows
     >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
     >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
     >>> penalty = SparseGroupPenalty(9.0, np.zeros(1))
-    >>> found = ProximalNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=5)
+    >>> found = ProximalQuasiNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=5)
     >>> found.n_iter, found.point.W.tolist()  # so strong a penalty leaves no weights
     (0, [[0.0], [0.0]])
     """

@@ -6,7 +6,8 @@ Each step minimises, by spectral proximal gradient,
 
 where B is the L-BFGS matrix of the last few steps in its compact form (Byrd, Nocedal and
 Schnabel, 1994), and goes there, or part of the way. Nothing of the size of a Hessian is
-formed, so any number of features will do.
+formed, so any number of features will do. Of very many only some move at a time: those in use
+and those furthest from optimal.
 """
 
 from dataclasses import dataclass
@@ -14,13 +15,19 @@ from typing import final
 
 import numpy as np
 
-from taxarbor._types import Array, Status
+from taxarbor._types import Array, IndexArray, Status
 from taxarbor.optim._loss import HingeLoss, Point
 from taxarbor.optim._minimise import Solution, search_line
 from taxarbor.optim._penalty import SparseGroupPenalty, inner
 
 MEMORY = 10
 """Steps that the metric remembers."""
+
+FEW = 512
+"""Features up to which all move together."""
+
+CLOSE = 0.1
+"""Violation, as a share of the largest, at which those that move are left for others."""
 
 MAX_INNER = 50
 """Spectral proximal gradient steps on one model."""
@@ -54,26 +61,50 @@ class ProximalQuasiNewton:
         max_iter: int,
     ) -> Solution:
         """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``."""
-        gradient = loss.gradient(point)
-        metric = Metric(_first_scale(loss, point, gradient))
-        for n_iter in range(max_iter):
-            worst = penalty.optimality(point.W, gradient)
-            if worst <= tol:
-                return Solution(point, Status.CONVERGED, n_iter)
-            candidate = minimise_model(metric, penalty, point.W, gradient, 0.1 * worst)
+        gradient, metric, n_iter = loss.gradient(point), None, 0
+        while n_iter < max_iter:
+            if metric is None:
+                violations = penalty.violations(point.W, gradient)
+                if float(violations.max(initial=0.0)) <= tol:
+                    return Solution(point, Status.CONVERGED, n_iter)
+                features = _working_set(point.W, violations)
+                inside = penalty.restrict(features)
+                metric = Metric(_scale(loss, point, gradient))
+                is_part = len(features) < len(violations)
+                close = max(CLOSE * float(violations.max()), tol) if is_part else tol
+            W, slope = point.W[:, features], gradient[:, features]
+            worst = inside.optimality(W, slope)
+            if worst <= close:
+                metric, n_iter = None, n_iter + 1  # now the others
+                continue
+            candidate = point.W.copy()
+            candidate[:, features] = minimise_model(metric, inside, W, slope, 0.1 * worst)
             step = search_line(loss, penalty, point, gradient, candidate)
+            n_iter += 1
             if step is None or np.array_equal(step[0].W, point.W):  # rounded away
                 if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(loss.curvature)  # too bold: begin again with short steps
                 continue
-            last, before, (point, _) = point, gradient, step
+            before, (point, _) = gradient, step
             gradient = loss.gradient(point)
-            metric = metric.after(point.W - last.W, gradient - before)
+            change = gradient[:, features] - before[:, features]
+            metric = metric.after(point.W[:, features] - W, change)
         return Solution(point, Status.ITERATION_LIMIT, max_iter)
 
 
-def _first_scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
+def _working_set(W: Array, violations: Array) -> IndexArray:
+    """Features in use, and as many that are furthest from optimal; all, where they are few."""
+    in_use = W.any(axis=0)
+    most = max(FEW, 2 * int(np.count_nonzero(in_use)))
+    if most >= len(violations):
+        return np.arange(len(violations))
+    urgency = np.where(in_use, np.inf, violations)
+    chosen: IndexArray = np.sort(np.argsort(-urgency, kind="stable")[:most])
+    return chosen
+
+
+def _scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
     """Return the curvature at which a gradient step would bring the loss, at best, to zero.
 
     Few rows inside the margin say little of the others, so it is kept near the bound.

@@ -96,9 +96,9 @@ def plot_trace(
 
     Examples
     --------
-    >>> from taxarbor import Taxarbor, load_animals
+    >>> from taxarbor import HMMC, load_animals
     >>> animals = load_animals()
-    >>> model = Taxarbor(4, rules="describe", random_state=0)
+    >>> model = HMMC(4, random_state=0)
     >>> drawn = plot_trace(model.fit(animals.X / animals.X.max(axis=0)).hierarchy_)
     >>> len(drawn.traces.lines), drawn.traces.lines[0][0].tolist()
     (3, [0.0, 1.0])

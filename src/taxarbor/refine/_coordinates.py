@@ -1,12 +1,11 @@
 """The data in a few coordinates: where clusters are found before rules for them are sought."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
-from scipy.linalg import eigh
 
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
 
@@ -22,9 +21,6 @@ MAX_GRAM = 512
 
 EXTRA, STEPS = 8, 3
 """Directions beyond those wanted, and steps, of the iteration."""
-
-ROWS = 65536
-"""Rows whose coordinates are found at a time."""
 
 LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its
@@ -44,6 +40,8 @@ class Coordinates:
         What takes a row, seen from the centre, to its coordinates.
     center : array of shape (n_features,)
         The mean of the rows.
+    scatter : array of shape (n_coordinates, n_coordinates)
+        The covariance of the coordinates: all of it, between leaves and within.
     n_threads : int
         As that of the rows.
     """
@@ -51,6 +49,7 @@ class Coordinates:
     values: Array
     directions: Array
     center: Array
+    scatter: Array
     n_threads: int
 
     @classmethod
@@ -63,12 +62,16 @@ class Coordinates:
             few = rows.take(chosen, center=rows.center)
         spread = float(np.sqrt(rows.norms().mean())) or 1.0
         directions = _principal_directions(few, rng) / spread
-        values = np.empty((rows.n_rows, len(directions) + 1), dtype=rows.dtype)
+        # One more, which becomes the constant: the scores are the values, none is copied.
+        values = rows.scores(np.pad(directions, ((0, 1), (0, 0))))
         values[:, -1] = LIFT
-        for first in range(0, rows.n_rows, ROWS):
-            some = np.arange(first, min(first + ROWS, rows.n_rows))
-            values[some, :-1] = rows.take(some, center=rows.center).scores(directions)
-        return cls(values, directions, rows.center, rows.n_threads)
+        scatter = _scatter(values, rows.n_threads)
+        return cls(values, directions, rows.center, scatter, rows.n_threads)
+
+    def take(self, positions: IndexArray) -> "Coordinates":
+        """Return the same coordinates of some of the rows."""
+        values = self.values[positions]
+        return replace(self, values=values, scatter=_scatter(values, self.n_threads))
 
     @property
     def rows(self) -> Rows:
@@ -88,6 +91,14 @@ class Coordinates:
         return LinearRule(*(part.astype(dtype) for part in parts))
 
 
+def _scatter(values: Array, n_threads: int) -> Array:
+    """Return the covariance of coordinates whose mean is zero, and whose last is constant."""
+    n, p = values.shape
+    rows = as_rows(values, center=np.zeros(p), n_threads=n_threads)
+    scatter: Array = rows.gram(np.arange(n), np.arange(p - 1)) / n
+    return scatter
+
+
 def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
     """Return orthonormal directions of greatest variance, as rows; all if they are few."""
     P, size = rows.n_features, N_COORDINATES
@@ -95,13 +106,12 @@ def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:
         return np.eye(P)
     if P <= MAX_GRAM:
         gram = rows.gram(np.arange(rows.n_rows), np.arange(P))
-        top = eigh(gram, subset_by_index=[P - size, P - 1])[1]
-        return np.ascontiguousarray(top[:, ::-1].T)
+        return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, : -size - 1 : -1].T)
     width = min(size + EXTRA, rows.n_rows)
     mixture = rng.standard_normal((rows.n_rows, width)).astype(rows.dtype)
     for _ in range(STEPS):
         basis = np.linalg.qr(rows.adjoint(mixture).T)[0].T
         mixture = rows.scores(basis)
     along = mixture.astype(np.float64)
-    order = eigh(along.T @ along)[1][:, ::-1][:, :size]
+    order = np.linalg.eigh(along.T @ along)[1][:, ::-1][:, :size]
     return np.ascontiguousarray(order.T @ basis)

@@ -17,13 +17,13 @@ from typing import final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
-from taxarbor.refine._coordinates import LIFT, ROWS, Coordinates
+from taxarbor.refine._coordinates import LIFT, Coordinates
 from taxarbor.rows import Rows
-from taxarbor.rows._base import MAX_SCORES, best_scores
+from taxarbor.rows._base import best_scores
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -37,11 +37,14 @@ LEAST = 1e3
 row: where leaves are single points, what is left of it within them is rounding."""
 
 
+MAX_SCORES = 4_000_000
+"""Scores, rows times leaves, that are held at a time: 32 MB in float64."""
+
+
 def compete(
     tree: HierarchyBuilder,
     coordinates: Coordinates,
-    rows: Rows,
-    *,
+    rows: Rows | None = None,
     min_leaf_size: int = 1,
     max_leaf_size: int | None = None,
 ) -> Placement | None:
@@ -53,8 +56,8 @@ def compete(
         The tree as it was grown; its leaves have other rows afterwards.
     coordinates : Coordinates
         The rows, as the tree was grown on them.
-    rows : Rows
-        The same rows, with all features.
+    rows : Rows, optional
+        The same rows, with all features. Without them the coordinates decide.
     min_leaf_size, max_leaf_size : int
         Sizes that leaves keep to: a move that would break them is not made. A leaf that was
         larger when it was grown may stay as large.
@@ -62,19 +65,25 @@ def compete(
     Returns
     -------
     Placement or None
-        What gave the rows to the leaves, and places new ones; None for a root on its own.
+        What gave the rows to the leaves, and places new ones; None for a root on its own, or
+        where the coordinates decided.
     """
     if tree.n_leaves == 1:
         return None
     grown = tree.labels
     model = fit_leaves(coordinates, grown, tree.n_leaves)
-    rule = coordinates.rule(model.weights, model.offsets)
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
+    if rows is None:
+        seen = coordinates.about_origin
+        weights = np.pad(model.weights, ((0, 0), (0, 1)))
+        rule = LinearRule(weights, np.zeros(seen.n_features), model.offsets)
+    else:
+        rule = coordinates.rule(model.weights, model.offsets)
+        seen = rows.take(np.arange(rows.n_rows), center=rule.center)
     sizes = np.bincount(grown, minlength=tree.n_leaves)
-    most = np.maximum(sizes, rows.n_rows if max_leaf_size is None else max_leaf_size)
+    most = np.maximum(sizes, seen.n_rows if max_leaf_size is None else max_leaf_size)
     least = np.minimum(sizes, min_leaf_size)
     tree.move_rows(_send_back(seen, rule, grown, least, most))
-    return Placement(rule, np.array(tree.leaves))
+    return None if rows is None else Placement(rule, np.array(tree.leaves))
 
 
 @final
@@ -92,9 +101,8 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
 
     ``labels`` are the leaves of the rows; none is empty.
     """
-    rows = coordinates.about_origin
-    n, size = rows.n_rows, rows.n_features - 1
-    total = rows.gram(np.arange(n), np.arange(size)) / n
+    rows, total = coordinates.about_origin, coordinates.scatter
+    n, size = rows.n_rows, len(total)
     ridge = 0.0
     trace: list[float] = []
     for step in range(STEPS):
@@ -120,14 +128,8 @@ def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> L
 
 
 def leaf_means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
-    """Return the mean of each leaf's rows, summed in the order of the rows, some at a time."""
-    sums = np.zeros((len(counts), Z.shape[1]))
-    for first in range(0, len(Z), ROWS):
-        own = labels[first : first + ROWS]
-        starts = np.arange(len(own) + 1)
-        member = csr_array((np.ones(len(own)), own, starts), shape=(len(own), len(counts)))
-        sums += np.asarray(member.T @ Z[first : first + ROWS].astype(np.float64), np.float64)
-    return sums / counts[:, None]
+    """Return the mean of each leaf's rows, summed in the order of the rows."""
+    return native.label_sums(Z, labels, len(counts)) / counts[:, None]
 
 
 def _send_back(
@@ -140,20 +142,18 @@ def _send_back(
     """
     wanted = best_scores(rows, rule.weights, rule.offsets)
     labels = wanted.copy()
-    moved = np.flatnonzero(wanted != grown)
-    gain: Array | None = None
     while True:
         counts = np.bincount(labels, minlength=len(least))
         over, under = np.maximum(counts - most, 0), np.maximum(least - counts, 0)
         if not (over.any() or under.any()):
             return labels
-        if gain is None:
-            gain = _gains(rows, rule, moved, wanted, grown)
-        back = np.zeros(len(moved), dtype=bool)
-        back[_lowest(gain, labels[moved], over)] = True
-        back[_lowest(gain, grown[moved], under)] = True
+        concerned = (over[labels] > 0) | (under[grown] > 0)
+        moved = np.flatnonzero(concerned & (labels != grown))
+        gain = _gains(rows, rule, moved, wanted, grown)
+        back = np.concatenate(
+            [_lowest(gain, labels[moved], over), _lowest(gain, grown[moved], under)]
+        )
         labels[moved[back]] = grown[moved[back]]
-        moved, gain = moved[~back], gain[~back]
 
 
 def _gains(

@@ -1,88 +1,134 @@
-"""The leaves, linked anew from the bottom up, as Ward's method links rows.
+"""The tree above the leaves, made from the bottom up, as Ward's method links rows.
 
 A tree that was grown from the top has made its first divisions before it knew the leaves, and
-rows have moved between them since. Which leaves are close is seen best at the end: the two
-whose union adds least to the scatter within clusters become siblings, and so on.
+rows have moved between them since. Which leaves are close is seen best at the end: so more
+leaves are grown than asked for, and those whose union adds least to the scatter are put
+together, first to as many leaves as asked for, then to the tree above them.
 """
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import HierarchyBuilder, Placement
+from taxarbor.grow import Gathering, StoppingRule
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._route import arranged
 from taxarbor.refine._coordinates import Coordinates
 from taxarbor.refine._leaves import leaf_means
 
+POWER = 0.75
+"""Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
+divided before small ones are told apart; on the shared sets that costs a point of the adjusted
+Rand index."""
+
 
 def link_leaves(
-    tree: HierarchyBuilder, placement: Placement, coordinates: Coordinates
-) -> tuple[HierarchyBuilder, Placement]:
-    """Return a tree of two children per split with the same leaves, and their placement.
+    grown: HierarchyBuilder, coordinates: Coordinates, stop: StoppingRule
+) -> HierarchyBuilder:
+    """Return a tree of two children per split whose leaves are the grown ones or their unions.
 
-    The last links are the first splits. Scores of the nodes are what their union costs.
+    Links are undone, the last one first, until the tree is full; leaves that are small enough
+    stay whole. Scores of the nodes are what their union costs.
     """
-    labels, leaves = tree.labels, tree.leaves
+    labels, leaves = grown.labels, grown.leaves
     counts = np.bincount(labels, minlength=len(leaves))
-    links, costs = ward_links(leaf_means(coordinates.values[:, :-1], labels, counts), counts)
+    means = leaf_means(coordinates.values[:, :-1], labels, counts)
+    links, costs = ward_links(means, counts**POWER)
     # Each node is a range of leaves, from left to right; the root is the last link.
     n = len(leaves)
-    first, sizes = np.arange(2 * n - 1), np.ones(2 * n - 1, dtype=np.intp)
+    first, widths = np.arange(2 * n - 1), np.ones(2 * n - 1, dtype=np.intp)
+    sizes = np.concatenate([counts, np.zeros(n - 1, dtype=np.intp)])
     for whole, (a, b) in enumerate(links.tolist(), n):
-        first[whole], sizes[whole] = min(first[a], first[b]), sizes[a] + sizes[b]
+        first[whole], widths[whole] = min(first[a], first[b]), widths[a] + widths[b]
+        sizes[whole] = sizes[a] + sizes[b]
     links = np.where((first[links[:, :1]] < first[links[:, 1:]]), links, links[:, ::-1])
-    begin = np.zeros_like(sizes)
+    begin, open_nodes = np.zeros_like(widths), {2 * n - 2}
+    splits: dict[int, tuple[int, int]] = {}
     for whole, (left, right) in reversed([*enumerate(links.tolist(), n)]):
-        begin[left], begin[right] = begin[whole], begin[whole] + sizes[left]
-    place = begin[labels]
-    made, node_of = HierarchyBuilder(len(labels)), {2 * n - 2: 0}
-    for whole, (left, right) in reversed([*enumerate(links.tolist(), n)]):
-        node = node_of[whole]
-        sides = (place[made.rows(node)] >= begin[right]).astype(np.int8)
-        node_of[left], node_of[right] = made.add_split(node, sides)
-        made.record(node, score=float(costs[whole - n]), objective=np.nan, info=None)
+        begin[left], begin[right] = begin[whole], begin[whole] + widths[left]
+        is_full = stop.is_full(len(splits) + 1, 2)
+        if whole in open_nodes and not is_full and not stop.spares(int(sizes[whole]), 0):
+            splits[whole] = left, right
+            open_nodes |= {left, right}
+    tree, node_of = _built(splits, 2 * n - 2, begin, begin[labels])
+    for whole in splits:
+        cost = float(costs[whole - n])
+        tree.record(node_of[whole], score=cost, objective=np.nan, info=None)
     for old, leaf in enumerate(leaves):
-        if tree.note(leaf):
-            made.refuse(node_of[old], tree.note(leaf))
-    moved = {leaf: node_of[old] for old, leaf in enumerate(leaves)}
-    return made, Placement(placement.rule, np.array([moved[leaf] for leaf in placement.leaves]))
+        if old in node_of:
+            tree.refuse(node_of[old], grown.note(leaf))
+    return tree
 
 
-def ward_links(means: Array, counts: IndexArray) -> tuple[IndexArray, Array]:
+def gather(pairs: HierarchyBuilder, branching: int) -> HierarchyBuilder:
+    """Return a tree of two children per split as one of more: see :class:`Gathering`."""
+    gathering = Gathering(branching)
+    for node in pairs.inner:
+        gathering.add(node, pairs.children(node))
+    splits = gathering.splits
+    place = np.empty(pairs.size(0), dtype=np.intp)
+    place[pairs.rows(0)] = np.arange(len(place))
+    begin = np.array([place[pairs.rows(node)[0]] for node in range(pairs.n_nodes)])
+    tree, node_of = _built(splits, 0, begin, place)
+    for node, made in node_of.items():
+        if node in splits:
+            tree.record(made, **pairs.recorded(node))
+        else:
+            tree.refuse(made, pairs.note(node))
+    return tree
+
+
+def at_leaves(
+    tree: HierarchyBuilder, other: HierarchyBuilder, placement: Placement
+) -> Placement:
+    """Return the placement of another tree's leaves for a tree that has them elsewhere."""
+    labels = other.labels
+    some_row = np.empty(other.n_leaves, dtype=np.intp)
+    some_row[labels] = np.arange(len(labels))
+    order, rule = np.argsort(tree.labels[some_row]), placement.rule
+    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
+    return Placement(rule, np.array(tree.leaves))
+
+
+def _built(
+    splits: Mapping[int, Sequence[int]], root: int, begin: IndexArray, place: IndexArray
+) -> tuple[HierarchyBuilder, dict[int, int]]:
+    """Return a tree whose nodes begin at these places, and its number for each of them.
+
+    Splits come in the order in which they are made; places are those of the rows.
+    """
+    nodes = [root, *chain.from_iterable(splits.values())]
+    node_of = {node: made for made, node in enumerate(nodes)}
+    leaves = np.sort([begin[node] for node in nodes if node not in splits])
+    labels = (np.searchsorted(leaves, np.arange(place.max() + 1), "right") - 1)[place]
+    stops = np.cumsum(np.bincount(labels))
+    starts = np.concatenate([[0], stops[:-1]])[np.searchsorted(leaves, begin[nodes])].tolist()
+    tree = HierarchyBuilder(len(place), arranged(np.arange(len(place)), labels, len(leaves)))
+    for node, parts in splits.items():
+        tree.cut(node_of[node], [starts[node_of[part]] for part in parts[1:]])
+    return tree, node_of
+
+
+def ward_links(means: Array, weights: Array) -> tuple[IndexArray, Array]:
     """Link points of given weights by Ward's method, by chains of nearest neighbours.
 
     Returns pairs, numbered as SciPy's ``linkage`` does, and what each adds to the scatter.
     """
     n = len(means)
-    points, weights = means.astype(np.float64), counts.astype(np.float64)
-    is_open = np.ones(n, dtype=bool)
-    pairs: list[tuple[int, int]] = []  # of which the first stays, for both
-    costs = np.zeros(n - 1)
-    highest = np.zeros(n)  # what the last link within each point cost
-    chain: list[int] = []
-    while len(pairs) < n - 1:
-        if not chain:
-            chain.append(int(np.argmax(is_open)))
-        last = chain[-1]
-        others = np.flatnonzero(is_open)
-        others = others[others != last]
-        away = points[others] - points[last]
-        shares = weights[others] * weights[last] / (weights[others] + weights[last])
-        added = shares * np.einsum("ij,ij->i", away, away)
-        least = float(added.min())
-        if len(chain) < 2 or added[np.searchsorted(others, chain[-2])] > least:
-            chain.append(int(others[np.argmin(added)]))
-            continue
-        a, b = sorted((chain.pop(), chain.pop()))
+    points = means.astype(np.float64, order="C")
+    pairs, costs = native.ward_links(points, weights.astype(np.float64))
+    highest = [0.0] * n  # what the last link within each point cost
+    for link, (a, b) in enumerate(pairs.tolist()):
         # A union never costs less than its parts, but for rounding.
-        costs[len(pairs)] = highest[a] = max(least, highest[a], highest[b])
-        pairs.append((a, b))
-        points[a] += weights[b] / (weights[a] + weights[b]) * (points[b] - points[a])
-        weights[a] += weights[b]
-        is_open[b] = False
+        costs[link] = highest[a] = max(float(costs[link]), highest[a], highest[b])
     # Chains link far pairs here before near ones there.
     order = np.argsort(costs, kind="stable")
     number, links = list(range(n)), np.empty((n - 1, 2), dtype=np.intp)
     for link, at in enumerate(order.tolist()):
-        a, b = pairs[at]
+        a, b = pairs[at].tolist()
         links[link] = number[a], number[b]
         number[a] = n + link
     return links, costs[order]

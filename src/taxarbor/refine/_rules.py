@@ -3,10 +3,11 @@ r"""The rules of a tree: for each split, the few features that tell its children
 The leaves of a whole tree compete for the rows (:mod:`taxarbor.refine._leaves`), so a row knows
 how well it fits each leaf. At a split it wants the child of its best leaf there, and how much
 it cares is how much worse the best leaf of another child is: a row that fits both sides costs
-nothing. Rules minimise the squared hinge loss, weighted so. Features are added one at a time,
-the one that promises most first, and all weights fitted anew, until the next feature is not
-worth its price. The price is in rows: a split of many rows, where much is at stake, may use
-more features than a small one. Features that splits above it use cost more.
+nothing. Rules minimise the squared hinge loss, weighted so, over all pairs of the wanted child
+and another. Features are added one at a time, the one that promises most first, and the weights
+fitted anew, until the next feature is not worth its price. Of more than two children each has
+features of its own, and pays for them. The price is in rows: a split of many rows, where much
+is at stake, may use more features than a small one. Features that splits above use cost more.
 
 Rules either describe the tree, which stays as it is, or decide: rows then go where the rules
 send them, from the root down, and each rule is found for the rows that arrive at it.
@@ -14,18 +15,18 @@ send them, from the root down, and each rule is found for the rows that arrive a
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._run import Run, node_rng
 from taxarbor._types import Array, IndexArray
+from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.rows import Rows
 from taxarbor.rows._base import RuleProblem, best_scores
-from taxarbor.split._starts import true_spread
 
 SAMPLE = 5000
 """Rows per node on which a rule is sought. With 1,000 of them rules of as many features cost
@@ -50,8 +51,8 @@ given; four cost least on the shared sets, at as many features."""
 RIDGE = 1e-3
 """Weight of the squared weights, for features of unit variance."""
 
-CANDIDATES = 1024
-"""Features of a node, the most promising, that are looked at closely."""
+MOST = 1_000_000
+"""Scores, rows times leaves, that are held at a time."""
 
 NEAREST = 8
 """Thresholds that are tried where the best one breaks the sizes of leaves."""
@@ -95,13 +96,15 @@ def describe(
         The seed, and where to run.
     """
     search = _Search.of(tree, rows, placement, sparsity, run)
+    known = {0: np.zeros(rows.n_features, dtype=bool)}
 
     def find(node: int) -> LinearRule:
-        return search.rule(node, tree.rows(node), tree.lineage(node)[1])
+        return search.rule(node, tree.children(node), tree.rows(node), known[node])
 
     for level in _levels(tree):
         for node, rule in zip(level, run.each(find, level), strict=True):
             tree.explain(node, rule)
+            known |= dict.fromkeys(tree.children(node), _with(known.pop(node), rule))
 
 
 def decide(
@@ -111,72 +114,128 @@ def decide(
     sparsity: Sparsity,
     run: Run,
     *,
+    stop: StoppingRule,
+    branching: int = 2,
     min_leaf_size: int = 1,
-    max_leaf_size: int | None = None,
 ) -> HierarchyBuilder:
-    """Return a tree of the same shape whose rules alone decide where rows go.
+    """Return a tree of the same leaves whose rules alone decide where rows go.
 
     Parameters
     ----------
     plan : HierarchyBuilder
-        The tree as it should be.
+        The tree as it should be, of two children per split.
     rows, placement, sparsity, run
         As in :func:`describe`.
-    min_leaf_size, max_leaf_size : int
-        Sizes that leaves keep to, where those of the plan do. A node whose rows no rule
-        divides this way becomes a leaf.
+    stop : StoppingRule
+        The size that leaves keep to, where those of the plan do, and the depth. A node whose
+        rows no rule divides this way becomes a leaf.
+    branching : int
+        The most children per split: pairs are gathered as far as a rule can tell them apart.
+    min_leaf_size : int
+        Least size of a leaf, likewise.
     """
-    search = _Search.of(plan, rows, placement, sparsity, run)
     sizes = np.array([plan.size(leaf) for leaf in plan.leaves])
-    most = rows.n_rows if max_leaf_size is None else max_leaf_size
-    bounds = np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)
-    arrived: dict[int, IndexArray] = {0: np.arange(rows.n_rows)}
-    lineage: dict[int, tuple[LinearRule, ...]] = {0: ()}
-    rules: dict[int, LinearRule] = {}
-    sides: dict[int, IndexArray] = {}
+    most = rows.n_rows if stop.max_leaf_size is None else stop.max_leaf_size
+    # Of the leaves up to each, so that a node's are a difference.
+    bounds = np.zeros((2, len(sizes) + 1), dtype=np.intp)
+    np.cumsum([np.minimum(sizes, min_leaf_size), np.maximum(sizes, most)], 1, out=bounds[:, 1:])
+    search = _Search.of(plan, rows, placement, sparsity, run)
+    descent = _Descent(search, branching, min_leaf_size, bounds)
+    for level in _levels(plan):
+        arrived = [node for node in level if node in descent.depth]
+        there = [node for node in arrived if descent.depth[node] != stop.max_depth]
+        for node, found in zip(there, run.each(descent.find, there), strict=True):
+            if found is not None:
+                descent.go_on(node, found)
+    return _built(plan, descent.made)
 
-    def find(node: int) -> tuple[LinearRule, IndexArray] | None:
-        own = arrived[node]
-        if len(own) < len(plan.children(node)):
-            return None
-        rule = search.rule(node, own, lineage[node])
-        spans = [search.spans[child] for child in plan.children(node)]
-        least, most = (np.array([bound[span].sum() for span in spans]) for bound in bounds)
-        seen = rows.take(own, center=rows.center)
+
+class _Division(NamedTuple):
+    children: tuple[int, ...]
+    rule: LinearRule
+    sides: IndexArray
+
+
+@final
+class _Descent:
+    """Rows on their way down a plan."""
+
+    def __init__(
+        self, search: "_Search", branching: int, min_leaf_size: int, bounds: IndexArray
+    ) -> None:
+        self._search, self._branching, self._least = search, branching, min_leaf_size
+        self._bounds = bounds
+        self._arrived: dict[int, IndexArray] = {0: np.arange(search.rows.n_rows)}
+        self._known = {0: np.zeros(search.rows.n_features, dtype=bool)}
+        self.depth = {0: 0}  # of the nodes that rows have arrived at
+        self.made: dict[int, _Division] = {}
+
+    def find(self, node: int) -> _Division | None:
+        """Divide the rows of a node among as many children as can be told apart."""
+        own, known = self._arrived[node], self._known[node]
+        rules: dict[tuple[int, ...], LinearRule] = {}
+        for is_strict in (True, False):
+            for children in _choices(self._search.tree, node, self._branching):
+                if len(own) < len(children):
+                    continue
+                if children not in rules:
+                    rules[children] = self._search.rule(node, children, own, known)
+                found = self._divide(node, children, rules[children], is_strict)
+                if found is not None:
+                    return _Division(children, *found)
+        return None
+
+    def go_on(self, node: int, found: _Division) -> None:
+        """Send the rows of a node to its children."""
+        own, known = self._arrived.pop(node), _with(self._known.pop(node), found.rule)
+        for side, child in enumerate(found.children):
+            self._arrived[child], self._known[child] = own[found.sides == side], known
+            self.depth[child] = self.depth[node] + 1
+        self.made[node] = found
+
+    def _divide(
+        self, node: int, children: tuple[int, ...], rule: LinearRule, is_strict: bool
+    ) -> tuple[LinearRule, IndexArray] | None:
+        own, known = self._arrived[node], self._known[node]
+        spans = [self._search.spans[child] for child in children]
+        edges = [spans[0].start, *(span.stop for span in spans)]
+        least, most = self._bounds[:, edges[1:]] - self._bounds[:, edges[:-1]]
+        seen = self._search.rows.take(own, center=rule.center)
+        if not is_strict:
+            # A child with too few rows for all its leaves is better than no child.
+            return _divide(seen, rule, np.minimum(least, self._least), most)
         found = _divide(seen, rule, least, most)
-        if found is None and len(least) == 2:
+        if found is None and len(children) == 2:
             # What rows want may be too uneven, and few features leave many of them alike.
             n_first = max(least[0], len(own) - most[1]), min(most[0], len(own) - least[1])
-            even = search.rule(node, own, lineage[node], n_first=n_first)
+            even = self._search.rule(node, children, own, known, n_first=n_first)
             found = _divide(seen, even, least, most)
-        # A child with too few rows for all its leaves is better than no child.
-        return found or _divide(seen, rule, np.minimum(least, min_leaf_size), most)
-
-    for level in _levels(plan):
-        there = [node for node in level if node in arrived]
-        for node, found in zip(there, run.each(find, there), strict=True):
-            if found is None:
-                continue
-            rules[node], sides[node] = found
-            for side, child in enumerate(plan.children(node)):
-                arrived[child] = arrived[node][sides[node] == side]
-                lineage[child] = (*lineage[node], rules[node])
-            del arrived[node]
-    return _built(plan, rules, sides)
+        return found
 
 
-def _built(
-    plan: HierarchyBuilder, rules: dict[int, LinearRule], sides: dict[int, IndexArray]
-) -> HierarchyBuilder:
+def _choices(plan: HierarchyBuilder, node: int, branching: int) -> Iterator[tuple[int, ...]]:
+    """Return the children of a node when pairs are gathered, then fewer and fewer."""
+    choices = [plan.children(node)]
+    while len(choices[-1]) < branching:
+        inner = [child for child in choices[-1] if plan.children(child)]
+        if not inner:
+            break
+        first = min(inner, key=lambda child: plan.children(child)[0])  # the one split first
+        at = choices[-1].index(first)
+        choices.append((*choices[-1][:at], *plan.children(first), *choices[-1][at + 1 :]))
+    return reversed(choices)
+
+
+def _built(plan: HierarchyBuilder, made: dict[int, _Division]) -> HierarchyBuilder:
     """Return the plan's tree with other rows, its nodes made in the same order."""
     tree, node_of = HierarchyBuilder(plan.size(0)), {0: 0}
     for node in plan.inner:
-        if node in node_of and node in rules:
-            made = tree.add_split(node_of[node], sides[node], rules[node])
+        if node in made:
+            new = tree.add_split(node_of[node], made[node].sides, made[node].rule)
             tree.record(node_of[node], **plan.recorded(node))
-            node_of |= dict(zip(plan.children(node), made, strict=True))
+            node_of |= dict(zip(made[node].children, new, strict=True))
     for node, leaf in node_of.items():
-        if node in rules:
+        if node in made:
             continue
         note = REFUSED if plan.children(node) else plan.note(node)
         if note and note != REFUSED and set(tree.rows(leaf)) != set(plan.rows(node)):
@@ -195,6 +254,7 @@ class _Search:
     places: IndexArray  # (n_rows,), the leaf that each row has in the tree, from left to right
     spans: dict[int, slice]  # the leaves of each node
     leaves: LinearRule  # how well rows fit the leaves, from left to right
+    rounding: float  # of the widest feature
     sparsity: Sparsity
     run: Run
 
@@ -214,75 +274,92 @@ class _Search:
         order = np.argsort([spans[int(leaf)].start for leaf in placement.leaves])
         rule = placement.rule
         fit = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
-        return cls(tree, rows, tree.labels, spans, fit, sparsity, run)
+        rounding = 16.0 * float(np.finfo(rows.dtype).eps * rows.spread().max())
+        return cls(tree, rows, tree.labels, spans, fit, rounding, sparsity, run)
 
     def rule(
         self,
         node: int,
+        children: tuple[int, ...],
         own: IndexArray,
-        lineage: tuple[LinearRule, ...],
+        known: NDArray[np.bool_],
         *,
         n_first: tuple[int, int] | None = None,
     ) -> LinearRule:
-        """Return a sparse rule for the rows of one node, given those of its ancestors.
+        """Return a sparse rule for the rows of one node, given the features used above it.
 
         With ``n_first``, as many rows, at least and at most, want the first of two children,
         and features have no price.
         """
-        children = self.tree.children(node)
-        ends = [self.spans[child].stop for child in children]
-        # Rows that rules brought here from elsewhere are drawn as a part of their own.
-        sides = np.searchsorted(ends, self.places[own], side="right")
-        sides[self.places[own] < self.spans[node].start] = len(children)
-        rng = node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1)
-        drawn = own[_sample(sides, rng)]
-        few = self.rows.take(drawn)
-        best = self._fit(few, children)
+        drawn = own[self._draw(node, children, own)]
+        best = self._fit(drawn, children)
         labels, cares = self._wishes(best, children)
         if n_first is not None:
             least, most = (count * len(drawn) // len(own) for count in n_first)
             size = int(np.clip(np.count_nonzero(labels == 0), least, most))
-            order = np.argsort(best[:, 1] - best[:, 0], kind="stable")
+            order = np.argsort(best[1] - best[0], kind="stable")
             labels[order], cares[:] = np.arange(len(order)) >= size, 1.0
-        reluctance = np.ones(few.n_features)
-        for rule in lineage:
-            reluctance[rule.features] = 1.0 + self.sparsity.novelty
-        reluctance[true_spread(few) == 0.0] = 0.0
         average = len(self.places) / self.leaves.n_children
         worth = PRICE * average * (len(own) / average) ** GROWTH
         price = max(worth, LEAST_WORTH) * len(drawn) / len(own)
         return find_rule(
-            few,
+            self.rows.take(drawn),
             labels,
             cares,
-            reluctance,
+            1.0 + self.sparsity.novelty * known,
             n_children=len(children),
             price=price if n_first is None else 0.0,
             max_features=self.sparsity.max_features,
+            rounding=self.rounding,
         )
 
-    def _fit(self, few: Rows, children: tuple[int, ...]) -> Array:
-        """Return how well each row fits the best leaf of each child."""
+    def _draw(
+        self, node: int, children: tuple[int, ...], own: IndexArray
+    ) -> IndexArray | slice:
+        """Return which rows of a node its rule is sought on."""
+        if len(own) <= SAMPLE:
+            return slice(None)
+        # Rows that rules brought here from elsewhere are drawn as a part of their own.
+        side_of = np.full(self.leaves.n_children, len(children))
+        for side, child in enumerate(children):
+            side_of[self.spans[child]] = side
+        sides = side_of[self.places[own]]
+        return _sample(sides, node_rng(self.run.seed, self.tree.lineage(node)[0], stream=1))
+
+    def _fit(self, drawn: IndexArray, children: tuple[int, ...]) -> Array:
+        """Return how well each row fits the best leaf of each child, a row per child."""
         begin, end = self.spans[children[0]].start, self.spans[children[-1]].stop
-        seen = few.take(np.arange(few.n_rows), center=self.leaves.center)
-        fit = seen.scores(self.leaves.weights[begin:end]).astype(np.float64)
-        fit += self.leaves.offsets[begin:end]
-        edges = [self.spans[child].start - begin for child in children]
-        return np.maximum.reduceat(fit, edges, axis=1)
+        weights, offsets = self.leaves.weights[begin:end], self.leaves.offsets[begin:end]
+        best = np.empty((len(children), len(drawn)), dtype=self.rows.dtype)
+        step = max(MOST // len(weights), 1)
+        for first in range(0, len(drawn), step):
+            some = slice(first, first + step)
+            seen = self.rows.take(drawn[some], center=self.leaves.center)
+            # Long rows are summed up faster than short columns.
+            fit = np.ascontiguousarray(seen.scores(weights).T) + offsets[:, None]
+            for child, own in zip(children, best[:, some], strict=True):
+                span = self.spans[child]
+                fit[span.start - begin : span.stop - begin].max(axis=0, out=own)
+        return best
 
     def _wishes(
         self, best: Array, children: tuple[int, ...]
     ) -> tuple[NDArray[np.int32], Array]:
         """Return which child each row wants, and how much it cares, from 0 to 1."""
-        labels, highest = best.argmax(axis=1).astype(np.int32), best.max(axis=1)
-        second = np.partition(best, -2, axis=1)[:, -2]
-        weights: Array = np.tanh(0.5 / DOUBT * (highest - second))
+        highest = best.max(axis=0)
+        if len(best) == 2:  # as below, but faster
+            labels, second = (best[1] > best[0]).astype(np.int32), best.min(axis=0)
+        else:
+            labels = best.argmax(axis=0).astype(np.int32)
+            second = np.partition(best, -2, axis=0)[-2]
+        weights: Array = np.tanh(0.5 / DOUBT * (highest - second)).astype(np.float64)
         weights[:] = weights if weights.any() else 1.0
+        wanted = np.bincount(labels, minlength=len(children))
         counts = np.array([self.tree.size(child) for child in children])
-        for child in np.flatnonzero(np.bincount(labels, minlength=len(children)) == 0):
+        for child in np.flatnonzero(wanted == 0):
             # Nobody's first choice, but there must be somebody: those who mind least.
-            size = max(len(best) * counts[child] // (2 * counts.sum()), 1)
-            given = np.argsort(highest - best[:, child], kind="stable")[:size]
+            size = max(len(labels) * counts[child] // (2 * counts.sum()), 1)
+            given = np.argsort(highest - best[child], kind="stable")[:size]
             labels[given], weights[given] = child, weights.max()
         return labels, weights
 
@@ -296,51 +373,34 @@ def find_rule(
     n_children: int,
     price: float,
     max_features: int | None = None,
+    rounding: float = 0.0,
 ) -> LinearRule:
     """Return a sparse rule that sends rows to the children that they want.
 
     The weights say what a row in another child costs; a feature must lower the cost by its
-    reluctance times the price, and one of no reluctance is not used at all.
+    reluctance times the price, and one of no reluctance is not used at all. Nor is one that
+    deviates by no more than its own rounding or the one given.
     """
     problem = RuleProblem(
         labels=labels,
         n_children=n_children,
         weights=weights,
         reluctance=reluctance,
+        rounding=rounding,
         price=price,
         ridge=RIDGE,
         max_features=max_features or 0,
-        max_candidates=CANDIDATES,
     )
     found, offsets = rows.find_rule(problem)
     if n_children == 2:
         found = np.concatenate([0.5 * found, -0.5 * found])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
-    rule = LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
-    if n_children == 2 or not rule.weights.any():
-        return rule
-    # One child against the rest hides a child that lies between two others.
-    other = _nearest(rows, labels, weights, rule)
-    costs = [float(weights[_send(rows, one) != labels].sum()) for one in (rule, other)]
-    return rule if costs[0] <= costs[1] else other
+    return LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
 
 
-def _nearest(
-    rows: Rows, labels: NDArray[np.int32], weights: Array, rule: LinearRule
-) -> LinearRule:
-    """Return the rule of the nearest mean of a child, on the features of another rule.
-
-    In units of the features' deviations; a child without rows has the mean of all.
-    """
-    features, K = rule.features, rule.n_children
-    member = np.where(labels[:, None] == np.arange(K), weights[:, None], 0.0)
-    total = np.maximum(member.sum(axis=0), np.finfo(np.float64).tiny)
-    means = rows.adjoint(member.astype(rows.dtype))[:, features] / total[:, None]
-    squares = np.diag(rows.gram(np.arange(rows.n_rows), features))
-    W = np.zeros(rule.weights.shape)
-    W[:, features] = means / (squares / rows.n_rows)
-    offsets = -0.5 * np.einsum("kj,kj->k", W[:, features], means)
-    return LinearRule(*(part.astype(rows.dtype) for part in (W, rows.center, offsets)))
+def _with(known: NDArray[np.bool_], rule: LinearRule) -> NDArray[np.bool_]:
+    """Return which features are used, above a node and by its rule."""
+    return np.asarray(known | rule.weights.any(axis=0))
 
 
 def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:
@@ -365,28 +425,24 @@ def _sample(parts: IndexArray, rng: np.random.Generator) -> IndexArray:
     return np.sort(np.concatenate(chosen))
 
 
-def _send(rows: Rows, rule: LinearRule) -> IndexArray:
-    """Return the child that a rule sends each row to."""
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    return best_scores(seen, rule.weights, rule.offsets)
-
-
 def _divide(
     rows: Rows, rule: LinearRule, least: IndexArray, most: IndexArray
 ) -> tuple[LinearRule, IndexArray] | None:
-    """Return the rule, its thresholds moved if sizes ask for it, and where it sends rows."""
-    sides = _send(rows, rule)
+    """Return the rule, its thresholds moved if sizes ask for it, and where it sends rows.
+
+    The rows are seen from the centre of the rule.
+    """
+    sides = best_scores(rows, rule.weights, rule.offsets)
     if _fits(sides, least, most):
         return rule, sides
     if not rule.weights.any():
         return None
-    seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    scores = seen.scores(rule.weights).astype(np.float64) + rule.offsets
+    scores = rows.scores(rule.weights).astype(np.float64) + rule.offsets
     for offsets in _thresholds(scores, sides, least, most):
         moved = LinearRule(
             rule.weights, rule.center, (rule.offsets + offsets).astype(rule.dtype)
         )
-        sides = _send(rows, moved)
+        sides = best_scores(rows, moved.weights, moved.offsets)
         if _fits(sides, least, most):
             return moved, sides
     return None

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 
-MAX_SCORES = 4_000_000
-"""Scores, rows times models, that are held at a time: 32 MB in float64."""
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +37,67 @@ class PairProblem:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PairSolution:
-    """What came of a two-way split: weights d, labels, scores, and how it went."""
+class KwayProblem:
+    """A split into several children: as a PairProblem, in the weights of all of them."""
+
+    start: Array  #: (n_children, n_features), weights to start from
+    labels: NDArray[np.int32] | None  #: to start from; None for those of the weights
+    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    bounds: tuple[int, int]  #: least and greatest number of rows of a child
+    group: float  #: weight of the norm of a feature's weights
+    l1: Array  #: (n_features,), weight of their absolute values
+    ridge: float  #: weight of their squares
+    tol: float
+    violation: float
+    max_alternations: int  #: most rounds
+    max_working: int  #: most features that one Newton step may change
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitSolution:
+    """What came of a split: weights (d, of two children), labels, scores, and how it went."""
 
     weights: Array
+    labels: NDArray[np.signedinteger]
+    scores: Array
+    trace: list[float]
+    status: str
+    n_passes: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class HalveProblem:
+    """A division in two of lifted rows, whose last feature is constant, by the best of starts.
+
+    The plane is sought on a sample of the rows, as in :class:`PairProblem`, with no penalty but
+    a ridge. ``ridge`` is a share of the rows' variance, ``violation`` of its root.
+    """
+
+    seed: int  #: of the sample and the starts
+    sample: int  #: most rows on which the plane is sought
+    starts: list[str]  #: each "principal", "ward" or "far_rows"
+    bounds: tuple[int, int]  #: least and greatest number of rows of child 0
+    sample_bounds: tuple[int, int]  #: the same, of the sample
+    ridge: float
+    tol: float
+    violation: float
+    max_rounds: int
+    start_rows: int  #: rows that starts look at, but for Ward's
+    ward_rows: int  #: rows that Ward's starts look at
+    lloyd_steps: int
+    power_steps: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """What came of a division in two: labels, scores (child 1 below zero), and how it went."""
+
     labels: NDArray[np.int8]
     scores: Array
+    gap: float  #: the scatter between the children for the root of the objective
     trace: list[float]
     status: str
     n_passes: float
@@ -62,10 +114,10 @@ class RuleProblem:
     reluctance: (
         Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
     )
-    price: float  #: by which a feature must lower the loss, half the weighted squared hinge
+    rounding: float  #: beside a feature's own: what deviates by no more is not used
+    price: float  #: by which a child's feature must lower the loss: half the squared hinges
     ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
     max_features: int  #: the most that may be in use; 0 for any number
-    max_candidates: int  #: the most features that are looked at closely
 
 
 class Rows(Protocol):
@@ -104,6 +156,10 @@ class Rows(Protocol):
 
         A row's score depends on that row, the centre and ``W`` alone, to the last bit.
         """
+        ...
+
+    def best(self, W: Array, offsets: Array) -> IndexArray:
+        """Return the position of each row's highest score plus offset, the first of ties."""
         ...
 
     def adjoint(self, R: Array) -> Array:
@@ -147,13 +203,6 @@ class Rows(Protocol):
         """
         ...
 
-    def ward(self, n_clusters: int) -> NDArray[np.int32]:
-        """Return Ward's clusters of the rows, numbered by their first rows.
-
-        All pairs of rows are compared at once, so this is for a few hundred of them.
-        """
-        ...
-
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, nearest first.
 
@@ -162,8 +211,16 @@ class Rows(Protocol):
         """
         ...
 
-    def solve_pair(self, problem: PairProblem) -> PairSolution:
+    def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
+        ...
+
+    def solve_kway(self, problem: KwayProblem) -> SplitSolution:
+        """Alternate labels and weights of a split into several children, likewise."""
+        ...
+
+    def halve(self, problem: HalveProblem) -> Half | None:
+        """Divide lifted rows in two, where the gap is; None if all are equal."""
         ...
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
@@ -184,12 +241,4 @@ def best_scores(rows: Rows, weights: Array, offsets: Array | None = None) -> Ind
 
     The scores of a row are ``weights @ (x - center) + offsets``.
     """
-    best: IndexArray = np.empty(rows.n_rows, dtype=np.intp)
-    step = max(MAX_SCORES // len(weights), 1)
-    for first in range(0, rows.n_rows, step):
-        some = np.arange(first, min(first + step, rows.n_rows))
-        scores = rows.take(some, center=rows.center).scores(weights)
-        if offsets is not None and offsets.any():  # often there are none
-            scores = scores + offsets
-        best[some] = scores.argmax(axis=1)
-    return best
+    return rows.best(weights, np.zeros(len(weights)) if offsets is None else offsets)

@@ -9,7 +9,15 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._base import PairProblem, PairSolution, Rows, RuleProblem
+from taxarbor.rows._base import (
+    Half,
+    HalveProblem,
+    KwayProblem,
+    PairProblem,
+    Rows,
+    RuleProblem,
+    SplitSolution,
+)
 
 ROWS_PER_THREAD = 1024
 """With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
@@ -104,6 +112,10 @@ class MemoryRows:
         """Return ``(X - center) @ W.T``."""
         return native.scores(self._data, _floats(W))
 
+    def best(self, W: Array, offsets: Array) -> IndexArray:
+        """Return the position of each row's highest score plus offset, the first of ties."""
+        return native.best(self._data, _floats(W), _floats(offsets))
+
     def adjoint(self, R: Array) -> Array:
         """Return ``R.T @ (X - center)``."""
         return native.adjoint(self._data, R)
@@ -158,10 +170,6 @@ class MemoryRows:
         pairs[open_columns, 0], pairs[open_columns, 1] = low, high
         return pairs
 
-    def ward(self, n_clusters: int) -> NDArray[np.int32]:
-        """Return Ward's clusters of the rows, which are made dense for it."""
-        return native.ward(self._centered(), n_clusters)
-
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, by brute force."""
         from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
@@ -173,9 +181,18 @@ class MemoryRows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
-    def solve_pair(self, problem: PairProblem) -> PairSolution:
+    def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Solve a two-way split."""
-        return PairSolution(*native.pair(self._data, problem))
+        return SplitSolution(*native.pair(self._data, problem))
+
+    def solve_kway(self, problem: KwayProblem) -> SplitSolution:
+        """Solve a split into several children."""
+        return SplitSolution(*native.kway(self._data, problem))
+
+    def halve(self, problem: HalveProblem) -> Half | None:
+        """Divide lifted rows in two, where the gap is; None if all are equal."""
+        found = native.halve(self._data, problem)
+        return None if found is None else Half(*found)
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
         """Return a sparse rule for a division of the rows."""

@@ -4,14 +4,13 @@ For fixed weights the best balanced labels are found exactly; for fixed labels t
 minimise a convex function. Neither step raises the objective.
 
 Two children have one model between them: loss and penalty are smallest at
-``w_0 = d / 2 = -w_1``, so the problem is written in ``d``, a threshold takes the place of the
-flow, and the rounds run compiled, in one call (``native/src/pair.cpp``). The general rounds
-below serve three children and more, and, for any number, the paper's own solver; on two
-children they are what the compiled ones are tested against.
+``w_0 = d / 2 = -w_1``, so the problem is written in ``d`` and a threshold takes the place of
+the flow. Newton's rounds run compiled, in one call (``native/src/pair.cpp``, ``kway.cpp``).
+Those below are of the paper's own solver, which the compiled ones are tested against.
 """
 
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -20,19 +19,26 @@ from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs
 from taxarbor.optim._loss import HingeLoss, Labels
 from taxarbor.optim._minimise import first_point
-from taxarbor.optim._newton import MAX_DENSE, MAX_SMOOTH, MAX_WORKING, ProximalNewton
 from taxarbor.optim._penalty import SparseGroupPenalty
-from taxarbor.optim._quasi_newton import ProximalQuasiNewton
+from taxarbor.optim._quasi_newton import FEW, ProximalQuasiNewton
 from taxarbor.rows import Rows
-from taxarbor.rows._base import PairProblem
+from taxarbor.rows._base import KwayProblem, PairProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
 
 MAX_ALTERNATIONS = 100
 """Where an alternation gives up; it settles long before, as a rule."""
 
-STEPS = {"newton": 1, "pqn": 20}
-"""Minimiser steps between two assignments: early on, an exact solution is wasted."""
+MAX_WORKING = 2048
+"""Features that a Newton step changes, over the root of its models: Hessians of 32 MB."""
+
+MAX_SMOOTH = 512
+"""The same for a model without any l1 or group norm, which is solved as a linear system (in
+``native/src/descent.cpp``); beyond it, coordinate descent on a dense model is slow."""
+
+STEPS = 6
+"""Quasi-Newton steps between two assignments. More take longer and end higher: weights that
+fit the labels of a start exactly leave no row a reason to move."""
 
 
 @final
@@ -119,22 +125,19 @@ class Problem:
         return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        solver = self._choose_solver(rows, W, labels)
+        if self._choose_solver(rows) == "newton":
+            return self._solve(rows, W, labels)
         if self.n_children > 2:
-            return self._run(rows, W, labels, solver)
-        if solver == "newton":
-            return self._solve_pair(rows, W, labels)
+            return self._run(rows, W, labels)
         whole = None if labels is None else labels.astype(np.int32)
-        both = self._run(rows, np.concatenate([0.5 * W, -0.5 * W]), whole, solver)
+        both = self._run(rows, np.concatenate([0.5 * W, -0.5 * W]), whole)
         d = (both.W[:1] - both.W[1:]).astype(rows.dtype).astype(np.float64)
         scores = rows.scores(d)
         labels = self.assign(scores)
         return Alternation(d, labels, scores, both.status, both.trace, both.n_passes + 1.0)
 
-    def _run(
-        self, rows: Rows, W: Array, labels: Labels | None, solver: SolverName
-    ) -> Alternation:
-        """Alternate with a model per child."""
+    def _run(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
+        """Alternate by quasi-Newton steps, with a model per child."""
         loss, penalty = HingeLoss(rows, self.n_children), self.penalty
         if labels is None:
             scores = rows.scores(W)
@@ -142,15 +145,15 @@ class Problem:
             least_rounds, hold = 1, 0
         else:
             # A gradient step would bring all of very many features into use.
-            is_wide = solver == "newton" and self.n_children * rows.n_features > MAX_DENSE
+            is_wide = rows.n_features > FEW
             point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds, hold = 2, self.hold  # a first step from nowhere says little
-        minimiser = ProximalNewton() if solver == "newton" else ProximalQuasiNewton()
+        minimiser = ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
             solution = minimiser.minimise(
-                loss, penalty, point, tol=self.violation, max_iter=STEPS[solver]
+                loss, penalty, point, tol=self.violation, max_iter=STEPS
             )
             point = solution.point
             if len(trace) < hold:  # the first step was one of them
@@ -163,51 +166,58 @@ class Problem:
             if moved:
                 point = loss.at(point.W, labels, point.scores)
             trace.append(point.value + penalty.value(point.W))
-            slow = solution.is_full and trace[-2] - trace[-1] <= self.tol * trace[-1]
+            slow = trace[-2] - trace[-1] <= self.tol * trace[-1]
             if not moved and solution.status is not Status.ITERATION_LIMIT:
                 status = solution.status
             elif slow and len(trace) > least_rounds:
                 status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)
 
-    def _solve_pair(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        """Run the same rounds inside the rows, in d: a hundred calls fewer per round."""
+    def _solve(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
+        """Run the same rounds inside the rows, by Newton steps; two children in d."""
         low, high = self._bounds(rows)
-        found = rows.solve_pair(
-            PairProblem(
-                start=W[0],
-                labels=labels,
-                hold=0 if labels is None else self.hold,
-                bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
-                l1=self.penalty.l1 + self.penalty.group / np.sqrt(2.0),
-                ridge=self.penalty.ridge / 2.0,
-                tol=self.tol,
-                violation=self.violation,
-                max_alternations=MAX_ALTERNATIONS,
-                max_working=MAX_WORKING,
+        penalty = self.penalty
+        shared: Any = {
+            "labels": labels,
+            "hold": 0 if labels is None else self.hold,
+            "ridge": penalty.ridge,
+            "tol": self.tol,
+            "violation": self.violation,
+            "max_alternations": MAX_ALTERNATIONS,
+            "max_working": self._most_features(MAX_WORKING),
+        }
+        if self.n_children == 2:
+            shared["ridge"] /= 2.0
+            found = rows.solve_pair(
+                PairProblem(
+                    start=W[0],
+                    bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
+                    l1=penalty.l1 + penalty.group / np.sqrt(2.0),
+                    **shared,
+                )
             )
-        )
-        W, status = found.weights[None], Status(found.status)
+        else:
+            found = rows.solve_kway(
+                KwayProblem(
+                    start=W, bounds=(low, high), group=penalty.group, l1=penalty.l1, **shared
+                )
+            )
+        W, status = np.atleast_2d(found.weights), Status(found.status)
         return Alternation(W, found.labels, found.scores, status, found.trace, found.n_passes)
 
-    def _choose_solver(self, rows: Rows, W: Array, labels: Labels | None) -> SolverName:
+    def _most_features(self, most: int) -> int:
+        """Return how many features a Hessian may have, so that all models' are no larger."""
+        return max(1, int(most / np.sqrt(self.n_children))) if self.n_children > 2 else most
+
+    def _choose_solver(self, rows: Rows) -> SolverName:
         """Newton, unless the features in use would be too many for its Hessian."""
         if self.solver != "auto":
             return self.solver
-        penalty, n_models, n_features = self.penalty, len(W), rows.n_features
-        most = (MAX_SMOOTH if penalty.is_smooth else MAX_WORKING) // n_models
-        if n_features <= most:
-            return "newton"
+        penalty = self.penalty
+        most = self._most_features(MAX_SMOOTH if penalty.is_smooth else MAX_WORKING)
         n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
-        if n_free > most:
-            return "pqn"
-        if n_models == 1 or n_models * n_features > MAX_DENSE:
-            return "newton"  # few features come into use, and its working set follows them
-        wanted = W.any(axis=0)
-        if labels is not None:
-            loss = HingeLoss(rows, n_models)
-            wanted = wanted | (penalty.violations(W, loss.gradient(loss.zero(labels))) > 0.0)
-        return "newton" if np.count_nonzero(wanted) <= most else "pqn"
+        # Where few features come into use, its working set follows them.
+        return "pqn" if rows.n_features > most and n_free > most else "newton"
 
     def _bounds(self, rows: Rows) -> tuple[int, int]:
         return size_bounds(rows.n_rows, self.n_children, *self.balance)

@@ -95,27 +95,30 @@ class Regularizer:
 
     def usage(self, path: tuple[int, ...], lineage: tuple[LinearRule, ...], size: int) -> Array:
         """Return how much the models on the way to a node use each feature, on average."""
-        total = np.zeros(size)
-        for child, rule in zip(path, lineage, strict=True):
-            weights = np.abs(rule.weights[child].astype(np.float64))
-            largest = float(weights.max()) if self.relative else 1.0
-            if largest > 0.0:
-                total += weights / largest
-        return total / max(len(lineage), 1)
+        if not lineage:
+            return np.zeros(size)
+        used = [rule.weights[child] for child, rule in zip(path, lineage, strict=True)]
+        weights = np.abs(np.array(used, dtype=np.float64))
+        if self.relative:
+            largest = weights.max(axis=1, keepdims=True)
+            weights /= np.where(largest > 0.0, largest, 1.0)
+        mean: Array = weights.sum(axis=0) / len(lineage)
+        return mean
 
     def complexity(self, W: Array, usage: Array) -> float:
         """Return the denominator of the paper's splitting score (Eq. 4) for weights W."""
         K, P = W.shape
-        norms = np.sqrt(np.einsum("kp,kp->p", W, W)).sum()
-        shared = (np.abs(W).sum(axis=0) * usage).sum()
-        squares = np.square(W).sum()
-        total = {
-            "group+exclusive": norms + shared,
-            "group": norms,
-            "exclusive": shared if usage.any() else squares,
-            "l1": np.abs(W).sum(),
-            "l2": squares,
-        }[self.kind]
+        match self.kind:
+            case "l1":
+                total = np.abs(W).sum()
+            case "exclusive" if usage.any():
+                total = (np.abs(W).sum(axis=0) * usage).sum()
+            case "exclusive" | "l2":
+                total = np.square(W).sum()
+            case _:
+                total = np.sqrt(np.einsum("kp,kp->p", W, W)).sum()
+                if self.kind == "group+exclusive":
+                    total += (np.abs(W).sum(axis=0) * usage).sum()
         return float(total / (P * K))
 
 

@@ -17,9 +17,6 @@ from taxarbor.rows import Rows
 START_ROWS = 250
 """Rows per child that a start looks at. On the eight shared sets as good as 1,000."""
 
-WARD_ROWS = 300
-"""Rows that Ward's start looks at: all pairs of them."""
-
 LLOYD_STEPS = 6
 """Steps of k-means in a start: it need not settle, the margins will see to that."""
 
@@ -83,13 +80,6 @@ def random_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array
 def far_rows_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
     """Return k-means centres, begun from rows far from each other."""
     return _settle(rows, far_rows(rows, n_children, rng))
-
-
-def ward_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
-    """Return the means of Ward's clusters of some of the rows, drawn at random."""
-    positions = draw_sample(rows.n_rows, max(WARD_ROWS, 2 * n_children), rng)
-    few = rows if positions is None else rows.take(positions, center=rows.center)
-    return child_means(few, few.ward(n_children), n_children)
 
 
 def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:

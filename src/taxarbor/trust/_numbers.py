@@ -6,8 +6,6 @@ end of a fit: what was cut in two is whole again, and the cut is what a fit to t
 would have been.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
@@ -88,6 +86,6 @@ def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> I
     K = int(labels.max()) + 1
     if K == 1:
         return np.zeros(len(coordinates.values), dtype=np.intp)
-    model = fit_leaves(replace(coordinates, values=coordinates.values[own]), labels, K)
+    model = fit_leaves(coordinates.take(own), labels, K)
     scores = coordinates.values[:, :-1] @ model.weights.T + model.offsets
     return np.unique(scores.argmax(axis=1), return_inverse=True)[1]

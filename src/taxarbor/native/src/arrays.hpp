@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -166,7 +167,10 @@ nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shap
 template <class T, class Fill>
 nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
   size_t size = 1;
-  for (const size_t n : shape) size *= n;
+  for (const size_t n : shape) {
+    if (n && size > SIZE_MAX / sizeof(T) / n) throw std::bad_alloc();
+    size *= n;
+  }
   const Owned<T> out(size);
   unlocked([&] { fill(out.data); });
   return out.shaped(shape);

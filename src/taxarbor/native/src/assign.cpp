@@ -337,6 +337,32 @@ template <class T> std::vector<int32_t> solve_levels(
   return transport.labels();
 }
 
+}  // namespace
+
+// A row costs least where its score is highest; no flow is needed if that is balanced.
+template <class T>
+void assign_rows(const T* S, int64_t n, int64_t K, int64_t lower, int64_t upper, int32_t* labels) {
+  largest(S, n * K);  // refuses what is not finite
+  std::vector<int32_t> highest(n);
+  std::vector<int64_t> counts(K);
+  for (int64_t i = 0; i < n; ++i) {
+    const T* s = S + i * K;
+    highest[i] = static_cast<int32_t>(std::max_element(s, s + K) - s);
+    ++counts[highest[i]];
+  }
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  if (*least < lower || *most > upper) {
+    std::vector<double> costs(n * K);
+    cost_rows(S, n, K, costs.data());
+    highest = solve_levels(costs.data(), n, static_cast<int>(K), lower, upper, labels);
+  }
+  std::copy(highest.begin(), highest.end(), labels);
+}
+template void assign_rows(const float*, int64_t, int64_t, int64_t, int64_t, int32_t*);
+template void assign_rows(const double*, int64_t, int64_t, int64_t, int64_t, int32_t*);
+
+namespace {
+
 nb::object assign_flow(
     const Given& C, int64_t lower, int64_t upper, const std::optional<Given>& warm) {
   return of_type("C", C, [&](auto number) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -84,7 +85,7 @@ inline int part_count(int64_t n, int64_t rows_per_part, int64_t bytes_per_part) 
   return static_cast<int>(std::clamp<int64_t>(parts, 1, std::min<int64_t>(16, most)));
 }
 
-// Rows from which several threads are worth waking for one sweep.
+// Rows, times what is done for each, from which several threads are worth waking for one sweep.
 constexpr int64_t Several = 16384;
 
 // Sweeps that run at this moment, in any thread: they share the threads that each may use.
@@ -99,12 +100,13 @@ struct UnderWay {
 };
 
 // Call body(part, first, last) for each part, side by side on up to `threads` threads.
-template <class Body> void for_parts(int64_t n, int parts, int threads, const Body& body) {
+template <class Body>
+void for_parts(int64_t n, int parts, int threads, const Body& body, int64_t per_row = 1) {
   const auto edge = [&](int part) { return n * part / parts; };
   const UnderWay sweeps;
   threads /= sweeps.count;
 #ifdef _OPENMP
-  if (threads > 1 && parts > 1 && n >= Several && !is_forked) {
+  if (threads > 1 && parts > 1 && n * per_row >= Several && !is_forked) {
     std::exception_ptr failure;  // an exception must not leave the region: out of memory, say
 #pragma omp parallel for schedule(static) num_threads(std::min(threads, parts))
     for (int part = 0; part < parts; ++part) {
@@ -148,25 +150,60 @@ template <class T> double largest(const T* values, int64_t size) {
 template <class T>
 double pair_rows(const T* f, const int8_t* labels, int64_t n, T* residual, uint8_t* active);
 
+// Ctrl-C must be heard while a kernel takes long; short ones must not wait for the GIL.
+class Listener {
+ public:
+  void listen() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - heard_ < std::chrono::milliseconds(50)) return;
+    heard_ = now;
+    nb::gil_scoped_acquire hold;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+};
+
+// Sum over rows and k != y of [1 - s_y + s_k]_+^2 for scores S (n, K); residual (n, K) is minus
+// half its derivative in the scores: zero where k does not threaten the row (hinge.cpp).
+template <class T>
+double hinge_rows(const T* S, const int32_t* labels, int64_t n, int64_t K, T* residual);
+
+// Labels of least total hinge for scores S (n, K), every count within [lower, upper]; those that
+// come in are kept if they are as good (assign.cpp).
+template <class T>
+void assign_rows(const T* S, int64_t n, int64_t K, int64_t lower, int64_t upper, int32_t* labels);
+
+// cost (n, K): what each row would cost in each child, sum over l != k of [1 - s_k + s_l]_+^2.
+template <class T> void cost_rows(const T* S, int64_t n, int64_t K, double* cost);
+
 // Label 0 for the rows of largest f: those >= 0, or as many as the bounds allow (assign.cpp).
 template <class T>
 void split_pair(const T* f, int64_t n, int64_t lower, int64_t upper, int8_t* labels);
 
+// Ward's K clusters of a few rows X (n, p), numbered by their first rows (ward.cpp).
+template <class T> void ward_clusters(const T* X, int64_t n, int64_t p, int64_t K, int32_t* labels);
+
 // Minimise a quadratic model plus a penalty by block coordinate descent, in place (descent.cpp).
 struct QuadraticModel {
-  const double* H;  // (M * M, F, F)
+  const double* H;  // (M, F, F)
   int64_t n_models, n_features;
   double group;
   const double* l1;
   double ridge;
 };
+// How far feature p is from optimal: as SparseGroupPenalty.violations.
+double distance(const QuadraticModel& model, int64_t p, const double* V, const double* gradient);
 int64_t descend(
     const QuadraticModel& model, double* V, double* gradient, double tol, int64_t max_sweeps);
 
 void bind_data(nb::module_& m);
 void bind_pair(nb::module_& m);
+void bind_kway(nb::module_& m);
 void bind_rule(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_descent(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_ward(nb::module_& m);
+void bind_halve(nb::module_& m);

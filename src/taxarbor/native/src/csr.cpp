@@ -38,6 +38,22 @@ template <class T> class CsrView final : public View<T> {
     });
   }
 
+  void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
+    const Models models(W, m, *this);
+    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
+      std::vector<double> dots(m);
+      std::vector<T> scores(m);
+      for (int64_t i = a; i < b; ++i) {
+        models.dot(row(i), dots.data());
+        for (int64_t k = 0; k < m; ++k)
+          scores[k] = static_cast<T>(dots[k]) + static_cast<T>(offsets[k]);
+        out[i] = 0;  // as in dense rows, what is not a number is never the highest
+        for (int64_t k = 1; k < m; ++k)
+          if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
+      }
+    });
+  }
+
   void adjoint(const T* R, int64_t m, double* out) const override {
     const int64_t size = m * p_ + m;
     const int parts = part_count(n_, 8192, size * 8);
@@ -106,6 +122,15 @@ template <class T> class CsrView final : public View<T> {
       }
   }
 
+  void gather(const std::vector<int64_t>& positions, T* out) const override {
+    for (const int64_t i : positions) {
+      for (int64_t j = 0; j < p_; ++j) out[j] = static_cast<T>(-center_[j]);
+      for (int64_t e = starts_[row(i)]; e < starts_[row(i) + 1]; ++e)
+        out[columns_[e]] += values_[e];
+      out += p_;
+    }
+  }
+
   // |x|^2 - 2 x . c + |c|^2
   void norms(double* out) const override {
     double base = 0.0;
@@ -121,28 +146,32 @@ template <class T> class CsrView final : public View<T> {
   }
 
   // The sum of x x', less what the centre takes away.
-  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
-      double* out) const override {
+  void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f, double* out,
+      const T* weights) const override {
     std::vector<int32_t> place(p_, -1);
     for (int64_t j = 0; j < f; ++j) place[features[j]] = static_cast<int32_t>(j);
-    const int64_t size = f * f + f;
+    const int64_t size = f * f + f + 1;
     const int parts = part_count(n, 4096, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (f, f) products, then f sums
+    std::vector<double> sums(parts * size);  // per part: (f, f) products, f sums, a count
     for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
       double* products = sums.data() + part * size;
       double* total = products + f * f;
       std::vector<std::pair<int64_t, double>> kept;
+      double count = 0.0;
       for (int64_t i = a; i < b; ++i) {
         const int64_t r = row(positions[i]);
+        const double weight = weights ? weights[i] : 1.0;
+        count += weight;
         kept.clear();
         for (int64_t e = starts_[r]; e < starts_[r + 1]; ++e)
           if (place[columns_[e]] >= 0) kept.emplace_back(place[columns_[e]], values_[e]);
         for (const auto& [j, x] : kept) {
-          total[j] += x;
+          total[j] += weight * x;
           for (const auto& [k, y] : kept)
-            if (k >= j) products[j * f + k] += x * y;
+            if (k >= j) products[j * f + k] += weight * x * y;
         }
       }
+      total[f] = count;
     });
     for (int part = 1; part < parts; ++part)
       for (int64_t j = 0; j < size; ++j) sums[j] += sums[part * size + j];
@@ -151,7 +180,7 @@ template <class T> class CsrView final : public View<T> {
       for (int64_t k = j; k < f; ++k) {
         const double cj = center_[features[j]], ck = center_[features[k]];
         out[j * f + k] = out[k * f + j] =
-            sums[j * f + k] - cj * total[k] - total[j] * ck + static_cast<double>(n) * cj * ck;
+            sums[j * f + k] - cj * total[k] - total[j] * ck + total[f] * cj * ck;
       }
   }
 

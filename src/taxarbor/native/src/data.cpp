@@ -103,6 +103,16 @@ nb::object scores(const Data& data, const Given& given) {
   });
 }
 
+nb::object best(const Data& data, const Given& given, const Given& offsets) {
+  return data.visit([&](const auto& rows) {
+    const double* W = checked<double>("W", given, {-1, rows.n_features()});
+    const size_t n = rows.n_rows(), m = given.shape(0);
+    checked_count("the number of models", m, 1);
+    const double* added = checked<double>("offsets", offsets, {static_cast<int64_t>(m)});
+    return filled<int64_t>({n}, [&](int64_t* out) { rows.best(W, added, m, out); });
+  });
+}
+
 nb::object adjoint(const Data& data, const Given& given) {
   return data.visit([&](const auto& rows) {
     const auto* R = checked<Number<decltype(rows)>>("R", given, {rows.n_rows(), -1});
@@ -136,6 +146,28 @@ nb::object norms(const Data& data) {
   return data.visit([&](const auto& rows) {
     const size_t n = rows.n_rows();
     return filled<double>({n}, [&](double* out) { rows.norms(out); });
+  });
+}
+
+// Sums of the rows of each label, in the order of the rows. The rows may be those of a wider array.
+nb::object label_sums(const Given& X, const Given& labels, int64_t K) {
+  return of_type("X", X, [&](auto number) {
+    using T = decltype(number);
+    const bool is_rows = X.ndim() == 2 && (X.shape(1) < 2 || X.stride(1) == 1);
+    if (!is_rows || reinterpret_cast<uintptr_t>(X.data()) % sizeof(T))
+      refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
+    const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
+    checked_count("n_labels", K, 1);
+    if (K > INT32_MAX) refuse("n_labels must be at most ", INT32_MAX, "; got ", K);
+    const int64_t* own = checked_range<int64_t>("labels", labels, {n}, 0, K);
+    const T* x = static_cast<const T*>(X.data());
+    return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
+      std::fill(out, out + K * p, 0.0);
+      for (int64_t i = 0; i < n; ++i) {
+        double* sum = out + own[i] * p;
+        for (int64_t j = 0; j < p; ++j) sum[j] += static_cast<double>(x[i * step + j]);
+      }
+    });
   });
 }
 
@@ -207,12 +239,17 @@ void bind_data(nb::module_& m) {
       .def_prop_ro("index", &Data::index, nb::sig("def index(self) -> IndexArray | None"),
           "Their rows in the matrix; None for all.");
   m.def("scores", &scores, "data"_a, "W"_a, nb::sig("def scores(data: Data, W: Array) -> Array"));
+  m.def("best", &best, "data"_a, "W"_a, "offsets"_a,
+      nb::sig("def best(data: Data, W: Array, offsets: Array) -> IndexArray"),
+      "The position of each row's highest score, the first of ties.");
   m.def(
       "adjoint", &adjoint, "data"_a, "R"_a, nb::sig("def adjoint(data: Data, R: Array) -> Array"));
   m.def("gram", &gram, "data"_a, "positions"_a, "features"_a,
       nb::sig("def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array"));
   m.def("moment", &moment, "data"_a, "absolute"_a,
       nb::sig("def moment(data: Data, absolute: bool) -> Array"));
+  m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a,
+      nb::sig("def label_sums(X: Array, labels: IndexArray, n_labels: int) -> Array"));
   m.def("norms", &norms, "data"_a, nb::sig("def norms(data: Data) -> Array"));
   m.def("lloyd", &lloyd, "data"_a, "centers"_a, "n_steps"_a,
       nb::sig(

@@ -2,8 +2,7 @@
 //
 //   g . (V - W) + (V - W)' H (V - W) / 2 + sum_p group |V_p| + l1_p |V_p|_1 + ridge |V_p|^2
 //
-// where V_p holds the weights of feature p in all M models. H comes as (M * M, F, F): block
-// (a, b) of it is H[a * M + b].
+// where V_p holds the weights of feature p in all M models. H has a block per model, (M, F, F).
 #include <numeric>
 
 #include "cholesky.hpp"
@@ -13,35 +12,49 @@ namespace {
 
 inline double soft(double v, double by) { return v > by ? v - by : v < -by ? v + by : 0.0; }
 
-// V += step * H[:, p]: how the gradient of the quadratic part follows a change of one feature.
-TAXARBOR_CLONES void follow(double* gradient, const double* H, double step, int64_t n) {
-  for (int64_t q = 0; q < n; ++q) gradient[q] += step * H[q];
+// The norm r of the minimiser over v of sum_m e_m v_m^2 / 2 - c_m v_m + group |v|: the root of
+// sum_m (c_m / (e_m r + group))^2 = 1. Newton on the inverse root, which is concave: from the
+// first step on it rises to the root.
+double norm_of(const double* c, const double* e, int64_t M, double group, double r) {
+  for (int turn = 0; turn < 30; ++turn) {
+    double square = 0.0, slope = 0.0;
+    for (int64_t m = 0; m < M; ++m) {
+      const double inverse = 1.0 / (e[m] * r + group), part = c[m] * inverse * c[m] * inverse;
+      square += part, slope += part * e[m] * inverse;
+    }
+    const double step = square / slope * (std::sqrt(square) - 1.0);
+    const double next = std::max(0.0, r + step);
+    if (std::abs(next - r) <= 1e-9 * next) return next;
+    r = next;
+  }
+  return r;
 }
 
-// One feature's minimiser, of a majorant over its M models; returns how far the gradient moved.
-// `L` is at least the largest eigenvalue of the feature's M x M block of H.
-double update(const QuadraticModel& q, double L, int64_t p, double* V, double* gradient) {
+// One feature's minimiser over its M models; returns how far the gradient moved. `work` holds 2 M.
+TAXARBOR_CLONES double update(
+    const QuadraticModel& q, int64_t p, double* V, double* gradient, double* work) {
   const int64_t M = q.n_models, F = q.n_features;
-  if (!(L > 0.0)) return 0.0;
-  double moved = 0.0, norm2 = 0.0;
-  constexpr int64_t Small = 64;
-  double stack[Small];
-  std::vector<double> heap(M > Small ? M : 0);
-  double* next = M > Small ? heap.data() : stack;
+  double *c = work, *e = work + M;
+  double norm2 = 0.0, now2 = 0.0, moved = 0.0;
   for (int64_t m = 0; m < M; ++m) {
-    next[m] = soft(V[m * F + p] - gradient[m * F + p] / L, q.l1[p] / L);
-    norm2 += next[m] * next[m];
+    const double L = q.H[(m * F + p) * F + p], v = V[m * F + p];
+    c[m] = soft(L * v - gradient[m * F + p], q.l1[p]);
+    e[m] = L + 2.0 * q.ridge;
+    norm2 += c[m] * c[m], now2 += v * v;
   }
-  const double norm = std::sqrt(norm2);
-  const double shrink =
-      (norm * L > q.group ? 1.0 - q.group / (norm * L) : 0.0) / (1.0 + 2.0 * q.ridge / L);
+  double extra = 0.0;  // what the group norm adds to the curvature
+  const bool is_zero = !(norm2 > q.group * q.group);
+  if (!is_zero && q.group > 0.0) extra = q.group / norm_of(c, e, M, q.group, std::sqrt(now2));
   for (int64_t m = 0; m < M; ++m) {
-    const double step = next[m] * shrink - V[m * F + p];
+    const double L = q.H[(m * F + p) * F + p];
+    if (!(L > 0.0)) continue;
+    const double step = (is_zero ? 0.0 : c[m] / (e[m] + extra)) - V[m * F + p];
     if (step == 0.0) continue;
     V[m * F + p] += step;
     moved = std::max(moved, std::abs(step) * L);
-    for (int64_t k = 0; k < M; ++k)
-      follow(gradient + k * F, q.H + ((k * M + m) * F + p) * F, step, F);
+    const double* H = q.H + (m * F + p) * F;
+    double* g = gradient + m * F;
+    for (int64_t j = 0; j < F; ++j) g[j] += step * H[j];
   }
   return moved;
 }
@@ -69,26 +82,10 @@ TAXARBOR_CLONES double sweep_single(const QuadraticModel& q, const double* curva
 double sweep(const QuadraticModel& q, const double* curvature, const std::vector<int64_t>& features,
     double* V, double* gradient) {
   if (q.n_models == 1) return sweep_single(q, curvature, features, V, gradient);
+  std::vector<double> work(2 * q.n_models);
   double moved = 0.0;
-  for (const int64_t p : features) moved = std::max(moved, update(q, curvature[p], p, V, gradient));
+  for (const int64_t p : features) moved = std::max(moved, update(q, p, V, gradient, work.data()));
   return moved;
-}
-
-// How far the feature is from optimal: as SparseGroupPenalty.violations.
-double violation(const QuadraticModel& q, int64_t p, const double* V, const double* gradient) {
-  const int64_t M = q.n_models, F = q.n_features;
-  double norm2 = 0.0, distance2 = 0.0;
-  for (int64_t m = 0; m < M; ++m) norm2 += V[m * F + p] * V[m * F + p];
-  const double norm = std::sqrt(norm2);
-  for (int64_t m = 0; m < M; ++m) {
-    const double v = V[m * F + p];
-    const double pull =
-        gradient[m * F + p] + 2.0 * q.ridge * v + (norm > 0.0 ? q.group * v / norm : 0.0);
-    const double rest =
-        v == 0.0 ? std::max(0.0, std::abs(pull) - q.l1[p]) : pull + std::copysign(q.l1[p], v);
-    distance2 += rest * rest;
-  }
-  return norm > 0.0 ? std::sqrt(distance2) : std::max(0.0, std::sqrt(distance2) - q.group);
 }
 
 // Sum of a[k] b[k], through interleaved totals: one order, yet vectorisable.
@@ -109,27 +106,45 @@ struct Interleaved {
   static constexpr bool descends = false;
 };
 
-constexpr int64_t MaxSmooth = 512;  // MAX_SMOOTH of optim/_prox_newton.py, which says why
+constexpr int64_t MaxSmooth = 512;  // MAX_SMOOTH of split/_alternate.py, which says why
 
-// With a ridge alone the model is smooth: one linear system, solved by Cholesky. Says whether it
-// could be; large systems are left to the descent.
+// With a ridge alone the model is smooth: a linear system per model, solved by Cholesky. Says
+// whether they could be; large ones are left to the descent.
 bool solve_smooth(const QuadraticModel& q, double* V, const double* gradient) {
-  const int64_t M = q.n_models, F = q.n_features, N = M * F;
-  if (!(q.ridge > 0.0) || q.group != 0.0 || N > MaxSmooth) return false;
+  const int64_t M = q.n_models, F = q.n_features;
+  if (!(q.ridge > 0.0) || q.group != 0.0 || F > MaxSmooth) return false;
   if (std::any_of(q.l1, q.l1 + F, [](double w) { return w != 0.0; })) return false;
-  std::vector<double> A(N * N), step(N);
-  for (int64_t i = 0; i < N; ++i) {
-    for (int64_t j = 0; j <= i; ++j)
-      A[i * N + j] =
-          q.H[((i / F * M + j / F) * F + i % F) * F + j % F] + (i == j ? 2.0 * q.ridge : 0.0);
-    step[i] = -gradient[i] - 2.0 * q.ridge * V[i];
+  std::vector<double> steps;
+  for (int64_t m = 0; m < M; ++m) {
+    std::vector<double> A(q.H + m * F * F, q.H + (m + 1) * F * F), step(F);
+    for (int64_t i = 0; i < F; ++i) {
+      A[i * F + i] += 2.0 * q.ridge;
+      step[i] = -gradient[m * F + i] - 2.0 * q.ridge * V[m * F + i];
+    }
+    if (!solve_cholesky<Interleaved>(A, step)) return false;
+    steps.insert(steps.end(), step.begin(), step.end());
   }
-  if (!solve_cholesky<Interleaved>(A, step)) return false;
-  for (int64_t i = 0; i < N; ++i) V[i] += step[i];
+  for (int64_t i = 0; i < M * F; ++i) V[i] += steps[i];
   return true;
 }
 
 }  // namespace
+
+double distance(const QuadraticModel& q, int64_t p, const double* V, const double* gradient) {
+  const int64_t M = q.n_models, F = q.n_features;
+  double norm2 = 0.0, distance2 = 0.0;
+  for (int64_t m = 0; m < M; ++m) norm2 += V[m * F + p] * V[m * F + p];
+  const double norm = std::sqrt(norm2);
+  for (int64_t m = 0; m < M; ++m) {
+    const double v = V[m * F + p];
+    const double pull =
+        gradient[m * F + p] + 2.0 * q.ridge * v + (norm > 0.0 ? q.group * v / norm : 0.0);
+    const double rest =
+        v == 0.0 ? std::max(0.0, std::abs(pull) - q.l1[p]) : pull + std::copysign(q.l1[p], v);
+    distance2 += rest * rest;
+  }
+  return norm > 0.0 ? std::sqrt(distance2) : std::max(0.0, std::sqrt(distance2) - q.group);
+}
 
 // Sweep all features, then those in use until they settle, then all again. The steepest come
 // first, in an order that depends neither on how the columns happen to be arranged nor on
@@ -140,11 +155,7 @@ int64_t descend(
   if (solve_smooth(q, V, gradient)) return 1;
   std::vector<double> curvature(F);
   for (int64_t p = 0; p < F; ++p)
-    for (int64_t a = 0; a < M; ++a) {  // Gershgorin: the largest absolute row sum
-      double sum = 0.0;
-      for (int64_t b = 0; b < M; ++b) sum += std::abs(q.H[((a * M + b) * F + p) * F + p]);
-      curvature[p] = std::max(curvature[p], sum);
-    }
+    for (int64_t m = 0; m < M; ++m) curvature[p] = std::max(curvature[p], q.H[(m * F + p) * F + p]);
   std::vector<double> steepness(F);
   for (int64_t p = 0; p < F; ++p)
     for (int64_t m = 0; m < M; ++m)
@@ -170,7 +181,7 @@ int64_t descend(
     ++sweeps;
     double worst = 0.0;
     for (int64_t p = 0; p < F && worst <= tol; ++p)
-      if (curvature[p] > 0.0) worst = std::max(worst, violation(q, p, V, gradient));
+      if (curvature[p] > 0.0) worst = std::max(worst, distance(q, p, V, gradient));
     if (worst <= tol || moved == 0.0) break;
     while (sweeps < max_sweeps) {
       moved = sweep(q, curvature.data(), used, V, gradient);
@@ -188,7 +199,7 @@ nb::object descend_blocks(const Given& H, const Given& gradient, const Given& W,
   const double* start = checked<double>("W", W, {-1, -1});
   const int64_t M = W.shape(0), F = W.shape(1);
   checked_count("the number of models", M, 1);
-  const QuadraticModel model{checked<double>("H", H, {M * M, F, F}), M, F,
+  const QuadraticModel model{checked<double>("H", H, {M, F, F}), M, F,
       checked_weight("group", group), checked_weights("l1", l1, F), checked_weight("ridge", ridge)};
   const double* slope = checked<double>("gradient", gradient, {M, F});
   checked_weight("tol", tol);

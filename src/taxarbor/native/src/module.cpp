@@ -17,9 +17,11 @@ NB_MODULE(_kernels, m) {
 #endif
   bind_data(m);
   bind_pair(m);
+  bind_kway(m);
   bind_rule(m);
   bind_hinge(m);
   bind_descent(m);
   bind_assign(m);
   bind_ward(m);
+  bind_halve(m);
 }

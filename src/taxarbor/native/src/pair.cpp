@@ -10,7 +10,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <numeric>
 
 #include "cholesky.hpp"
@@ -30,7 +29,7 @@ struct PairProblem {
 
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
-constexpr double Damping = 1e-6;     // as in optim/_prox_newton.py
+constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
 constexpr int64_t MaxSweeps = 200;
 constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
 
@@ -56,7 +55,7 @@ template <class T> class PairSolver {
     int64_t hold = a_.hold;
     const int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
-      listen();
+      signals_.listen();
       const char* end = step();
       const bool held = round < hold;
       const bool moved = !held && assign();
@@ -73,8 +72,6 @@ template <class T> class PairSolver {
     }
     return "iteration_limit";
   }
-
-  const std::vector<double>& weights() const { return d_; }
 
   nb::object result(const char* status) const {
     return nb::make_tuple(copied(d_), copied(labels_),
@@ -319,15 +316,6 @@ template <class T> class PairSolver {
     return sum;
   }
 
-  // Ctrl-C must be heard while a large node is solved; small ones must not wait for the GIL.
-  void listen() {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - heard_ < std::chrono::milliseconds(50)) return;
-    heard_ = now;
-    nb::gil_scoped_acquire hold;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-
   const View<T>& rows_;
   const PairProblem& a_;
   const int64_t n_, p_;
@@ -339,7 +327,7 @@ template <class T> class PairSolver {
   std::vector<int64_t> working_;
   std::vector<double> gram_, part_, trace_;
   double value_ = 0.0, passes_ = 0.0;
-  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+  Listener signals_;
   double scale_ = 0.0;   // mean diagonal of the last Hessian that had one, or a guess at it
   bool is_full_ = true;  // whether the last step went all the way
 };

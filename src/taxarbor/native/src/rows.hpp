@@ -21,15 +21,21 @@ template <class T> class View {
 
   // out (n_rows, n_models) = (X - c) W', W (n_models, n_features) rounded to T
   virtual void scores(const double* W, int64_t n_models, T* out) const = 0;
+  // out (n_rows) = argmax over the models of their scores and offsets, the first of ties
+  virtual void best(
+      const double* W, const double* offsets, int64_t n_models, int64_t* out) const = 0;
   // out (n_models, n_features) = R' (X - c); rows where R is zero are not touched
   virtual void adjoint(const T* R, int64_t n_models, double* out) const = 0;
-  // out (f, f) = Z' Z, Z = (X - c)[positions][:, features], features sorted and distinct
+  // out (f, f) = Z' D Z, Z = (X - c)[positions][:, features], features sorted and distinct; D holds
+  // the weights, none of them negative, or is the identity
   virtual void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
-      double* out) const = 0;
+      double* out, const T* weights = nullptr) const = 0;
   // out (n_features): mean of x - c, of |x - c|, or of (x - c)^2
   virtual void moment(Moment kind, double* out) const = 0;
   // out (f, n_rows) = (x - c)[features]
   virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
+  // out (size of positions, n_features) = (x - c)[positions]
+  virtual void gather(const std::vector<int64_t>& positions, T* out) const = 0;
   // out (n_rows) = |x - c|^2
   virtual void norms(double* out) const = 0;
   // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label
@@ -81,6 +87,8 @@ template <class T> class View {
 
 // X (n, p), C-contiguous (dense.cpp).
 template <class T> std::shared_ptr<View<T>> view_dense(const Given& X, int threads);
+// The same in memory that outlives the view, for one thread.
+template <class T> std::shared_ptr<View<T>> view_dense(const T* X, int64_t n, int64_t p);
 
 // Values, columns (nnz) and starts (n + 1) of a CSR matrix (csr.cpp).
 template <class T> std::shared_ptr<View<T>> view_csr(const Given& values, const Given& columns,

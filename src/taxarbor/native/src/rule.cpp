@@ -1,6 +1,8 @@
 // The sparse rule of one division: features are added one at a time, the one that promises most
-// first, and all weights fitted anew, until the next would not be worth its price. One model
-// against the rest per child, or one for two.
+// first, and the weights fitted anew, until no other is worth its price. A child has weights of
+// its own, and so few features of its own; of two children the second has none and scores zero.
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "cholesky.hpp"
@@ -12,117 +14,152 @@ namespace {
 struct RuleProblem {
   const int32_t* labels;
   int64_t n_children;
-  const double* weights;     // (n_rows), what a row on the wrong side costs
+  const double* weights;     // (n_rows), what a row in another child costs
   const double* reluctance;  // (n_features), by which a feature's price is multiplied; 0: barred
-  double price;              // what a feature must lower the loss by
+  double rounding;           // beside a feature's own: what deviates by no more is not used
+  double price;              // what a feature of a child must lower the loss by
   double ridge;              // for weights of features of unit variance, per unit of `weights`
   int64_t max_features;      // 0 for any number
-  int64_t max_candidates;    // features, the most promising ones, that are looked at closely
 };
 
-constexpr int Few = 6, Many = 20;  // Newton steps while features are added, and at the end
-constexpr double Settled = 1e-3;   // share of the loss below which a step is the last
-constexpr double Alike = 1e-6;     // share by which two costs must differ to be told apart
+constexpr int Rounds = 20;      // most rounds over the children, and most steps for one of them
+constexpr int Kept = 4;         // steps for which a Hessian is kept
+constexpr double Rough = 0.1;   // share of a price that the weights may be from the least loss by
+constexpr double Fine = 1e-4;   // and share of the loss
+constexpr double Alike = 1e-6;  // share by which two costs must differ to be told apart
+constexpr double Tied = 1e-5;   // and two promises, which are sums over rows of type T
+constexpr int64_t Chunk = 256;  // rows: sums over as many are of type T, longer ones double
 
-TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
-  using V = Lanes<double>::type;
-  constexpr int64_t L = Lanes<double>::count;
-  V even = {}, odd = {};
-  int64_t i = 0;
-  for (; i + 2 * L <= n; i += 2 * L) {
-    V a0, a1, b0, b1;
-    load<double>(a0, a + i), load<double>(a1, a + i + L);
-    load<double>(b0, b + i), load<double>(b1, b + i + L);
-    even += a0 * b0, odd += a1 * b1;
-  }
-  double lanes[L], sum = 0.0;
-  store<double>(lanes, even + odd);
-  for (; i < n; ++i) sum += a[i] * b[i];
-  for (int64_t l = 0; l < L; ++l) sum += lanes[l];
+template <class T> TAXARBOR_INLINE double sum_of(const typename Lanes<T>::type& lanes) {
+  T each[Lanes<T>::count];
+  store<T>(each, lanes);
+  double sum = 0.0;
+  for (const T one : each) sum += static_cast<double>(one);
   return sum;
 }
 
-// One child against the others, or, of two, the first against the second: minimises
-//   sum_i w_i [1 - s_i f_i]_+^2 / 2 + ridge |beta|^2 / 2,  f = beta_0 + sum_a beta_a z_a.
-class Model {
- public:
-  std::vector<double> beta{0.0};  // the intercept, then a weight per feature in use
-  double loss = 0.0;              // with the ridge
-  double hinge = 0.0;             // without it: what a feature is paid for
-  std::vector<double> pull;       // w s [1 - s f]_+: how much each row wants a higher score
-  double active = 0.0;            // weight of the rows that pull
-
-  Model(const RuleProblem& a, int64_t n, int64_t child, double ridge)
-      : pull(n), w_(a.weights), n_(n), ridge_(ridge), sides_(n), scores_(n), along_(n), active_(n) {
-    for (int64_t i = 0; i < n; ++i) sides_[i] = a.labels[i] == child ? 1.0 : -1.0;
-    loss = look();
+// The sum of a b over a chunk.
+template <class T> TAXARBOR_INLINE double dot_chunk(const T* a, const T* b) {
+  using V = typename Lanes<T>::type;
+  constexpr int64_t L = Lanes<T>::count;
+  V even = {}, odd = {};
+  for (int64_t i = 0; i < Chunk; i += 2 * L) {
+    V a0, a1, b0, b1;
+    load<T>(a0, a + i), load<T>(a1, a + i + L), load<T>(b0, b + i), load<T>(b1, b + i + L);
+    even += a0 * b0, odd += a1 * b1;
   }
+  return sum_of<T>(even + odd);
+}
 
-  const std::vector<double>& scores() const { return scores_; }
-  const std::vector<double>& sides() const { return sides_; }
+// out += the sums over a chunk of a times each of some columns.
+template <class T, int Columns>
+TAXARBOR_INLINE void dot_columns(const T* a, const T* const* Z, int64_t from, double* out) {
+  using V = typename Lanes<T>::type;
+  constexpr int64_t L = Lanes<T>::count;
+  V even[Columns] = {}, odd[Columns] = {};
+  for (int64_t i = 0; i < Chunk; i += 2 * L) {
+    V a0, a1;
+    load<T>(a0, a + i), load<T>(a1, a + i + L);
+    for (int b = 0; b < Columns; ++b) {
+      V b0, b1;
+      load<T>(b0, Z[b] + from + i), load<T>(b1, Z[b] + from + i + L);
+      even[b] += a0 * b0, odd[b] += a1 * b1;
+    }
+  }
+  for (int b = 0; b < Columns; ++b) out[b] += sum_of<T>(even[b] + odd[b]);
+}
 
-  // Newton steps from the weights there are; features beyond them begin at zero.
-  void fit(const std::vector<const double*>& columns, int steps) {
-    const int64_t d = columns.size();
-    beta.resize(d);
-    for (int step = 0; step < steps; ++step) {
-      std::vector<double> H(d * d), move(d), own(n_);
-      double slope = 0.0;
-      for (int64_t a = 0; a < d; ++a) {
-        for (int64_t i = 0; i < n_; ++i) own[i] = active_[i] * columns[a][i];
-        for (int64_t b = 0; b <= a; ++b) H[a * d + b] = dot(own.data(), columns[b], n_);
-        H[a * d + a] += a ? ridge_ : 0.0;
-        H[a * d + a] += 1e-12 * (active + ridge_);  // where no row pulls, or ridge is zero
-        move[a] = dot(pull.data(), columns[a], n_) - (a ? ridge_ * beta[a] : 0.0);
+template <class T>
+TAXARBOR_INLINE void dot_all(const T* a, const T* const* Z, int64_t d, int64_t from, double* out) {
+  int64_t b = 0;
+  for (; b + 4 <= d; b += 4) dot_columns<T, 4>(a, Z + b, from, out + b);
+  for (; b + 2 <= d; b += 2) dot_columns<T, 2>(a, Z + b, from, out + b);
+  for (; b < d; ++b) dot_columns<T, 1>(a, Z + b, from, out + b);
+}
+
+// H (d, d), its lower triangle, = Z' diag(curvature) Z; n is whole chunks.
+template <class T> TAXARBOR_CLONES void curve(
+    const std::vector<const T*>& Z, const T* curvature, int64_t n, double* H) {
+  const int64_t d = Z.size();
+  T own[Chunk];
+  for (int64_t from = 0; from < n; from += Chunk)
+    for (int64_t a = 0; a < d; ++a) {
+      const T* z = Z[a] + from;
+      for (int64_t i = 0; i < Chunk; ++i) own[i] = curvature[from + i] * z[i];
+      dot_all<T>(own, Z.data(), a + 1, from, H + a * d);
+    }
+}
+
+// out (d) = Z' a
+template <class T>
+TAXARBOR_CLONES void sum_up(const std::vector<const T*>& Z, const T* a, int64_t n, double* out) {
+  std::fill(out, out + Z.size(), 0.0);
+  for (int64_t from = 0; from < n; from += Chunk)
+    dot_all<T>(a + from, Z.data(), Z.size(), from, out);
+}
+
+// scores (n) = Z beta, where the first column is ones.
+template <class T> TAXARBOR_CLONES void score_rows(
+    const std::vector<const T*>& Z, const double* beta, int64_t n, T* scores) {
+  for (int64_t from = 0; from < n; from += Chunk) {
+    std::fill(scores + from, scores + from + Chunk, static_cast<T>(beta[0]));
+    for (size_t a = 1; a < Z.size(); ++a) {
+      const T weight = static_cast<T>(beta[a]), *z = Z[a] + from;
+      for (int64_t i = 0; i < Chunk; ++i) scores[from + i] += weight * z[i];
+    }
+  }
+}
+
+// Two children: the sum of w [1 - s f]_+^2, and the parts of the rows in slope and curvature.
+template <class T> TAXARBOR_CLONES double look_pair(
+    const T* f, const T* side, const T* w, int64_t n, T* pull, T* curvature) {
+  double sum = 0.0;
+  T lack[Chunk];
+  for (int64_t from = 0; from < n; from += Chunk) {
+    for (int64_t i = 0; i < Chunk; ++i) {
+      const T s = side[from + i];
+      lack[i] = std::max(T{1} - s * f[from + i], T{0});
+      curvature[from + i] = lack[i] > T{0} ? w[from + i] : T{0};
+      pull[from + i] = w[from + i] * s * lack[i];
+      lack[i] *= s;
+    }
+    sum += dot_chunk<T>(pull + from, lack);
+  }
+  return sum;
+}
+
+// More children: the sum over the other children l of w [1 - (f_y - f_l)]_+^2. Arrays are
+// (n_children, n), `f`, `pull` and `curvature` of all children.
+template <class T> TAXARBOR_CLONES double look_all(
+    const T* f, const int32_t* labels, const T* w, int64_t n, int64_t K, T* pull, T* curvature) {
+  double sum = 0.0;
+  T own[Chunk], lack[Chunk], pulled[Chunk], curved[Chunk];
+  for (int64_t from = 0; from < n; from += Chunk) {
+    const int32_t* y = labels + from;
+    for (int64_t i = 0; i < Chunk; ++i) {
+      own[i] = f[y[i] * n + from + i];
+      pulled[i] = curved[i] = T{0};
+    }
+    for (int32_t k = 0; k < K; ++k) {
+      const int64_t at = k * n + from;
+      for (int64_t i = 0; i < Chunk; ++i) {
+        const T short_by = y[i] == k ? T{0} : T{1} - own[i] + f[at + i];
+        lack[i] = std::max(short_by, T{0});
+        curvature[at + i] = lack[i] > T{0} ? w[from + i] : T{0};
+        pull[at + i] = -w[from + i] * lack[i];
+        pulled[i] -= pull[at + i], curved[i] += curvature[at + i];
       }
-      const std::vector<double> gradient = move;
-      if (!solve_cholesky<Sequential>(H, move)) return;
-      std::fill(along_.begin(), along_.end(), 0.0);
-      for (int64_t a = 0; a < d; ++a) {
-        slope += gradient[a] * move[a];
-        for (int64_t i = 0; i < n_; ++i) along_[i] += move[a] * columns[a][i];
-      }
-      const double before = loss;
-      if (!advance(move, slope) || before - loss <= Settled * before) return;
+      sum -= dot_chunk<T>(pull + at, lack);
     }
+    for (int64_t i = 0; i < Chunk; ++i)
+      pull[y[i] * n + from + i] = pulled[i], curvature[y[i] * n + from + i] = curved[i];
   }
+  return sum;
+}
 
- private:
-  // Go along a direction as far as the loss falls by a part of what the slope promises.
-  bool advance(const std::vector<double>& move, double slope) {
-    const std::vector<double> scores = scores_, start = beta;
-    const double before = loss;
-    for (double part = 1.0; part > 1e-3; part *= 0.5) {
-      for (int64_t i = 0; i < n_; ++i) scores_[i] = scores[i] + part * along_[i];
-      for (size_t a = 0; a < beta.size(); ++a) beta[a] = start[a] + part * move[a];
-      loss = look();
-      if (loss <= before - 1e-4 * part * slope) return true;
-    }
-    scores_ = scores, beta = start, loss = look();
-    return false;
-  }
-
-  double look() {
-    double sum = 0.0;
-    active = 0.0;
-    for (int64_t i = 0; i < n_; ++i) {
-      const double lack = 1.0 - sides_[i] * scores_[i];
-      active_[i] = lack > 0.0 ? w_[i] : 0.0;
-      pull[i] = active_[i] * sides_[i] * lack;
-      sum += active_[i] * lack * lack;
-      active += active_[i];
-    }
-    hinge = 0.5 * sum;
-    for (size_t a = 1; a < beta.size(); ++a) sum += ridge_ * beta[a] * beta[a];
-    return 0.5 * sum;
-  }
-
-  const double* w_;
-  const int64_t n_;
-  const double ridge_;
-  std::vector<double> sides_, scores_, along_, active_;
-};
-
+// Minimises over the children's f_k = beta_k0 + sum_a beta_ka z_a, of few features z_a each,
+//   sum_i w_i sum_{l != y_i} [1 - (f_{y_i} - f_l)]_+^2 / 2 + ridge |beta|^2 / 2,
+// by Newton steps for one child at a time.
 template <class T> class RuleSearch {
  public:
   struct Rule {
@@ -130,136 +167,254 @@ template <class T> class RuleSearch {
   };
 
   RuleSearch(const View<T>& rows, const RuleProblem& a)
-      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), ones_(n_, 1.0) {
-    const double total = std::accumulate(a.weights, a.weights + n_, 0.0);
-    for (int64_t k = 0; k < (a.n_children > 2 ? a.n_children : 1); ++k)
-      models_.emplace_back(a, n_, k, a.ridge * total);
-    for (Model& model : models_) model.fit({ones_.data()}, Many);
+      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()),
+        size_((n_ + Chunk - 1) / Chunk * Chunk), m_(a.n_children > 2 ? a.n_children : 1), w_(size_),
+        side_(size_), ones_(size_, T{1}), labels_(size_), f_(m_ * size_), pull_(m_ * size_),
+        curvature_(m_ * size_), children_(m_) {
+    std::copy(a.weights, a.weights + n_, w_.begin());  // and none for the rows that fill the chunk
+    std::copy(a.labels, a.labels + n_, labels_.begin());
+    for (int64_t i = 0; i < size_; ++i) side_[i] = labels_[i] == 0 ? T{1} : T{-1};
+    ridge_ = a.ridge * std::accumulate(a.weights, a.weights + n_, 0.0);
+    for (Child& child : children_) child.columns.push_back(ones_.data());
+    look();
   }
 
   Rule find() {
-    gather();
-    const int64_t most = a_.max_features ? a_.max_features : p_;
-    std::vector<const double*> columns{ones_.data()};
-    while (static_cast<int64_t>(used_.size()) < most) {
-      const int64_t best = most_promising();
-      if (best < 0) break;
-      std::vector<Model> tried = models_;
-      columns.push_back(column(best));
-      for (Model& model : tried) model.fit(columns, Few);
-      const double price = a_.price * a_.reluctance[candidates_[best]];
-      if (!used_.empty() && total(models_) - total(tried) < price) break;
-      models_ = std::move(tried);
-      used_.push_back(best);
+    measure();
+    settle();
+    Listener signals;
+    while (true) {
+      signals.listen();
+      const auto [k, feature] = most_promising();
+      if (k < 0) break;
+      Child& child = children_[k];
+      const Child before = child;
+      const double hinge = hinge_;
+      child.features.push_back(feature);
+      child.columns.push_back(column(feature));
+      child.beta.push_back(0.0);
+      // Without a feature of its own, a child is not told from others that have none either.
+      const double price = before.features.empty() ? 0.0 : a_.price * a_.reluctance[feature];
+      fit(k, Rough * a_.price + Fine * loss_);
+      if (hinge - hinge_ >= price) {
+        n_used_ += !is_used_[feature];
+        is_used_[feature] = true;
+        continue;
+      }
+      child = before, child.is_open = false;
+      score(k);
     }
-    columns.resize(used_.size() + 1);
-    for (Model& model : models_) model.fit(columns, Many);
+    settle();
     return finished();
   }
 
  private:
-  static double total(const std::vector<Model>& models) {
-    return std::accumulate(models.begin(), models.end(), 0.0,
-        [](double sum, const Model& model) { return sum + model.hinge; });
-  }
+  struct Child {
+    std::vector<double> beta{0.0};  // the intercept, then a weight per feature
+    std::vector<int64_t> features;
+    std::vector<const T*> columns;  // ones, then the features, in units of their deviations
+    bool is_open = true;            // whether another feature may be worth its price
+  };
 
-  const double* column(int64_t c) const { return values_.data() + c * n_; }
-
-  // Choose the features that will be looked at, and read them, in units of their deviation.
-  void gather() {
-    const int64_t m = models_.size();
-    std::vector<double> mean(p_), square(p_), promise(p_), slopes(m * p_);
-    rows_.moment(Moment::mean, mean.data());
-    rows_.moment(Moment::square, square.data());
-    std::vector<T> pulls(n_ * m);
-    for (int64_t k = 0; k < m; ++k)
-      for (int64_t i = 0; i < n_; ++i) pulls[i * m + k] = static_cast<T>(models_[k].pull[i]);
-    rows_.adjoint(pulls.data(), m, slopes.data());
+  void measure() {
+    deviations_.resize(p_), is_used_.resize(p_);
+    rows_.moment(Moment::square, deviations_.data());
     for (int64_t j = 0; j < p_; ++j) {
-      square[j] = std::max(square[j] - mean[j] * mean[j], 0.0);
-      if (a_.reluctance[j] == 0.0 || !(square[j] > 0.0)) continue;
-      for (int64_t k = 0; k < m; ++k) promise[j] += slopes[k * p_ + j] * slopes[k * p_ + j];
-      promise[j] /= square[j] * a_.reluctance[j];
-      if (std::isfinite(promise[j])) candidates_.push_back(j);
-    }
-    if (static_cast<int64_t>(candidates_.size()) > a_.max_candidates) {
-      std::stable_sort(candidates_.begin(), candidates_.end(),
-          [&](int64_t i, int64_t j) { return promise[i] > promise[j]; });
-      candidates_.resize(a_.max_candidates);
-      std::sort(candidates_.begin(), candidates_.end());
-    }
-    values_.resize(candidates_.size() * n_);
-    rows_.columns(candidates_.data(), candidates_.size(), values_.data());
-    for (size_t c = 0; c < candidates_.size(); ++c) {
-      const int64_t j = candidates_[c];
-      deviations_.push_back(std::sqrt(square[j]));
-      means_.push_back(mean[j]);
-      for (int64_t i = 0; i < n_; ++i)
-        values_[c * n_ + i] = (values_[c * n_ + i] - mean[j]) / deviations_[c];
+      deviations_[j] = std::sqrt(deviations_[j]);
+      const double own = 4.0 * std::numeric_limits<T>::epsilon() * std::abs(rows_.center()[j]);
+      const bool varies = deviations_[j] > a_.rounding + own && std::isfinite(deviations_[j]);
+      if (!varies || a_.reluctance[j] == 0.0) deviations_[j] = 0.0;
     }
   }
 
-  // The feature, not in use, that lowers a model of the loss most for its price; -1 if none does.
-  // The first of those that are alike but for rounding.
-  int64_t most_promising() const {
-    int64_t best = -1;
-    double most = 0.0;
-    for (size_t c = 0; c < candidates_.size(); ++c) {
-      if (std::find(used_.begin(), used_.end(), c) != used_.end()) continue;
-      double gain = 0.0;
-      for (const Model& model : models_) {
-        const double slope = dot(model.pull.data(), column(c), n_);
-        if (model.active > 0.0) gain += slope * slope / model.active;
+  const T* column(int64_t feature) {
+    std::vector<T>& values = columns_[feature];
+    if (values.empty()) {
+      std::vector<double> exact(n_);
+      rows_.columns(&feature, 1, exact.data());
+      values.resize(size_);
+      for (int64_t i = 0; i < n_; ++i) values[i] = static_cast<T>(exact[i] / deviations_[feature]);
+    }
+    return values.data();
+  }
+
+  void look() {
+    const double sum = m_ == 1
+        ? look_pair(f_.data(), side_.data(), w_.data(), size_, pull_.data(), curvature_.data())
+        : look_all(
+              f_.data(), labels_.data(), w_.data(), size_, m_, pull_.data(), curvature_.data());
+    hinge_ = 0.5 * sum, loss_ = hinge_;
+    for (const Child& child : children_)
+      for (size_t a = 1; a < child.beta.size(); ++a)
+        loss_ += 0.5 * ridge_ * child.beta[a] * child.beta[a];
+  }
+
+  // All children in turn, until a round changes little.
+  void settle() {
+    for (int round = 0; round < Rounds; ++round) {
+      const double before = loss_;
+      for (int64_t k = 0; k < m_; ++k) fit(k, 0.1 * Fine * loss_);
+      if (m_ == 1 || before - loss_ <= Fine * before) return;
+    }
+  }
+
+  // Newton steps for one child, until another promises no more than `enough`. Few rows enter or
+  // leave the margin in a step, so some steps share a Hessian.
+  void fit(int64_t k, double enough) {
+    Child& child = children_[k];
+    const int64_t d = child.beta.size();
+    std::vector<double> H, gradient(d);
+    for (int step = 0; step < Rounds; ++step) {
+      sum_up<T>(child.columns, &pull_[k * size_], size_, gradient.data());
+      for (int64_t a = 1; a < d; ++a) gradient[a] -= ridge_ * child.beta[a];
+      const bool is_new = step % Kept == 0;
+      if (is_new) {
+        H.assign(d * d, 0.0);
+        curve<T>(child.columns, &curvature_[k * size_], size_, H.data());
+        const double rounding = 1e-12 * (H[0] + ridge_);  // where no row pulls, or ridge is zero
+        for (int64_t a = 0; a < d; ++a) H[a * d + a] += (a ? ridge_ : 0.0) + rounding;
+        if (!factor_cholesky<Sequential>(H, d)) return;
       }
-      gain /= a_.reluctance[candidates_[c]];
-      if (gain > (1.0 + Alike) * most) best = c, most = gain;
+      std::vector<double> move = gradient;
+      substitute<Sequential>(H, move);
+      const double slope = std::inner_product(move.begin(), move.end(), gradient.begin(), 0.0);
+      if (step && 0.5 * slope <= enough) return;
+      if (!advance(k, move, slope) && is_new) return;
+    }
+  }
+
+  // Go along a direction as far as the loss falls by a part of what the slope promises.
+  bool advance(int64_t k, const std::vector<double>& move, double slope) {
+    std::vector<double>& beta = children_[k].beta;
+    const std::vector<double> start = beta;
+    const double before = loss_;
+    for (double part = 1.0; part > 1e-3; part *= 0.5) {
+      for (size_t a = 0; a < move.size(); ++a) beta[a] = start[a] + part * move[a];
+      score(k);
+      if (loss_ <= before - 1e-4 * part * slope) return true;
+    }
+    beta = start;
+    score(k);
+    return false;
+  }
+
+  // The scores of one child, and with them the loss.
+  void score(int64_t k) {
+    const Child& child = children_[k];
+    score_rows<T>(child.columns, child.beta.data(), size_, &f_[k * size_]);
+    look();
+  }
+
+  // The child and the feature, not in use there, that lower a model of the loss most for their
+  // price; -1 if none does. The first of those that are alike but for rounding.
+  std::pair<int64_t, int64_t> most_promising() {
+    std::vector<T> by_row(m_ == 1 ? 0 : n_ * m_);
+    for (int64_t k = 0; k < m_ && m_ > 1; ++k)
+      for (int64_t i = 0; i < n_; ++i) by_row[i * m_ + k] = pull_[k * size_ + i];
+    std::vector<double> slopes(m_ * p_);
+    rows_.adjoint(m_ == 1 ? pull_.data() : by_row.data(), m_, slopes.data());
+    const bool is_full = a_.max_features && n_used_ >= a_.max_features;
+    std::pair<int64_t, int64_t> best{-1, -1};
+    double most = 0.0;
+    for (int64_t k = 0; k < m_; ++k) {
+      const Child& child = children_[k];
+      if (!child.is_open) continue;
+      double active = 0.0;
+      sum_up<T>({ones_.data()}, &curvature_[k * size_], size_, &active);
+      if (!(active > 0.0)) continue;
+      for (int64_t j = 0; j < p_; ++j) {
+        if (deviations_[j] == 0.0 || (is_full && !is_used_[j])) continue;
+        const double slope = slopes[k * p_ + j] / deviations_[j];
+        const double gain = slope * slope / (active * a_.reluctance[j]);
+        if (!(gain > (1.0 + Tied) * most)) continue;
+        const auto& own = child.features;
+        if (std::find(own.begin(), own.end(), j) == own.end()) best = {k, j}, most = gain;
+      }
     }
     return best;
   }
 
   // In units of the data, about the centre of the rows.
-  Rule finished() const {
-    Rule rule{std::vector<double>(models_.size() * p_), {}};
-    for (size_t k = 0; k < models_.size(); ++k) {
-      double offset = models_.size() == 1 ? threshold() : models_[k].beta[0];
-      for (size_t a = 0; a < used_.size(); ++a) {
-        const double weight = models_[k].beta[a + 1] / deviations_[used_[a]];
-        rule.W[k * p_ + candidates_[used_[a]]] = weight;
-        offset -= weight * means_[used_[a]];
+  Rule finished() {
+    Rule rule{std::vector<double>(m_ * p_), std::vector<double>(m_)};
+    for (int round = 0; round < (m_ == 1 ? 1 : 2); ++round)
+      for (int64_t k = 0; k < m_; ++k) {
+        const double shift = threshold(k);
+        children_[k].beta[0] -= shift;
+        for (int64_t i = 0; i < size_; ++i) f_[k * size_ + i] -= static_cast<T>(shift);
       }
-      rule.offsets.push_back(offset);
+    for (int64_t k = 0; k < m_; ++k) {
+      const Child& child = children_[k];
+      rule.offsets[k] = child.beta[0];
+      for (size_t a = 0; a < child.features.size(); ++a)
+        rule.W[k * p_ + child.features[a]] = child.beta[a + 1] / deviations_[child.features[a]];
     }
     return rule;
   }
 
-  // The intercept that costs least: no loss but the weights of the rows on the wrong side count.
-  // In the middle of a gap; the fitted one where all rows would be on one side.
-  double threshold() const {
-    const Model& model = models_[0];
-    const std::vector<double>& at = model.scores();
-    std::vector<int64_t> order(n_);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(
-        order.begin(), order.end(), [&](int64_t i, int64_t j) { return at[i] < at[j]; });
-    const double rounding = Alike * std::accumulate(a_.weights, a_.weights + n_, 0.0);
-    double cost = 0.0, least = 0.0, cut = 0.0;
-    bool is_inside = false;
-    for (int64_t i = 0; i + 1 < n_; ++i) {
-      cost += a_.weights[order[i]] * model.sides()[order[i]];
-      const double here = at[order[i]], next = at[order[i + 1]];
-      if (next > here && cost < least - rounding)
-        least = cost, cut = 0.5 * (here + next), is_inside = true;
+  // What to take from a child's scores so that the rows in the wrong child weigh least: no loss
+  // but that counts. In the middle of a gap; nothing where all rows would be on one side.
+  double threshold(int64_t k) const {
+    struct Row {
+      T above;      // how far the child's score is above the best of the others
+      double cost;  // what is lost if the row leaves the child
+    };
+    constexpr int Reaches = 5;
+    constexpr T reaches[Reaches] = {T(0.125), T(0.25), T(0.5), T(1), T(2)};
+    std::vector<Row> rows(n_);
+    double passed[Reaches + 1][2] = {};  // what rows within reach cost that are right now
+    double wrong[2] = {};  // what the rows cost that are in the wrong child now: out of it, in it
+    for (int64_t i = 0; i < n_; ++i) {
+      int64_t other = m_ == 1 ? 1 : k == 0;
+      T rest = m_ == 1 ? T{0} : f_[other * size_ + i];
+      for (int64_t l = other + 1; l < m_; ++l)
+        if (l != k && f_[l * size_ + i] > rest) other = l, rest = f_[l * size_ + i];
+      const T above = f_[k * size_ + i] - rest;
+      const double w = a_.weights[i];
+      rows[i] = {above, labels_[i] == k ? w : labels_[i] == other ? -w : 0.0};
+      const bool is_in = above > T{0};
+      const double cost = std::abs(rows[i].cost);
+      if (is_in != (labels_[i] == k)) wrong[is_in] += cost;
+      int nearest = 0;
+      for (const T reach : reaches) nearest += std::abs(above) > reach;
+      passed[nearest][is_in] += (rows[i].cost > 0.0) == is_in ? cost : 0.0;
     }
-    return model.beta[0] - (is_inside ? cut : 0.0);
+    // A threshold so far away that more rows would change from right to wrong than there are
+    // wrong ones is not the best one: only the rows before it are sorted.
+    double sum = 0.0, least = 0.0, cut = 0.0;
+    auto first = rows.begin(), last = rows.end();
+    double within[2] = {};
+    for (int r = 0; r < Reaches; ++r) {
+      const T reach = reaches[r];
+      for (int side = 0; side < 2; ++side) within[side] += passed[r][side];
+      if (!(within[0] > wrong[0] && within[1] > wrong[1])) continue;
+      first = std::partition(first, last, [&](const Row& row) { return row.above < -reach; });
+      last = std::partition(first, last, [&](const Row& row) { return row.above <= reach; });
+      break;
+    }
+    for (auto row = rows.begin(); row < first; ++row) sum += row->cost;
+    std::sort(first, last, [](const Row& a, const Row& b) { return a.above < b.above; });
+    const double rounding = Alike * std::accumulate(a_.weights, a_.weights + n_, 0.0);
+    for (auto row = first; row + 1 < last; ++row) {
+      sum += row->cost;
+      const T here = row->above, next = (row + 1)->above;
+      if (next > here && sum < least - rounding) least = sum, cut = 0.5 * (here + next);
+    }
+    return cut;
   }
 
   const View<T>& rows_;
   const RuleProblem& a_;
-  const int64_t n_, p_;
-  const std::vector<double> ones_;
-  std::vector<Model> models_;
-  std::vector<int64_t> candidates_, used_;           // features; positions among the candidates
-  std::vector<double> values_, deviations_, means_;  // (n_candidates, n_rows), (n_candidates)
+  const int64_t n_, p_, size_, m_;  // size_: rows, and as many more as fill a chunk
+  std::vector<T> w_, side_, ones_;
+  std::vector<int32_t> labels_;
+  std::vector<T> f_, pull_, curvature_;  // (n_models, size): scores, slopes, curvatures
+  std::vector<Child> children_;
+  std::vector<double> deviations_;  // 0 for features that are not to be used
+  std::vector<bool> is_used_;
+  std::map<int64_t, std::vector<T>> columns_;
+  int64_t n_used_ = 0;
+  double ridge_ = 0.0, loss_ = 0.0, hinge_ = 0.0;  // hinge: without the ridge
 };
 
 nb::object rule(const Data& data, nb::handle problem) {
@@ -273,8 +428,8 @@ nb::object rule(const Data& data, nb::handle problem) {
     if (K > 2 && K > n) refuse("n_children must be at most ", n, ", the number of rows; got ", K);
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
         checked_weights("weights", weights, n), checked_weights("reluctance", reluctance, p),
-        from.weight("price"), from.weight("ridge"), from.count("max_features", 0),
-        from.count("max_candidates", 1)};
+        from.weight("rounding"), from.weight("price"), from.weight("ridge"),
+        from.count("max_features", 0)};
     const auto found =
         unlocked([&] { return RuleSearch<Number<decltype(rows)>>(rows, checked).find(); });
     const nb::object W = copied(found.W).attr("reshape")(models, p);

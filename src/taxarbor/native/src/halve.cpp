@@ -1,0 +1,515 @@
+// A node of lifted rows divided in two where the gap is: all of split/_gap.py's starts, on a sample
+// of the rows, in one call. In d, whose sign says the child, the problem is
+//
+//   1/(2m) sum_i [1 - s_i d . z_i]_+^2 + ridge |d|^2,   s_i = +1 for child 0,
+//
+// over m rows z = x - c, but for the last feature, a constant, which is not centred: its weight is
+// the intercept. From zero all rows are inside the margin, so the first Newton step is the least
+// squares fit of the labels, whose matrix is the same for all starts of a node.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <numeric>
+
+#include "rows.hpp"
+
+namespace {
+
+// taxarbor.rows.HalveProblem.
+struct HalveProblem {
+  uint64_t seed;
+  int64_t sample;
+  std::vector<std::string> starts;  // kinds, in turn
+  int64_t lower, upper;             // rows of child 0, of all rows
+  int64_t sample_lower, sample_upper;
+  double ridge, tol, violation;
+  int64_t max_rounds, start_rows, ward_rows, lloyd_steps, power_steps;
+};
+
+constexpr double Damping = 1e-6, Sufficient = 1e-4, Shortest = 1e-6, Tiny = 1e-300;
+
+class Random {  // splitmix64
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  // As many of the first n whole numbers, ascending.
+  std::vector<int64_t> choose(int64_t n, int64_t size) {
+    std::vector<int64_t> chosen;
+    chosen.reserve(size);
+    for (int64_t i = 0; size > 0; ++i)
+      if (static_cast<double>(n - i) * uniform() < static_cast<double>(size))
+        chosen.push_back(i), --size;
+    return chosen;
+  }
+
+ private:
+  uint64_t next() {
+    uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  uint64_t state_;
+};
+
+// Replace A by U, upper triangular, with U'U = A, of which the upper triangle counts. Some pivots
+// at a time: what lies below them is read and written once for all.
+TAXARBOR_CLONES bool factorise(double* A, int64_t n) {
+  constexpr int64_t B = 4;
+  for (int64_t from = 0; from < n; from += B) {
+    const int64_t to = std::min(from + B, n);
+    for (int64_t k = from; k < to; ++k) {
+      double* own = A + k * n;
+      if (!(own[k] > 0.0)) return false;
+      const double pivot = std::sqrt(own[k]);
+      for (int64_t j = k; j < n; ++j) own[j] /= pivot;
+      for (int64_t i = k + 1; i < to; ++i) {
+        double* row = A + i * n;
+        const double by = own[i];
+        for (int64_t j = i; j < n; ++j) row[j] -= by * own[j];
+      }
+    }
+    const double *u0 = A + from * n, *u1 = u0 + n, *u2 = u1 + n, *u3 = u2 + n;
+    for (int64_t i = to; i < n; ++i) {  // only after a whole block
+      double* row = A + i * n;
+      const double b0 = u0[i], b1 = u1[i], b2 = u2[i], b3 = u3[i];
+      for (int64_t j = i; j < n; ++j) {
+        double rest = row[j];
+        rest -= b0 * u0[j];
+        rest -= b1 * u1[j];
+        rest -= b2 * u2[j];
+        rest -= b3 * u3[j];
+        row[j] = rest;
+      }
+    }
+  }
+  return true;
+}
+
+// Replace x by the solution of U'U x = x.
+TAXARBOR_CLONES void solve(const double* U, double* x, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) {
+    const double value = x[k] /= U[k * n + k];
+    for (int64_t j = k + 1; j < n; ++j) x[j] -= value * U[k * n + j];
+  }
+  for (int64_t k = n - 1; k >= 0; --k) {
+    constexpr int64_t L = 8;  // interleaved totals: one order, yet vectorisable
+    double total[L] = {x[k]};
+    int64_t j = k + 1;
+    for (; j + L <= n; j += L)
+      for (int64_t l = 0; l < L; ++l) total[l] -= U[k * n + j + l] * x[j + l];
+    for (; j < n; ++j) total[j % L] -= U[k * n + j] * x[j];
+    x[k] = std::accumulate(total, total + L, 0.0) / U[k * n + k];
+  }
+}
+
+// Some rows about a centre, copied: all that follows reads them many times.
+template <class T> struct Copy {
+  int64_t n, p;
+  std::unique_ptr<T[]> values;  // not filled with zeros first
+  std::shared_ptr<View<T>> view;
+
+  Copy(int64_t n_rows, int64_t n_features) : n(n_rows), p(n_features), values(new T[n * p]) {}
+  Copy(const Copy& other, const std::vector<int64_t>& rows) : Copy(rows.size(), other.p) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T* from = other.values.get() + rows[i] * p;
+      std::copy(from, from + p - 1, values.get() + i * p);
+      values[i * p + p - 1] = T{0};  // the last feature says nothing
+    }
+    look();
+  }
+  // Whether no row differs from the first; the last feature does not count.
+  bool is_one_point() const {
+    for (int64_t i = 1; i < n; ++i)
+      if (!std::equal(values.get(), values.get() + p - 1, values.get() + i * p)) return false;
+    return true;
+  }
+  void look() {
+    view = view_dense(values.get(), n, p);
+    view->set_center(std::vector<double>(p));
+  }
+};
+
+// Where one start ended.
+template <class T> struct Ending {
+  std::vector<double> d, trace;
+  std::vector<int8_t> labels;
+  std::vector<T> f;
+  const char* status = "iteration_limit";
+  double passes = 0.0, gap = 0.0;
+};
+
+// Rounds of one Newton step and one assignment each; the first keeps the labels of the start.
+template <class T> class Rounds {
+ public:
+  Rounds(const Copy<T>& z, const HalveProblem& a, double ridge, double violation)
+      : z_(z), a_(a), n_(z.n), p_(z.p), ridge_(ridge), violation_(violation), every_(n_),
+        features_(p_), all_(p_ * p_), gradient_(p_), residual_(n_), tried_(n_), inside_(n_),
+        counted_(n_), part_(p_ * p_) {
+    std::iota(every_.begin(), every_.end(), 0);
+    std::iota(features_.begin(), features_.end(), 0);
+    z.view->gram(every_.data(), n_, features_.data(), p_, all_.data());
+    is_sound_ = factor(all_, first_);
+  }
+
+  Ending<T> run(std::vector<int8_t> labels, int64_t lower, int64_t upper) {
+    Ending<T> at;
+    at.labels = std::move(labels);
+    at.d.assign(p_, 0.0), at.f.assign(n_, T{0}), at.trace = {0.5};
+    value_ = 0.5;
+    std::fill(counted_.begin(), counted_.end(), 1);
+    gram_ = all_;
+    for (int64_t i = 0; i < n_; ++i) residual_[i] = at.labels[i] ? T{-1} : T{1};
+    std::vector<int8_t> next(n_);
+    for (int64_t round = 0; round < a_.max_rounds; ++round) {
+      bool is_full = true;
+      const char* end = step(at, round == 0, is_full);
+      bool moved = false;
+      if (round > 0) {
+        split_pair(at.f.data(), n_, lower, upper, next.data());
+        moved = next != at.labels;
+        if (moved) at.labels.swap(next), value_ = measure(at.f, at.labels);
+      }
+      at.trace.push_back(value_ + penalty(at.d));
+      const double gain = at.trace[round] - at.trace[round + 1];
+      const bool slow = is_full && gain <= a_.tol * at.trace.back();
+      if (round > 0 && (slow || (end && !moved))) {
+        at.status = end && !moved ? end : "settled";
+        break;
+      }
+    }
+    return at;
+  }
+
+ private:
+  // One Newton step towards the minimum for these labels; if there is none to take, why.
+  const char* step(Ending<T>& at, bool is_first, bool& is_full) {
+    z_.view->adjoint(residual_.data(), 1, gradient_.data());
+    double worst = 0.0, slope = 0.0;
+    for (int64_t j = 0; j < p_; ++j) {
+      gradient_[j] = 2.0 * ridge_ * at.d[j] - gradient_[j] / n_;
+      worst = std::max(worst, std::abs(gradient_[j]));
+    }
+    at.passes += 1.0;
+    if (worst <= violation_) return "converged";
+    if (!is_first) update_gram(at);
+    std::vector<double> move(gradient_), factor_now;
+    if (!is_first && !factor(gram_, factor_now)) return "stalled";
+    if (is_first && !is_sound_) return "stalled";
+    solve(is_first ? first_.data() : factor_now.data(), move.data(), p_);
+    std::vector<double> target(p_);
+    for (int64_t j = 0; j < p_; ++j) {
+      target[j] = static_cast<double>(static_cast<T>(at.d[j] - move[j]));
+      slope += gradient_[j] * (target[j] - at.d[j]);
+    }
+    const double start = value_ + penalty(at.d);
+    z_.view->scores(target.data(), 1, tried_.data());
+    at.passes += 1.0;
+    double value = measure(tried_, at.labels);
+    if (slope < 0.0 && value + penalty(target) <= start + Sufficient * slope) {
+      at.d.swap(target), at.f.swap(tried_);
+      value_ = value;
+      return nullptr;
+    }
+    std::vector<double> W(p_);
+    for (double length = 0.5; length >= Shortest; length *= 0.5) {
+      for (int64_t j = 0; j < p_; ++j)
+        W[j] = static_cast<double>(static_cast<T>(at.d[j] + length * (target[j] - at.d[j])));
+      z_.view->scores(W.data(), 1, tried_.data());
+      at.passes += 1.0;
+      value = measure(tried_, at.labels);
+      const double found = value + penalty(W);
+      if (found < start && found <= start + Sufficient * length * slope) {
+        at.d.swap(W), at.f.swap(tried_);
+        value_ = value, is_full = false;
+        return nullptr;
+      }
+    }
+    value_ = measure(at.f, at.labels);  // residuals back to where we are
+    return "stalled";
+  }
+
+  // The Gram matrix of the rows inside the margin, from the last one: z z' does not depend on the
+  // label, so only rows that crossed the margin count, unless they are the greater part.
+  void update_gram(Ending<T>& at) {
+    for (auto* rows : {&entered_, &left_, &all_inside_}) rows->resize(n_ + 1);
+    int64_t entered = 0, left = 0, all = 0;
+    for (int64_t i = 0; i < n_; ++i) {  // without a branch, which nobody could predict
+      entered_[entered] = left_[left] = all_inside_[all] = i;
+      entered += inside_[i] & ~counted_[i];
+      left += counted_[i] & ~inside_[i];
+      all += inside_[i];
+    }
+    entered_.resize(entered), left_.resize(left), all_inside_.resize(all);
+    if (entered_.size() + left_.size() > all_inside_.size()) {
+      std::fill(gram_.begin(), gram_.end(), 0.0);
+      add_gram(at, all_inside_, 1.0);
+    } else {
+      add_gram(at, entered_, 1.0);
+      add_gram(at, left_, -1.0);
+    }
+    counted_ = inside_;
+  }
+
+  void add_gram(Ending<T>& at, const std::vector<int64_t>& rows, double sign) {
+    if (rows.empty()) return;
+    z_.view->gram(rows.data(), rows.size(), features_.data(), p_, part_.data());
+    for (size_t e = 0; e < gram_.size(); ++e) gram_[e] += sign * part_[e];
+    at.passes += static_cast<double>(rows.size()) / n_;
+  }
+
+  // The factor of the objective's Hessian. Damped: in few coordinates rows may lie on a plane.
+  bool factor(const std::vector<double>& gram, std::vector<double>& U) const {
+    U.resize(gram.size());
+    const double share = 1.0 / n_;
+    for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] * share;
+    for (int64_t j = 0; j < p_; ++j)
+      U[j * p_ + j] += Damping * std::max(U[j * p_ + j], 0.0) + 2.0 * ridge_;
+    return factorise(U.data(), p_);
+  }
+
+  double measure(const std::vector<T>& f, const std::vector<int8_t>& labels) {
+    return pair_rows(f.data(), labels.data(), n_, residual_.data(), inside_.data()) / (2.0 * n_);
+  }
+
+  double penalty(const std::vector<double>& W) const {
+    return ridge_ * std::inner_product(W.begin(), W.end(), W.begin(), 0.0);
+  }
+
+  const Copy<T>& z_;
+  const HalveProblem& a_;
+  const int64_t n_, p_;
+  const double ridge_, violation_;
+  std::vector<int64_t> every_, features_, entered_, left_, all_inside_;
+  std::vector<double> all_, first_, gram_, gradient_;
+  std::vector<T> residual_, tried_;
+  std::vector<uint8_t> inside_, counted_;
+  std::vector<double> part_;
+  double value_ = 0.0;
+  bool is_sound_ = false;
+};
+
+template <class T> class Halving {
+ public:
+  Halving(const View<T>& rows, const HalveProblem& a)
+      : rows_(rows), a_(a), p_(rows.n_features()), random_(a.seed), z_(0, p_) {}
+
+  // The best ending, with labels and scores of all rows; none if the rows are all equal.
+  std::optional<Ending<T>> run() {
+    const int64_t n = rows_.n_rows();
+    const bool all = n <= a_.sample;
+    gather(all ? n : a_.sample);
+    if (!all && z_.is_one_point()) gather(n);  // what differs was not drawn
+    if (variance_ == 0.0 || z_.is_one_point()) return std::nullopt;
+    const bool is_sample = z_.n < n;
+    const int64_t lower = is_sample ? a_.sample_lower : a_.lower,
+                  upper = is_sample ? a_.sample_upper : a_.upper;
+    Rounds<T> rounds(z_, a_, a_.ridge * variance_, a_.violation * std::sqrt(variance_));
+    std::optional<Ending<T>> best;
+    bool again = false;  // whether all rows have been Ward's before
+    Listener signals;
+    for (const std::string& kind : a_.starts) {
+      signals.listen();
+      if (kind == "ward" && z_.n <= a_.ward_rows && std::exchange(again, true)) continue;
+      std::vector<int8_t> labels(z_.n);
+      const std::vector<T> f = between_centers(centers(kind));
+      split_pair(f.data(), z_.n, lower, upper, labels.data());
+      Ending<T> found = rounds.run(std::move(labels), lower, upper);
+      found.gap = scatter_between(found.labels) / std::sqrt(std::max(found.trace.back(), Tiny));
+      // Starts that end alike differ by rounding, which must not choose among them.
+      if (!best || digits(found.gap) > digits(best->gap)) best = std::move(found);
+    }
+    if (is_sample) {
+      best->f.resize(n), best->labels.resize(n);
+      rows_.scores(best->d.data(), 1, best->f.data());
+      const T offset = static_cast<T>(best->d[p_ - 1] * rows_.center()[p_ - 1]);
+      for (T& f : best->f) f += offset;
+      split_pair(best->f.data(), n, a_.lower, a_.upper, best->labels.data());
+    }
+    return best;
+  }
+
+ private:
+  static double digits(double gap) { return std::round(1e5 * std::log(std::max(gap, Tiny))); }
+
+  void gather(int64_t size) {
+    z_ = Copy<T>(size, p_);
+    rows_.gather(random_.choose(rows_.n_rows(), size), z_.values.get());
+    norms_.resize(size);
+    z_.look();
+    z_.view->norms(norms_.data());
+    variance_ = std::accumulate(norms_.begin(), norms_.end(), 0.0) / size;
+    const T constant = static_cast<T>(rows_.center()[p_ - 1]);
+    for (int64_t i = 0; i < size; ++i) z_.values[i * p_ + p_ - 1] = constant;
+    few_.reset();
+  }
+
+  // Rows, evenly spaced, that starts look at.
+  const Copy<T>& few() {
+    if (!few_) {
+      const int64_t size = std::min(z_.n, a_.start_rows);
+      std::vector<int64_t> chosen(size);
+      for (int64_t i = 0; i < size; ++i) chosen[i] = i * z_.n / size;
+      few_.emplace(z_, chosen);
+      if (size < z_.n && few_->is_one_point()) {
+        chosen.resize(z_.n);
+        std::iota(chosen.begin(), chosen.end(), 0);
+        few_.emplace(z_, chosen);
+      }
+    }
+    return *few_;
+  }
+
+  std::vector<double> centers(const std::string& kind) {
+    if (kind == "ward") return ward_centers();
+    std::vector<double> centers = kind == "far_rows" ? far_rows() : slices(), sums(2 * p_);
+    std::vector<int32_t> labels(few().n);
+    for (int64_t step = 0; step < a_.lloyd_steps; ++step) {
+      few().view->nearest(centers.data(), 2, labels.data(), sums.data());
+      const int64_t ones = std::count(labels.begin(), labels.end(), 1);
+      const int64_t counts[] = {few().n - ones, ones};
+      for (int k = 0; k < 2; ++k)
+        for (int64_t j = 0; j < p_ && counts[k]; ++j)
+          centers[k * p_ + j] = sums[k * p_ + j] / counts[k];
+    }
+    return centers;
+  }
+
+  // Points on a line along the principal direction, in the middle of either half of the rows.
+  std::vector<double> slices() {
+    const Copy<T>& rows = few();
+    std::vector<double> direction(p_);
+    std::vector<T> along(rows.n);
+    for (T& r : along) r = static_cast<T>(random_.uniform() - 0.5);  // likelier where rows vary
+    for (int64_t step = 0;; ++step) {
+      rows.view->adjoint(along.data(), 1, direction.data());
+      const double square =
+          std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0);
+      for (double& w : direction) w /= std::sqrt(std::max(square, Tiny));
+      rows.view->scores(direction.data(), 1, along.data());
+      if (step == a_.power_steps) break;
+    }
+    std::vector<double> centers(2 * p_);
+    for (int k = 0; k < 2; ++k) {
+      const auto middle = along.begin() + (2 * k + 1) * rows.n / 4;
+      std::nth_element(along.begin(), middle, along.end());
+      for (int64_t j = 0; j < p_; ++j) centers[k * p_ + j] = direction[j] * *middle;
+    }
+    return centers;
+  }
+
+  // Two rows, drawn as in k-means++.
+  std::vector<double> far_rows() {
+    const Copy<T>& rows = few();
+    std::vector<double> norms(rows.n), nearest, centers(2 * p_);
+    rows.view->norms(norms.data());
+    nearest = norms;
+    for (int k = 0; k < 2; ++k) {
+      const double mass = random_.uniform() * std::accumulate(nearest.begin(), nearest.end(), 0.0);
+      double sum = 0.0;
+      int64_t chosen = 0;
+      while (chosen < rows.n - 1 && (sum += nearest[chosen]) < mass) ++chosen;
+      const T* at = rows.values.get() + chosen * p_;
+      std::copy(at, at + p_, centers.data() + k * p_);
+      if (k == 1) break;
+      std::vector<T> dots(rows.n);
+      rows.view->scores(centers.data(), 1, dots.data());
+      for (int64_t i = 0; i < rows.n; ++i)
+        nearest[i] = std::max(norms[i] - 2.0 * dots[i] + norms[chosen], 0.0);
+    }
+    return centers;
+  }
+
+  // The means of Ward's clusters of some rows.
+  std::vector<double> ward_centers() {
+    const int64_t size = std::min(z_.n, a_.ward_rows);
+    const Copy<T> some(z_, random_.choose(z_.n, size));
+    std::vector<int32_t> labels(size);
+    ward_clusters(some.values.get(), size, p_, 2, labels.data());
+    std::vector<T> member(2 * size);
+    for (int64_t i = 0; i < size; ++i) member[2 * i + labels[i]] = T{1};
+    std::vector<double> centers(2 * p_);
+    some.view->adjoint(member.data(), 2, centers.data());
+    const double ones = std::count(labels.begin(), labels.end(), 1);
+    for (int64_t j = 0; j < p_; ++j) centers[j] /= size - ones, centers[p_ + j] /= ones;
+    return centers;
+  }
+
+  // Positive for rows that are nearer to the first of two centres.
+  std::vector<T> between_centers(const std::vector<double>& centers) const {
+    std::vector<double> w(p_);
+    double offset = 0.0;
+    for (int64_t j = 0; j < p_; ++j) {
+      w[j] = centers[j] - centers[p_ + j];
+      offset -= 0.5 * (centers[j] + centers[p_ + j]) * w[j];
+    }
+    std::vector<T> f(z_.n);
+    z_.view->scores(w.data(), 1, f.data());
+    for (T& one : f) one += static_cast<T>(offset);
+    return f;
+  }
+
+  double scatter_between(const std::vector<int8_t>& labels) const {
+    std::vector<T> member(2 * z_.n);
+    int64_t counts[2] = {};
+    for (int64_t i = 0; i < z_.n; ++i) member[2 * i + labels[i]] = T{1}, ++counts[labels[i]];
+    std::vector<double> sums(2 * p_);
+    z_.view->adjoint(member.data(), 2, sums.data());
+    double between = 0.0;
+    for (int k = 0; k < 2; ++k)
+      for (int64_t j = 0; j + 1 < p_; ++j)
+        between += sums[k * p_ + j] * sums[k * p_ + j] / counts[k] / z_.n;
+    return between;
+  }
+
+  const View<T>& rows_;
+  const HalveProblem& a_;
+  const int64_t p_;
+  Random random_;
+  Copy<T> z_;
+  std::optional<Copy<T>> few_;
+  std::vector<double> norms_;
+  double variance_ = 0.0;
+};
+
+nb::object halve(const Data& data, nb::handle problem) {
+  return data.visit([&](const auto& rows) -> nb::object {
+    using T = Number<decltype(rows)>;
+    const int64_t n = rows.n_rows();
+    const Fields from{problem};
+    const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds"),
+               sampled = from.get<std::pair<int64_t, int64_t>>("sample_bounds");
+    checked_count("the number of rows", n, 2);
+    const int64_t sample = std::min(from.count("sample", 2), n);
+    check_bounds(bounds.first, bounds.second, n);
+    check_bounds(sampled.first, sampled.second, sample);
+    if (bounds.first < 1 || bounds.second >= n || sampled.first < 1 || sampled.second >= sample)
+      refuse("bounds must leave no child empty");
+    const auto starts = from.get<std::vector<std::string>>("starts");
+    for (const std::string& kind : starts)
+      if (kind != "principal" && kind != "ward" && kind != "far_rows")
+        refuse("starts must be principal, ward or far_rows; got ", kind);
+    checked_count("the number of starts", starts.size(), 1);
+    const HalveProblem checked{from.get<uint64_t>("seed"), sample, starts, bounds.first,
+        bounds.second, sampled.first, sampled.second, from.weight("ridge"), from.weight("tol"),
+        from.weight("violation"), from.count("max_rounds", 1), from.count("start_rows", 2),
+        from.count("ward_rows", 2), from.count("lloyd_steps", 1), from.count("power_steps", 0)};
+    const auto found = unlocked([&] { return Halving<T>(rows, checked).run(); });
+    if (!found) return nb::none();
+    return nb::make_tuple(copied(found->labels), copied(found->f), found->gap, found->trace,
+        found->status, found->passes);
+  });
+}
+
+}  // namespace
+
+void bind_halve(nb::module_& m) {
+  using namespace nb::literals;
+  m.def("halve", &halve, "data"_a, "problem"_a,
+      nb::sig("def halve(data: Data, problem: object) -> "
+              "tuple[NDArray[int8], Array, float, list[float], str, float] | None"),
+      "Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.");
+}
