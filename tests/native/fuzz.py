@@ -231,7 +231,8 @@ def assign_pair(rng):
 
 
 def label_sums(rng):
-    X, K = draw_matrix(rng), int(rng.integers(1, 5))
+    X = draw_matrix(rng)
+    K = int(rng.integers(1, max(len(X), 1) + 1))
     return native.label_sums, {"X": X, "labels": rng.integers(0, K, len(X)), "n_labels": K}
 
 

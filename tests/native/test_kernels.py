@@ -374,7 +374,7 @@ def test_plain_cpp_says_the_same():
     ):
         code = RECORD.format(paths=[folder, str(FOLDER)])
         run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        said.append([line.split() for line in run.stdout.decode().splitlines()])
+        said.append([line.split(" ") for line in run.stdout.decode().splitlines()])
     for (name, plain), (_, fast) in zip(*said, strict=True):
         a, b = (np.frombuffer(bytes.fromhex(text)) for text in (plain, fast))
         scale = np.abs(b).max(initial=1.0)

@@ -157,8 +157,8 @@ nb::object label_sums(const Given& X, const Given& labels, int64_t K) {
     if (!is_rows || reinterpret_cast<uintptr_t>(X.data()) % sizeof(T))
       refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
     const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
-    checked_count("n_labels", K, 1);
-    if (K > INT32_MAX) refuse("n_labels must be at most ", INT32_MAX, "; got ", K);
+    if (K < 1 || K > std::max<int64_t>(n, 1))
+      refuse("n_labels must lie between one and one per row, ", n, "; got ", K);
     const int64_t* own = checked_range<int64_t>("labels", labels, {n}, 0, K);
     const T* x = static_cast<const T*>(X.data());
     return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
