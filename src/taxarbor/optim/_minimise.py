@@ -19,7 +19,7 @@ SHORTEST = 1e-6
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Where a minimiser stopped, and why; and whether its last step was a full one.
+    """Where a minimiser stopped, and why.
 
     Examples
     --------
@@ -37,7 +37,6 @@ class Solution:
     point: Point
     status: Status
     n_iter: int
-    is_full: bool = True
 
 
 def search_line(

@@ -80,8 +80,7 @@ class Problem:
 
     It ends when a round lowers the objective by less than the share ``tol``, or when no row
     moves and no feature violates optimality by more than ``violation``. A start's labels stay
-    as they are for ``hold`` rounds: where the first step is a poor guide, as with an intercept,
-    which it would move first of all.
+    as they are for ``hold`` rounds; for all of them, only weights are sought.
     """
 
     penalty: SparseGroupPenalty  # on the weights of all children
