@@ -27,12 +27,15 @@ from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
+from taxarbor.tables import TableEncoder
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.tables._encoder import Training
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
+    encoder: Any
     random_state: Any
     n_jobs: int | None
     verbose: int
@@ -111,6 +114,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         """Say that sparse input is welcome and the type of floats is kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.encoder is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -142,7 +146,8 @@ class Fitting:
         self._estimator, self._branching, self._stop = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
-        self.rows, self._seen = check_training_rows(estimator, X, n_threads)
+        self._training = Training.of(estimator, X, n_threads)
+        self.rows = self._training.rows
         if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
             few = f"n_samples={self.rows.n_rows} rows make fewer leaves; lower it"
             raise InputError(f"is {stop.n_leaves}, but {few}", "n_clusters")
@@ -179,12 +184,19 @@ class Fitting:
         With ``holds`` all rows are where the rules send them, and are not asked again.
         """
         estimator, means = self._estimator, tree.means(self.rows, self.run)
-        names, made_by = self._seen.names, _made_by(self._estimator)
+        names, made_by = self._training.seen.names, _made_by(self._estimator)
+        encoding = self._training.encoding
+        if encoding is not None:
+            names = None  # those of the features come with the words
         frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
         hierarchy = measured(frozen, self.rows, self.run, holds=holds)
+        if encoding is not None:
+            hierarchy = encoding.decode(hierarchy, self._training.gaps)
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
-        estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
+        estimator.__dict__ = (
+            kept | self._training.seen.attributes | fitted
+        )  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
         _warn_if_short(hierarchy, self._stop, self._branching)
@@ -199,10 +211,16 @@ def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
             return [plain(one) for one in value]
         if isinstance(value, bool | str | None):
             return value
+        if isinstance(value, TableEncoder):
+            return {name: plain(one) for name, one in value.get_params().items()}
+        if isinstance(value, np.ndarray):
+            return plain(value.tolist())
         return int(value) if isinstance(value, Integral) else float(value)
 
     how = ("random_state", "n_jobs", "verbose")
-    given = {name: one for name, one in estimator.get_params().items() if name not in how}
+    given = {
+        name: one for name, one in estimator.get_params(deep=False).items() if name not in how
+    }
     return {"estimator": type(estimator).__name__} | {
         name: plain(one) for name, one in given.items()
     }

@@ -25,6 +25,8 @@ class HierarchicalKMeans(HierarchyEstimator):
         Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=1
         Runs of k-means per split; the best one is kept.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -57,6 +59,7 @@ class HierarchicalKMeans(HierarchyEstimator):
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 1,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -67,6 +70,7 @@ class HierarchicalKMeans(HierarchyEstimator):
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -105,6 +109,8 @@ class HierarchicalSpectral(HierarchyEstimator):
         Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=10
         Runs of k-means on the eigenvectors; the best one is kept.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -138,6 +144,7 @@ class HierarchicalSpectral(HierarchyEstimator):
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 10,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -149,6 +156,7 @@ class HierarchicalSpectral(HierarchyEstimator):
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -59,6 +59,8 @@ class HMMC(HierarchyEstimator):
         Proximal Newton, the paper's proximal quasi-Newton, or what the features in use allow.
     tol : float, default=0.02
         A split is settled when a round lowers its objective by less than this share.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -114,6 +116,7 @@ class HMMC(HierarchyEstimator):
         n_init: int = 1,
         solver: SolverName = "auto",
         tol: float = 0.02,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -131,6 +134,7 @@ class HMMC(HierarchyEstimator):
         self.n_init = n_init
         self.solver = solver
         self.tol = tol
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -165,6 +169,8 @@ class MMC(HierarchyEstimator):
         How the weights are found.
     tol : float, default=0.02
         Settled when a round lowers the objective by less than this share.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample and the starts.
     n_jobs : int or None, default=None
@@ -200,6 +206,7 @@ class MMC(HierarchyEstimator):
         n_init: int = 1,
         solver: SolverName = "auto",
         tol: float = 0.02,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -212,6 +219,7 @@ class MMC(HierarchyEstimator):
         self.n_init = n_init
         self.solver = solver
         self.tol = tol
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

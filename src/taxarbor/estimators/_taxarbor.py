@@ -17,8 +17,8 @@ from taxarbor.tables._checks import (
     check_count,
     check_jobs,
     check_strength,
-    check_training_rows,
 )
+from taxarbor.tables._encoder import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
 
@@ -66,6 +66,10 @@ class Taxarbor(HierarchyEstimator):
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of a few hundred, and from rows far apart.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table. "auto": frames are encoded as
+        :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
+        columns of different units; of arrays only gaps are filled. None: numbers only.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -127,6 +131,7 @@ class Taxarbor(HierarchyEstimator):
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 1,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -141,6 +146,7 @@ class Taxarbor(HierarchyEstimator):
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -212,8 +218,8 @@ class Taxarbor(HierarchyEstimator):
 
     def _suggest(self, X: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
-        rows, _ = check_training_rows(self, X, check_jobs(self.n_jobs))
-        many = clone(self).set_params(n_clusters=most_clusters(rows.n_rows))
+        n_rows = Training.of(self, X, check_jobs(self.n_jobs)).rows.n_rows
+        many = clone(self).set_params(n_clusters=most_clusters(n_rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
             many.fit(X)

@@ -79,6 +79,7 @@ def check(h: "Hierarchy") -> None:
     _check_slices(h)
     _check_features(h, _check_rules(h))
     _check_follows(h)
+    _check_encoding(h)
     heat = h.temperature
     _require(
         heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
@@ -218,6 +219,22 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
         _require(
             widths <= {len(names)},
             f"{len(names)} feature names for rules over {widths or 0} features",
+        )
+
+
+def _check_encoding(h: "Hierarchy") -> None:
+    encoding, missing = h.encoding, h.missing
+    if encoding is not None:
+        _require(
+            h.n_features in (None, encoding.n_features),
+            f"the encoding makes {encoding.n_features} features, the rules have {h.n_features}",
+        )
+    if missing is not None:
+        n_columns = 0 if encoding is None else len(encoding.columns)
+        is_right = missing.shape == (len(h.parents), n_columns)
+        _require(
+            is_right and ((missing >= 0.0) & (missing <= 1.0)).all(),
+            "missing must have a share for each node and column of the encoding",
         )
 
 

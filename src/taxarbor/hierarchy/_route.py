@@ -12,6 +12,7 @@ from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import all_finite, check_structure
+from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
@@ -33,7 +34,8 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
             "this hierarchy was made from labels or merges alone and has no rules to place "
             "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
         )
-    check_columns(X, hierarchy.feature_names)
+    if hierarchy.encoding is None:
+        check_columns(X, hierarchy.feature_names)
     data = check_data(X, hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
@@ -119,6 +121,11 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
 def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
     rule = deciding_rule(hierarchy)
+    dtype = np.dtype(np.float64) if rule is None else rule.dtype
+    if isinstance(X, Expanded):
+        return X.data
+    if hierarchy.encoding is not None:
+        return hierarchy.encoding.expand(X, dtype).data
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
     data: Any = X if sparse.issparse(X) else np.asarray(X)
     if data.ndim != 2:
@@ -133,7 +140,7 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
         check_structure(X)
         data = data.tocsr()
         check_structure(data)  # what other formats were made into
-    data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
+    data = _as_float(data, dtype)
     if not all_finite(data.data if sparse.issparse(X) else data):
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
     return data if sparse.issparse(X) else np.ascontiguousarray(data)

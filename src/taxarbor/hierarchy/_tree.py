@@ -14,6 +14,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
@@ -72,6 +73,12 @@ class Hierarchy:
         What came back when the model was fitted again, once it was assessed.
     made_by : dict or None
         The estimator that made it and its parameters, with which to fit it again.
+    encoding : Encoding or None
+        How the columns of the user's table become the features of the tree; None where they
+        are the features.
+    missing : float array of shape (n_nodes, n_columns) or None
+        The share of each node's rows that have no value in a column of the encoding; None
+        where all have one.
 
     Raises
     ------
@@ -108,6 +115,8 @@ class Hierarchy:
     temperature: float | None = None
     trust: Trust | None = None
     made_by: dict[str, Any] | None = None
+    encoding: Encoding | None = None
+    missing: Array | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -124,6 +133,8 @@ class Hierarchy:
             self._set("means", np.array(self.means))
         if self.two_values is not None:
             self._set("two_values", np.array(self.two_values, dtype=np.float64))
+        if self.missing is not None:
+            self._set("missing", np.array(self.missing, dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
@@ -215,8 +226,18 @@ class Hierarchy:
 
     @property
     def n_features_used(self) -> IndexArray:
-        """Number of features that each node's rule uses, 0 where there is none."""
-        used = [0 if rule is None else rule.n_features_used for rule in self.rules]
+        """Number of features that each node's rule uses, 0 where there is none.
+
+        Those of one column of the user's table count as one.
+        """
+        if self.encoding is None:
+            used = [0 if rule is None else rule.n_features_used for rule in self.rules]
+        else:
+            owner = self.encoding.owner
+            used = [
+                0 if rule is None else len(np.unique(owner[rule.weights.any(axis=0)]))
+                for rule in self.rules
+            ]
         return _read_only(np.array(used, dtype=np.intp))
 
     @property
@@ -385,6 +406,7 @@ class Hierarchy:
             fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
             placement=placement,
             means=None if self.means is None else self.means[kept],
+            missing=None if self.missing is None else self.missing[kept],
             follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
             trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )

@@ -1,0 +1,500 @@
+"""From the columns of a user's table to the features of a tree, and what stands for a gap.
+
+A tree lives in the user's units: a number is a feature, a category is a feature of yes and no
+per value. What is not there says nothing, so it is what the column's mean would be: the mean of
+the numbers, the share of each value. Only a fit sees features scaled, as factor analysis of
+mixed data does; its tree is brought back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from taxarbor._errors import InputError, some
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import (
+    as_days,
+    as_factor,
+    as_numbers,
+    as_table,
+    column,
+    column_names,
+    text_of,
+)
+from taxarbor.hierarchy._checks import check_structure
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+KINDS = ("number", "category", "year", "month", "weekday")
+WIDE = 4
+"""Times as many features as columns from which on the features are kept sparse."""
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a part of a date, and what it becomes.
+
+    Attributes
+    ----------
+    name, place : str, int
+        What the table calls it, ``x3`` where it has no names, and where it stands there.
+    kind : {"number", "category", "year", "month", "weekday"}
+        What it is read as.
+    fill : tuple of float
+        What stands for a gap: the mean, or the share of each category.
+    categories : tuple of str
+        The values of a category; of two, the second is the feature.
+    values : tuple of float
+        The two values of a number that has no others, else ().
+    missing : float
+        The share of the rows that have no value, in the fit.
+    has_indicator : bool
+        Whether one more feature says which rows have none.
+    """
+
+    name: str
+    place: int
+    kind: str
+    fill: tuple[float, ...]
+    categories: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    missing: float = 0.0
+    has_indicator: bool = False
+
+    @property
+    def label(self) -> str:
+        """What to call it: the name, and which part of a date it is."""
+        return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
+
+    @property
+    def n_values(self) -> int:
+        """Number of features, but for the indicator."""
+        return max(len(self.categories), 1) if len(self.categories) != 2 else 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.n_values + self.has_indicator
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature: ``age``, ``origin = Japan``, ``age unknown``."""
+        shown = self.categories[1:] if len(self.categories) == 2 else self.categories
+        names = tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
+        return (*names, f"{self.label} unknown") if self.has_indicator else names
+
+    @property
+    def fills(self) -> tuple[float, ...]:
+        """What stands for a gap in each feature."""
+        own = self.fill[1:] if len(self.categories) == 2 else self.fill
+        return (*own, 1.0) if self.has_indicator else own
+
+
+class Expanded(NamedTuple):
+    """Rows as features, an array or a CSR matrix, and which cells of the table were empty."""
+
+    data: Any
+    gaps: Any  # (n_rows, n_columns) of bool, an array or CSC; None if there are none
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """What a table's columns become, and how a fit saw them; made by a ``TableEncoder``.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns that are used, in the order of their features.
+    n_columns_in : int
+        Number of columns of the table, with those that are left out.
+    has_names : bool
+        Whether the table had names, by which columns are found in others.
+    shift, scale : arrays of shape (n_features,)
+        What the fit subtracted from each feature, and then divided it by.
+    unit_length : bool
+        Whether each row is brought to length one first.
+    dropped : tuple of (str, str)
+        Each column that is left out, and why.
+    notes : tuple of str
+        What was done to the table, a line each.
+    """
+
+    columns: tuple[Column, ...]
+    n_columns_in: int
+    has_names: bool
+    shift: Array
+    scale: Array
+    unit_length: bool = False
+    dropped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    owner: IndexArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = [column.n_features for column in self.columns]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        for name, array in (("shift", self.shift), ("scale", self.scale), ("owner", owner)):
+            kept = np.array(array, dtype=np.intp if name == "owner" else np.float64)
+            if kept.shape != owner.shape:
+                raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
+            kept.setflags(write=False)
+            object.__setattr__(self, name, kept)
+        if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
+            raise ValueError("shift and scale must be finite")
+        if not (self.scale > 0.0).all():
+            raise ValueError("every scale must be positive")
+
+    def __repr__(self) -> str:
+        return f"Encoding(n_columns={len(self.columns)}, n_features={self.n_features})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Encoding.from_dict, (self.to_dict(),)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.owner)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the features are the columns as they are."""
+        return (
+            not (self.unit_length or self.dropped or self._has_words)
+            and len(self.columns) == self.n_columns_in
+            and not any(one.missing for one in self.columns)
+            and bool((self.shift == 0.0).all() and (self.scale == 1.0).all())
+        )
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether features are kept sparse, as most are those of categories."""
+        return self.n_features > WIDE * len(self.columns)
+
+    @property
+    def fills(self) -> Array:
+        """What stands for a gap in each feature."""
+        return np.array([value for column in self.columns for value in column.fills])
+
+    def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
+        """Return the rows of a table as features in the user's units."""
+        return self._built(X, dtype, scaled=False)
+
+    def encode(self, X: Any, dtype: Any = np.float64) -> Expanded:
+        """Return the rows of a table as features, as a fit sees them."""
+        return self._built(X, dtype, scaled=True)
+
+    def decode(self, tree: "Hierarchy", gaps: Any = None) -> "Hierarchy":
+        """Return a tree of encoded rows as one that takes rows of the table.
+
+        With the ``gaps`` of its rows, it knows which share of each node's is missing.
+        """
+        tree = tree.unscale(self.shift, self.scale)
+        values = tree.two_values
+        if values is not None:
+            values = values.copy()
+            first = 0
+            for one in self.columns:
+                own = slice(first, first + one.n_features)
+                if one.categories:
+                    values[own] = 0.0, 1.0
+                elif one.missing:
+                    values[first] = one.values or (np.nan, np.nan)
+                    values[first + 1 : own.stop] = 0.0, 1.0
+                first = own.stop
+        shares = None if gaps is None else _missing_shares(tree, gaps)
+        names = self.feature_names if self.has_names or self._has_words else tree.feature_names
+        return replace(
+            tree, encoding=self, missing=shares, two_values=values, feature_names=names
+        )
+
+    @property
+    def _has_words(self) -> bool:
+        return any(one.n_features > 1 or one.kind != "number" for one in self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as values for JSON."""
+        columns = [
+            {each.name: getattr(one, each.name) for each in fields(one)} for one in self.columns
+        ]
+        rest = {name: getattr(self, name) for name in _PLAIN}
+        arrays = {"shift": self.shift.tolist(), "scale": self.scale.tolist()}
+        return {"columns": columns, **rest, **arrays}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Encoding":
+        """Return the encoding that :meth:`to_dict` took apart, or raise ValueError."""
+        columns = tuple(_column(one) for one in values["columns"])
+        return cls(
+            columns,
+            int(values["n_columns_in"]),
+            bool(values["has_names"]),
+            np.array(values["shift"], dtype=np.float64),
+            np.array(values["scale"], dtype=np.float64),
+            bool(values["unit_length"]),
+            tuple((str(name), str(why)) for name, why in values["dropped"]),
+            tuple(str(note) for note in values["notes"]),
+        )
+
+    def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
+        table = as_table(X)
+        if sparse.issparse(table):
+            found = self._from_sparse(table, dtype)
+        elif self._are_cells(table):
+            found = self._from_array(table, dtype)
+        else:
+            found = self._from_columns(table, dtype)
+        data = found.data
+        if self.unit_length:
+            to_unit_length(data)
+        if scaled:
+            self._scale(data)
+        return found
+
+    def _are_cells(self, table: Any) -> bool:
+        """Say whether an array of numbers is the features already, but for gaps."""
+        is_array = isinstance(table, np.ndarray) and table.dtype.kind in "fiub"
+        if not is_array or np.ma.isMaskedArray(table):
+            return False
+        places = [
+            one.place for one in self.columns if one.n_features == 1 and not one.categories
+        ]
+        return places == list(range(table.shape[1]))
+
+    def _from_array(self, table: NDArray[Any], dtype: Any) -> Expanded:
+        data = np.array(table, dtype=dtype, order="C")
+        gaps, fills = None, self.fills.astype(data.dtype)
+        step = max(BLOCK // max(table.shape[1], 1), 1)
+        for first in range(0, len(data), step):
+            block = data[first : first + step]
+            with np.errstate(all="ignore"):
+                if np.isfinite(block.sum()):
+                    continue
+            if np.isinf(block).any():
+                raise InputError("X holds infinity, or a value too large for its type")
+            rows, places = np.nonzero(np.isnan(block))
+            block[rows, places] = fills[places]
+            if gaps is None:
+                gaps = np.zeros(data.shape, dtype=bool, order="F")
+            gaps[rows + first, places] = True
+        return Expanded(data, gaps)
+
+    def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
+        check_structure(table)
+        if table.shape[1] != self.n_columns_in:
+            raise _other_width(table.shape[1], self.n_columns_in)
+        chosen = [one.place for one in self.columns]
+        if any(one.n_features > 1 or one.categories for one in self.columns):
+            raise InputError("X is a sparse matrix, and the table had categories: give a frame")
+        data = sparse.csr_array(table, dtype=dtype, copy=True)
+        data.sum_duplicates()
+        if chosen != list(range(table.shape[1])):
+            data = data[:, chosen]
+        if np.isinf(data.data).any():
+            raise InputError("X holds infinity, or a value too large for its type")
+        is_gap = np.isnan(data.data)
+        if not is_gap.any():
+            return Expanded(data, None)
+        gaps = sparse.csr_array((is_gap, data.indices, data.indptr), shape=data.shape)
+        gaps.eliminate_zeros()
+        data.data[is_gap] = self.fills[data.indices[is_gap]]
+        return Expanded(data, sparse.csc_array(gaps))
+
+    def _from_columns(self, table: Any, dtype: Any) -> Expanded:
+        places, n = self._places(table), table.shape[0]
+        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
+        starts = np.cumsum([0, *(one.n_features for one in self.columns)])
+        if self.is_sparse:
+            sheet: _Sheet = _SparseSheet(n, self.n_features, self.columns, dtype)
+        else:
+            sheet = _DenseSheet(n, self.n_features, dtype)
+        for at, (one, place) in enumerate(zip(self.columns, places, strict=True)):
+            cells = _read(one, column(table, place))
+            if cells.dtype.kind == "i":
+                gaps[:, at] = cells < 0
+                sheet.put_codes(starts[at], cells, one.fill)
+            else:
+                gaps[:, at] = np.isnan(cells)
+                cells[gaps[:, at]] = one.fills[0]
+                sheet.put(starts[at], cells)
+            if one.has_indicator:
+                sheet.put(starts[at] + one.n_values, gaps[:, at])
+        return Expanded(sheet.finished(), gaps if gaps.any() else None)
+
+    def _places(self, table: Any) -> list[int]:
+        """Return where each column stands in this table: by name, or where it stood."""
+        names, width = column_names(table), table.shape[1]
+        if names is None or not self.has_names:
+            if width != self.n_columns_in:
+                raise _other_width(width, self.n_columns_in)
+            return [one.place for one in self.columns]
+        place_of = {name: place for place, name in enumerate(names)}
+        absent = [repr(one.name) for one in self.columns if one.name not in place_of]
+        if absent:
+            told = some(list(dict.fromkeys(absent)), 5)
+            raise InputError(f"X lacks columns that the tree was grown on: {told}")
+        return [place_of[one.name] for one in self.columns]
+
+    def _scale(self, data: Any) -> None:
+        """Subtract and divide, in place; what is sparse has entries wherever that is seen."""
+        shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
+        if not sparse.issparse(data):
+            data -= shift
+            data /= scale
+            return
+        matrix: Any = data
+        for first in range(0, len(matrix.data), BLOCK):
+            entries = slice(first, first + BLOCK)
+            features = matrix.indices[entries]
+            matrix.data[entries] -= shift[features]
+            matrix.data[entries] /= scale[features]
+
+
+_PLAIN = ("n_columns_in", "has_names", "unit_length", "dropped", "notes")
+
+
+def _column(values: dict[str, Any]) -> Column:
+    tuples = {name: tuple(values[name]) for name in ("fill", "categories", "values")}
+    found = Column(**{**values, **tuples})
+    if found.kind not in KINDS or len(found.fill) != max(len(found.categories), 1):
+        raise ValueError(f"the column {found.name!r} is not one of a table")
+    return found
+
+
+def _other_width(came: int, expected: int) -> InputError:
+    return InputError(
+        f"X has {came} features, but the table that the tree was grown on had {expected}"
+    )
+
+
+def _read(one: Column, cells: Any) -> NDArray[Any]:
+    """Return the cells of a column: floats, or the codes of categories, of more than two."""
+    if one.kind in ("year", "month", "weekday"):
+        days = as_days(cells, one.name)
+        is_gap = np.isnat(days)
+        days = np.where(is_gap, np.datetime64(0, "D"), days)
+        if one.kind == "weekday":
+            codes = (days.astype(np.int64) + 3) % 7
+            return np.where(is_gap, -1, codes)
+        years = days.astype("datetime64[Y]").astype(np.int64)
+        months = days.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
+        numbers = years + 1970 if one.kind == "year" else months
+        return np.where(is_gap, np.nan, numbers.astype(np.float64))
+    if one.kind == "number":
+        found = as_numbers(cells, one.name)
+        return found if found.flags.owndata and found.flags.writeable else found.copy()
+    factor = as_factor(cells)
+    code_of = {text: code for code, text in enumerate(one.categories)}
+    known = [code_of.get(text_of(value), -1) for value in factor.values]
+    codes = np.array([*known, -1], dtype=np.int64)[factor.codes]
+    if len(one.categories) != 2:
+        return codes
+    return np.array([0.0, 1.0, np.nan])[codes]
+
+
+class _DenseSheet:
+    """Features side by side."""
+
+    def __init__(self, n_rows: int, n_features: int, dtype: Any) -> None:
+        self._data = np.zeros((n_rows, n_features), dtype=dtype)
+
+    def put(self, feature: int, values: NDArray[Any]) -> None:
+        self._data[:, feature] = values
+
+    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
+        known = np.flatnonzero(codes >= 0)
+        self._data[known, feature + codes[known]] = 1.0
+        self._data[codes < 0, feature : feature + len(fill)] = fill
+
+    def finished(self) -> Array:
+        return self._data
+
+
+class _SparseSheet:
+    """Features as a CSR matrix: an entry per row and column, more for gaps in categories."""
+
+    def __init__(
+        self, n_rows: int, n_features: int, columns: Sequence[Column], dtype: Any
+    ) -> None:
+        width = sum(1 + one.has_indicator for one in columns)
+        self._shape = n_rows, n_features
+        self._data = np.zeros((n_rows, width), dtype=dtype)
+        self._indices = np.zeros((n_rows, width), dtype=np.int32)
+        self._at = 0
+        self._more: list[sparse.csr_array] = []
+
+    def put(self, feature: int, values: NDArray[Any]) -> None:
+        self._data[:, self._at], self._indices[:, self._at] = values, feature
+        self._at += 1
+
+    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
+        self._data[:, self._at] = codes >= 0
+        self._indices[:, self._at] = feature + np.maximum(codes, 0)
+        self._at += 1
+        gaps = np.flatnonzero(codes < 0)
+        if len(gaps):
+            rows = np.repeat(gaps, len(fill))
+            features = np.tile(np.arange(feature, feature + len(fill)), len(gaps))
+            shares = np.tile(np.asarray(fill, dtype=self._data.dtype), len(gaps))
+            more = sparse.coo_array((shares, (rows, features)), shape=self._shape)
+            self._more.append(sparse.csr_array(more))
+
+    def finished(self) -> Any:
+        n_rows, width = self._data.shape
+        kind = np.int32 if n_rows * width < 2**31 else np.int64
+        pointers = np.arange(n_rows + 1, dtype=kind) * width
+        parts = self._data.ravel(), self._indices.ravel().astype(kind, copy=False), pointers
+        found = sparse.csr_array(parts, shape=self._shape)
+        for more in self._more:
+            found = found + more
+        return found
+
+
+_Sheet = _DenseSheet | _SparseSheet
+
+
+def to_unit_length(data: Any) -> None:
+    """Divide each row by its length, in place; rows of zeros stay."""
+    if sparse.issparse(data):
+        matrix: Any = data
+        counts = np.diff(matrix.indptr)
+        squares = np.square(matrix.data, dtype=np.float64)
+        owners = np.repeat(np.arange(len(counts)), counts)
+        lengths = np.sqrt(np.bincount(owners, squares, minlength=len(counts)))
+        lengths[lengths == 0.0] = 1.0
+        matrix.data /= lengths[owners].astype(matrix.dtype)
+        return
+    lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
+    lengths[lengths == 0.0] = 1.0
+    data /= lengths[:, None].astype(data.dtype)
+
+
+def _missing_shares(tree: "Hierarchy", gaps: Any) -> Array:
+    """Return the share of each node's rows that have no value, per column of the table."""
+    labels, n_leaves = tree.labels, tree.n_leaves
+    counts = np.zeros((tree.n_nodes, gaps.shape[1]))
+    for at in range(gaps.shape[1]):
+        if sparse.issparse(gaps):
+            matrix: Any = gaps
+            rows = matrix.indices[matrix.indptr[at] : matrix.indptr[at + 1]]
+        else:
+            rows = np.flatnonzero(gaps[:, at])
+        there = labels[rows]
+        counts[tree.leaves, at] = np.bincount(there[there >= 0], minlength=n_leaves)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        counts[tree.parents[node]] += counts[node]
+    shares: Array = counts / tree.sizes[:, None]
+    return shares

@@ -1,0 +1,662 @@
+"""From a table as people have it, with gaps, categories and odd units, to features."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from taxarbor._errors import (
+    InputError,
+    InputTypeError,
+    TableWarning,
+    counted,
+    some,
+    warn_caller,
+)
+from taxarbor._types import Array
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._cells import (
+    as_days,
+    as_factor,
+    as_numbers,
+    as_table,
+    column,
+    column_names,
+    is_frame,
+    is_gap,
+    text_of,
+)
+from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, Expanded
+from taxarbor.hierarchy._words import format_number
+from taxarbor.rows import Rows, as_rows
+from taxarbor.tables._checks import (
+    SeenFeatures,
+    check_array,
+    check_choice,
+    check_range,
+    check_weights,
+    input_errors,
+)
+
+MISSING = ("mean", "indicator", "error")
+SCALES = ("auto", "standard", "robust", None)
+METRICS = ("euclidean", "cosine")
+FROM_DTYPE = "from_dtype"
+
+MAX_CATEGORIES = 50
+"""Values that a column of text may have to be read as categories."""
+MOST_CATEGORIES = 255
+"""Values that a column may have that somebody declared to be of categories."""
+SILENT, MANY_SILENT = 0.01, 1 / 3
+"""Columns differ in unit if so many of them hold less than this share of the mean variance. In
+tables of measurements more than half do, in embeddings and pictures less than a sixth."""
+FAR = 100.0
+"""Ranges between the quartiles beyond which a value has no part in its column's mean."""
+IDENTIFIER = re.compile(r"id|index|.*_id", re.IGNORECASE | re.DOTALL)
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Make features of a table with gaps, categories, dates and columns of different units.
+
+    A number is one feature. A category of share p among the rows is a feature, 1 or 0, less p,
+    divided by :math:`\sqrt p`, as in factor analysis of mixed data; one of two values is one
+    feature of variance 1. What is missing counts as the mean of its column, and so says
+    nothing. Columns that are empty, identifiers, dates and text of many values are left out,
+    with the reason.
+
+    Estimators do this by themselves (``encoder="auto"``), and their trees come back in the
+    units and words of the table. On its own it is a step of a pipeline, before any estimator.
+
+    Parameters
+    ----------
+    missing : {"mean", "indicator", "error"}, default="mean"
+        What becomes of gaps. "mean": the mean of the column, or the share of each category.
+        "indicator": the same, and one more feature that says which rows have a gap. "error":
+        they are refused.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories: "from_dtype", those of a frame that are text or of type
+        category, if text has few values (50 at most, each twice on average); or their names,
+        their places, or a mask. None: no column does.
+    date_features : "from_dtype", array-like or None, default=None
+        Which columns of dates to use, as year, month and weekday: all of a date type, or
+        named as above.
+    scale : {"auto", "standard", "robust"} or None, default="auto"
+        "standard": numbers to variance 1. "robust": to the range between their quartiles.
+        None: nothing is scaled. "auto": to variance 1 where there are categories, or where
+        columns differ in unit: a third of the numbers or more would have no voice, as they
+        hold less than 1 % of the mean variance; else not.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine": each row is brought to length 1 first, so that only its direction counts.
+
+    Attributes
+    ----------
+    encoding_ : Encoding
+        What each column became: ``columns``, ``dropped`` with reasons, ``notes``.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of columns seen in fit, and their names, where there were any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from taxarbor import TableEncoder
+    >>> cars = pd.DataFrame({"kg": [900.0, None, 1500.0], "from": ["us", "us", "jp"]})
+    >>> encoder = TableEncoder(categorical_features=["from"]).fit(cars)
+    >>> encoder.get_feature_names_out().tolist()
+    ['kg', 'from = us']
+    >>> encoder.transform(cars).round(2).tolist()
+    [[-1.0, 0.71], [0.0, 0.71], [1.0, -1.41]]
+    """
+
+    encoding_: Encoding
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        missing: Literal["mean", "indicator", "error"] = "mean",
+        categorical_features: Any = FROM_DTYPE,
+        date_features: Any = None,
+        scale: Literal["auto", "standard", "robust"] | None = "auto",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+    ) -> None:
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.date_features = date_features
+        self.scale = scale
+        self.metric = metric
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what each column becomes.
+
+        Parameters
+        ----------
+        X : frame of pandas or polars, array-like or sparse matrix
+            The table. Gaps are None, NaN, NA, masked cells and empty text.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row counts for.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the table cannot be used; the message says which, and why.
+        """
+        check_choice("missing", self.missing, MISSING)
+        check_choice("scale", self.scale, SCALES)
+        check_choice("metric", self.metric, METRICS)
+        table = self._checked(X, reset=True)
+        weights = check_weights(sample_weight, table.shape[0])
+        self.encoding_ = _Study(self, table, weights).encoding()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        r"""Return the rows as scaled features: an array, or CSR where most are of categories.
+
+        CSR is not centred: its categories are 1 or 0 by :math:`\sqrt p`.
+        """
+        return self.encode(X).data
+
+    def encode(self, X: Any) -> Expanded:
+        """Return what :meth:`transform` does, and which cells of the table were empty."""
+        check_is_fitted(self)
+        return self.encoding_.encode(self._checked(X, reset=False), float_type(X))
+
+    def decode(self, tree: Hierarchy) -> Hierarchy:
+        """Return a tree of transformed rows as one that takes rows of the table.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from taxarbor import TableEncoder, Taxarbor
+        >>> wine = load_wine(as_frame=True).data
+        >>> encoder = TableEncoder().fit(wine)
+        >>> model = Taxarbor(3, encoder=None, random_state=0).fit(encoder.transform(wine))
+        >>> tree = encoder.decode(model.hierarchy_)
+        >>> bool((tree.predict(wine) == model.labels_).all())
+        True
+        """
+        check_is_fitted(self)
+        return self.encoding_.decode(tree)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features."""
+        check_is_fitted(self)
+        return np.array(self.encoding_.feature_names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that gaps, text and sparse matrices are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
+        with input_errors():
+            if is_frame(X):
+                validate_data(self, X, skip_check_array=True, reset=reset)
+                if not X.shape[0]:
+                    raise ValueError("Found array with 0 sample(s), while 1 is required.")
+                return X
+            kept = as_table(X) if np.ma.isMaskedArray(X) else X
+            options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
+            found = validate_data(self, kept, ensure_all_finite=False, **options)
+        return kept if np.ma.isMaskedArray(kept) else found
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """A user's training data: rows to fit, and how they came about."""
+
+    rows: Rows
+    seen: SeenFeatures
+    encoding: Encoding | None = None
+    gaps: Any = None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, n_threads: int, weights: Array | None = None) -> Self:
+        """Return the rows that an estimator is fitted to, or raise InputError.
+
+        An array of numbers, or a sparse matrix, is taken as it is; its gaps are filled.
+        """
+        encoder = estimator.encoder
+        is_auto = isinstance(encoder, str) and encoder == "auto"
+        if not (encoder is None or is_auto or isinstance(encoder, TableEncoder)):
+            told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
+            raise InputTypeError(told, "encoder")
+        if encoder is None or (is_auto and _is_plain(X)):
+            data, seen = check_array(estimator, X, with_gaps=is_auto)
+            rows = as_rows(data, n_threads=n_threads)
+            if not np.isnan(rows.center).any():
+                check_range(rows)
+                return cls(rows, seen)
+            encoder = TableEncoder(scale=None)
+        encoder = TableEncoder() if isinstance(encoder, str) else clone(encoder)
+        encoder.fit(X, sample_weight=weights)
+        found, encoding = encoder.encode(X), encoder.encoding_
+        if found.data.shape[0] < 2:
+            raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
+        rows = as_rows(found.data, n_threads=n_threads)
+        check_range(rows)
+        seen = SeenFeatures.of(encoder)
+        notes = [*encoding.notes, *_left_out(encoding.dropped)]
+        if is_auto and notes:
+            warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
+        return cls(rows, seen, None if encoding.is_identity else encoding, found.gaps)
+
+
+def _is_plain(X: Any) -> bool:
+    """Say whether data are numbers and nothing else, or a list that may be."""
+    if is_frame(X) or np.ma.isMaskedArray(X):
+        return False
+    if issparse(X) or not isinstance(X, np.ndarray):
+        return issparse(X) or not _has_text(X)
+    return X.dtype.kind != "O" or not _has_text(X)
+
+
+def _has_text(X: Any) -> bool:
+    """Look for text, and None, among the cells of a list or an array of objects."""
+    cells = (
+        np.asarray(X, dtype=object).ravel() if isinstance(X, list | tuple | np.ndarray) else ()
+    )
+    return any(cell is None or isinstance(cell, str) for cell in cells)
+
+
+def _left_out(dropped: Sequence[tuple[str, str]]) -> list[str]:
+    told = some([f"{name} ({reason})" for name, reason in dropped], 10)
+    return [f"left out: {told}"] if dropped else []
+
+
+def float_type(X: Any) -> type[np.floating[Any]]:
+    """Return float32 for a table whose numbers all are, else float64."""
+    if is_frame(X):
+        kinds = {str(kind).lower() for kind in X.dtypes}
+        numbers = {kind for kind in kinds if kind.startswith(("int", "uint", "float", "dec"))}
+        return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
+    is_single = getattr(X, "dtype", None) in (np.float16, np.float32)
+    return np.float32 if is_single else np.float64
+
+
+@final
+class _Study:
+    """A look at all columns of a table, one after the other."""
+
+    def __init__(self, encoder: TableEncoder, table: Any, weights: Array | None) -> None:
+        self.encoder, self.table, self.weights = encoder, table, weights
+        found = column_names(table)
+        n_columns = table.shape[1]
+        self.has_names = found is not None
+        self.names = found or [f"x{place}" for place in range(n_columns)]
+        repeated = [repr(name) for name, n in Counter(self.names).items() if n > 1]
+        if repeated:
+            told = f"has more than one column called {some(repeated, 5)}"
+            raise InputError(f"{told}; make the names different", "X")
+        self.categories = self._named("categorical_features")
+        self.dates = self._named("date_features")
+        self.dropped: list[tuple[str, str]] = []
+
+    def encoding(self) -> Encoding:
+        """Decide what becomes of the columns, and how they are scaled."""
+        if issparse(self.table):
+            found = list(self._of_sparse())
+        else:
+            found = [one for place in range(len(self.names)) for one in self._of(place)]
+        if not found:
+            told = some([f"{name!r} ({why})" for name, why in self.dropped], 5)
+            raise InputError(f"has no column to use: {told}", "X")
+        columns = tuple(one.column for one in found)
+        self._refuse_gaps(columns)
+        if self.encoder.missing == "indicator":
+            columns = tuple(replace(one, has_indicator=one.missing > 0) for one in columns)
+        scaling = self._scaling(found)
+        n_features = sum(one.n_features for one in columns)
+        plain = np.zeros(n_features), np.ones(n_features)
+        usual = Encoding(columns, len(self.names), self.has_names, *plain)
+        shift, scale = plain if scaling is None else self._scales(usual, found)
+        return replace(
+            usual,
+            shift=shift,
+            scale=scale,
+            unit_length=self.encoder.metric == "cosine",
+            dropped=tuple(self.dropped),
+            notes=tuple(self._notes(columns, scaling)),
+        )
+
+    def _named(self, parameter: str) -> dict[int, None] | str | None:
+        """Return the places of the columns that a parameter names."""
+        given = getattr(self.encoder, parameter)
+        if given is None or (isinstance(given, str) and given == FROM_DTYPE):
+            return given
+        if isinstance(given, str):
+            told = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
+            raise InputError(told, parameter)
+        chosen = np.asarray(given)
+        if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
+            told = f"must be names or places of columns, or a mask; got {given!r}"
+            raise InputTypeError(told, parameter)
+        if chosen.dtype.kind == "b":
+            if len(chosen) != len(self.names):
+                told = f"is a mask of {len(chosen)}, and X has {len(self.names)} columns"
+                raise InputError(told, parameter)
+            return dict.fromkeys(np.flatnonzero(chosen).tolist())
+        place_of = {name: place for place, name in enumerate(self.names)}
+        places: dict[int, None] = {}
+        for one in chosen.tolist():
+            place = one if isinstance(one, int) else place_of.get(str(one), -1)
+            if not 0 <= place < len(self.names):
+                there = some([repr(name) for name in self.names], 10)
+                raise InputError(f"names {one!r}, which X does not have: {there}", parameter)
+            places[place] = None
+        return places
+
+    def _of(self, place: int) -> Iterator["_Found"]:
+        """Yield what a column becomes; nothing, with the reason, where it is left out."""
+        name, cells = self.names[place], column(self.table, place)
+        declared = isinstance(self.categories, dict) and place in self.categories
+        as_date = isinstance(self.dates, dict) and place in self.dates
+        kind = "date" if as_date else _kind(cells)
+        kind = "text" if declared and kind != "category" else kind
+        if kind == "date":
+            if as_date or self.dates == FROM_DTYPE:
+                yield from self._of_date(name, place, cells)
+            else:
+                self._drop(name, "dates; name it in date_features to use it")
+        elif kind == "number":
+            yield from self._of_numbers(name, place, as_numbers(cells, name))
+        elif kind in ("category", "text"):
+            if declared or self.categories == FROM_DTYPE:
+                yield from self._of_categories(name, place, cells, declared, kind)
+            else:
+                self._drop(name, "text, which is not declared to be of categories")
+        else:
+            self._drop(name, kind)
+
+    def _drop(self, name: str, reason: str) -> None:
+        self.dropped.append((name, reason))
+
+    def _of_numbers(
+        self, name: str, place: int, cells: Array, kind: str = "number"
+    ) -> Iterator["_Found"]:
+        known = ~np.isnan(cells)
+        weights = self.weights if self.weights is None else self.weights[known]
+        is_absent = not known.any() or (weights is not None and not weights.any())
+        if is_absent:
+            self._drop(name, "empty")
+            return
+        values = cells[known].astype(np.float64)
+        if kind == "number" and self.has_names and _is_identifier(name, values):
+            self._drop(name, AS_IDENTIFIER)
+            return
+        middle, spread, center, width = _moments(values, weights)
+        low, high = float(values.min()), float(values.max())
+        has_two = low < high and bool(((values == low) | (values == high)).all())
+        one = Column(
+            name,
+            place,
+            kind,
+            (middle,),
+            values=(low, high) if has_two else (),
+            missing=self._share_missing(known),
+        )
+        yield _Found(one, spread, center, width)
+
+    def _of_categories(
+        self, name: str, place: int, cells: Any, declared: bool, kind: str
+    ) -> Iterator["_Found"]:
+        factor = as_factor(cells)
+        texts = ["" if is_gap(value) else text_of(value) for value in factor.values]
+        order = list(dict.fromkeys(text for text in texts if text))
+        code_of = {text: code for code, text in enumerate(order)}
+        codes = np.array([*(code_of.get(text, -1) for text in texts), -1])[factor.codes]
+        known = codes >= 0
+        weights = None if self.weights is None else self.weights[known]
+        counts = np.bincount(codes[known], weights, minlength=len(order))
+        rows = np.bincount(codes[known], minlength=len(order))
+        present = [code for code in range(len(order)) if counts[code] > 0]
+        n_known, n_values = int(rows[present].sum()), len(present)
+        if kind == "text":
+            present.sort(key=lambda code: order[code])
+        if not n_values:
+            self._drop(name, "empty")
+        elif n_values == 1 and not declared:
+            self._drop(name, "always the same")
+        elif kind == "text" and not declared and n_values == n_known:
+            self._drop(name, "different in every row")
+        elif n_values > (MOST_CATEGORIES if declared or kind == "category" else MAX_CATEGORIES):
+            if declared:
+                raise InputError(
+                    f"names {name!r}, which has {n_values:,} different values, more than "
+                    f"{MOST_CATEGORIES}; leave it out, or put values together",
+                    "categorical_features",
+                )
+            self._drop(name, f"text, {n_values:,} different values")
+        elif kind == "text" and not declared and 2 * n_values > n_known:
+            self._drop(name, f"text, {n_values:,} different values in {n_known:,} rows")
+        else:
+            shares = counts[present] / counts.sum()
+            categories = tuple(order[code] for code in present)
+            missing = self._share_missing(known)
+            fill = tuple(shares.tolist())
+            yield _Found(Column(name, place, "category", fill, categories, missing=missing))
+
+    def _of_date(self, name: str, place: int, cells: Any) -> Iterator["_Found"]:
+        days = as_days(cells, name)
+        known = ~np.isnat(days)
+        if not known.any():
+            self._drop(name, "empty")
+            return
+        filled = np.where(known, days, days[known][0])
+        years = filled.astype("datetime64[Y]").astype(np.int64)
+        months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
+        for kind, numbers in (("year", years + 1970), ("month", months)):
+            yield from self._of_numbers(name, place, np.where(known, numbers, np.nan), kind)
+        weekdays = (filled.astype(np.int64) + 3) % 7
+        weights = None if self.weights is None else self.weights[known]
+        counts = np.bincount(weekdays[known], weights, minlength=7)
+        missing = self._share_missing(known)
+        fill = tuple((counts / counts.sum()).tolist())
+        yield _Found(Column(name, place, "weekday", fill, WEEKDAYS, missing=missing))
+
+    def _of_sparse(self) -> Iterator["_Found"]:
+        columns = csc_array(self.table)
+        n_rows = columns.shape[0]
+        for place, name in enumerate(self.names):
+            entries = columns.data[columns.indptr[place] : columns.indptr[place + 1]]
+            rows = columns.indices[columns.indptr[place] : columns.indptr[place + 1]]
+            values = entries.astype(np.float64)
+            if np.isinf(values).any():
+                raise InputError(f"column {name!r} of X holds infinity")
+            known = ~np.isnan(values)
+            if self.weights is None:
+                total, own = float(n_rows - (~known).sum()), np.ones(known.sum())
+            else:
+                own = self.weights[rows[known]]
+                total = float(self.weights.sum() - self.weights[rows[~known]].sum())
+            mean = float(own @ values[known]) / (total or 1.0)
+            square = float(own @ np.square(values[known])) / (total or 1.0)
+            spread = float(np.sqrt(max(square - mean * mean, 0.0)))
+            share = float((~known).sum()) / n_rows
+            yield _Found(Column(name, place, "number", (mean,), missing=share), spread)
+
+    def _share_missing(self, known: NDArray[np.bool_]) -> float:
+        if self.weights is None:
+            return float(1.0 - known.mean())
+        return float(1.0 - np.average(known, weights=self.weights))
+
+    def _refuse_gaps(self, columns: Sequence[Column]) -> None:
+        with_gaps = [repr(one.label) for one in columns if one.missing]
+        if with_gaps and self.encoder.missing == "error":
+            raise InputError(
+                f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}; fill "
+                'them, or choose missing="mean"',
+                "X",
+            )
+
+    def _scaling(self, found: Sequence["_Found"]) -> str | None:
+        """Return why and how columns are scaled, None if they are not."""
+        scale = self.encoder.scale
+        if scale != "auto":
+            return None if scale is None else f"numbers are scaled ({scale})"
+        if any(one.column.categories for one in found):
+            return "numbers are scaled to variance 1, beside categories"
+        variances = np.array([one.spread**2 for one in found])
+        variances = variances[variances > 0.0]
+        if not len(variances):
+            return None
+        if np.mean(variances < SILENT * variances.mean()) < MANY_SILENT:
+            return None
+        largest = max(found, key=lambda one: one.spread)
+        share = 100.0 * variances.max() / variances.sum()
+        told = f"{largest.column.label} alone holds {format_number(share, 3)} % of the variance"
+        return f"numbers are scaled to variance 1, as they differ in unit: {told}"
+
+    def _scales(self, usual: Encoding, found: Sequence["_Found"]) -> tuple[Array, Array]:
+        shift: list[float] = []
+        scale: list[float] = []
+        is_robust = self.encoder.scale == "robust"
+        keeps_zeros = usual.is_sparse
+        for one, column_found in zip(usual.columns, found, strict=True):
+            if len(one.categories) > 2:
+                shares = np.array(one.fill)
+                shift += [0.0] * len(shares) if keeps_zeros else shares.tolist()
+                scale += np.sqrt(np.maximum(shares, 1e-12)).tolist()
+            elif one.categories:
+                share = one.fill[-1]
+                shift.append(share)
+                scale.append(np.sqrt(share * (1.0 - share)) or 1.0)
+            else:
+                is_used = is_robust and column_found.width > 0.0
+                width = column_found.width if is_used else column_found.spread
+                middle = column_found.center if is_robust else one.fill[0]
+                shift.append(0.0 if issparse(self.table) else middle)
+                scale.append(width or 1.0)
+            if one.has_indicator:
+                shift.append(one.missing)
+                scale.append(np.sqrt(one.missing * (1.0 - one.missing)) or 1.0)
+        return np.array(shift), np.array(scale)
+
+    def _notes(self, columns: Sequence[Column], scaling: str | None) -> Iterator[str]:
+        with_gaps = [one for one in columns if one.missing]
+        if with_gaps:
+            worst = max(with_gaps, key=lambda one: one.missing)
+            share = 100.0 * sum(one.missing for one in columns) / len(columns)
+            yield (
+                f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
+                f"column's mean: {format_number(share, 2)} % of the cells, most in "
+                f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
+            )
+        if scaling is not None:
+            yield scaling
+        if self.encoder.metric == "cosine":
+            yield "rows are brought to length 1"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """A column, and of a number its deviation, its median and the range of its middle half."""
+
+    column: Column
+    spread: float = 0.0
+    center: float = 0.0
+    width: float = 0.0
+
+
+STARTS = {
+    **dict.fromkeys(("int", "uint", "float", "bool", "decimal"), "number"),
+    **dict.fromkeys(("categor", "enum"), "category"),
+    **dict.fromkeys(("timedelta", "duration", "time"), "times"),
+    **dict.fromkeys(("date", "period"), "date"),
+}
+"""What the names of types begin with, in NumPy, pandas and polars."""
+
+
+def _kind(cells: Any) -> str:
+    """Return number, category, text or date, or why a column is none of them."""
+    kind = str(getattr(cells, "dtype", type(cells).__name__)).lower()
+    known = next((STARTS[start] for start in STARTS if kind.startswith(start)), None)
+    if known is not None:
+        return known
+    if kind.startswith("object"):
+        return _kind_of_cells(cells)
+    is_text = kind.startswith(("str", "utf8", "large_str", "<u", "|s", "<s"))
+    return _kind_of_text(cells) if is_text else f"of type {kind}"
+
+
+def _kind_of_cells(cells: Any) -> str:
+    """Look at the values of a column whose type says nothing."""
+    listed = cells.tolist() if hasattr(cells, "tolist") else list(cells)
+    present = [cell for cell in listed if not is_gap(cell)]
+    if not present:
+        return "empty"
+    if all(isinstance(cell, str) for cell in present):
+        return _kind_of_text(present)
+    if all(_is_number(cell) for cell in present):
+        return "number"
+    if all(hasattr(cell, "weekday") for cell in present):
+        return "date"
+    return "neither numbers nor text"
+
+
+def _is_number(cell: Any) -> bool:
+    is_text = isinstance(cell, str | bytes | complex)
+    return not is_text and hasattr(cell, "__float__") and not hasattr(cell, "__len__")
+
+
+def _kind_of_text(cells: Any) -> str:
+    values = [value for value in as_factor(cells).values if not is_gap(value)]
+    are_dates = values and all(DATE.fullmatch(str(value).strip()) for value in values)
+    return "date" if are_dates else "text"
+
+
+def _is_identifier(name: str, values: Array) -> bool:
+    """Say whether whole numbers, all different, are names of rows: by theirs, or as a count."""
+    if len(values) < 3 or not (values == np.floor(values)).all():
+        return False
+    if (np.diff(values) == 1.0).all():
+        return True
+    return IDENTIFIER.fullmatch(name) is not None and len(np.unique(values)) == len(values)
+
+
+def _moments(values: Array, weights: Array | None) -> tuple[float, float, float, float]:
+    """Return mean and deviation, but for values far out, and median and quartile range."""
+    low, center, high = _quantiles(values, weights)
+    reach = FAR * (high - low)
+    if reach > 0.0:
+        is_near = np.abs(values - center) <= reach
+        if not is_near.all():
+            values, weights = values[is_near], None if weights is None else weights[is_near]
+    mean = float(np.average(values, weights=weights))
+    spread = float(np.sqrt(np.average(np.square(values - mean), weights=weights)))
+    if spread <= 1e-12 * abs(mean):  # what rounding leaves of a constant
+        spread = 0.0
+    return mean, spread, center, (high - low) / 1.349  # the deviation, if they were normal
+
+
+def _quantiles(values: Array, weights: Array | None) -> list[float]:
+    """Return the quartiles, which repeated rows do not change as weights."""
+    shares = np.array([0.25, 0.5, 0.75])
+    if weights is None:
+        plain: list[float] = np.quantile(values, shares, method="inverted_cdf").tolist()
+        return plain
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    at = np.searchsorted(total, shares * total[-1])
+    found: list[float] = values[order][np.minimum(at, len(values) - 1)].tolist()
+    return found
