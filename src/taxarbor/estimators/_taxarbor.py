@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from sklearn.base import clone
 
-from taxarbor._errors import GrowthWarning, InputError, warn_caller
+from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.hierarchy._trust import Curve
@@ -218,10 +218,11 @@ class Taxarbor(HierarchyEstimator):
 
     def _suggest(self, X: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
-        n_rows = Training.of(self, X, check_jobs(self.n_jobs)).rows.n_rows
-        many = clone(self).set_params(n_clusters=most_clusters(n_rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
+            warnings.simplefilter("ignore", TableWarning)  # the fit says the same
+            n_rows = Training.of(self, X, check_jobs(self.n_jobs)).rows.n_rows
+            many = clone(self).set_params(n_clusters=most_clusters(n_rows))
             many.fit(X)
         return suggest(many, X, **self._how())
 

@@ -221,6 +221,11 @@ class Encoding:
             tree, encoding=self, missing=shares, two_values=values, feature_names=names
         )
 
+    def encoded(self, tree: "Hierarchy") -> "Hierarchy":
+        """Return a tree of rows of the table as one that takes encoded rows."""
+        bare = replace(tree, encoding=None, missing=None)
+        return bare.unscale(-self.shift / self.scale, 1.0 / self.scale)
+
     @property
     def _has_words(self) -> bool:
         return any(one.n_features > 1 or one.kind != "number" for one in self.columns)

@@ -30,6 +30,7 @@ from taxarbor.hierarchy._trust import LIKENESS, Curve
 from taxarbor.refine import Coordinates
 from taxarbor.rows import as_rows
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.tables._encoder import float_type
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
 
@@ -110,7 +111,12 @@ def assess(
         study = _Study.of(model, X, observe=bar or ignore, **asked)
         homes = [model.predict(study.data).astype(np.int32) for model in study.refits]
         trust = study.trust(homes)
-    return replace(calibrated(study.tree, study.data, homes), trust=trust)
+    seen, tree = study.tree, study.tree
+    if tree.encoding is not None:  # the data are what a fit sees
+        seen = tree.encoding.encoded(tree)
+    return replace(
+        tree, temperature=calibrated(seen, study.data, homes).temperature, trust=trust
+    )
 
 
 def suggest(
@@ -207,7 +213,8 @@ class _Study:
         """Return what came back, given the leaf of each row in each refit."""
         tree = self.tree
         came_back, apart, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
-        features = [np.zeros(n, dtype=np.intp) for n in tree.n_features_used.tolist()]
+        used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+        features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
         Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
@@ -245,6 +252,8 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
         )
     tree = hierarchy_of(model)
     data = check_new_rows(model, X)
+    if tree.encoding is not None:
+        data = tree.encoding.encode(data, float_type(data)).data
     if data.shape[0] != tree.n_rows:
         told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
         raise InputError(f"has {told}: pass the same rows, in the same order", "X")
@@ -256,7 +265,9 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
 def _unfitted(model: Any, tree: Hierarchy, share: float) -> Any:
     """Return a model like this one, for a share of its rows: sizes of leaves shrink as well."""
     given = model.get_params()
-    changed = {"n_jobs": 1, "verbose": 0}
+    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
+    if tree.encoding is not None:  # and done: all are fitted to the same features
+        changed["encoder"] = None
     n_clusters = given.get("n_clusters")
     if n_clusters is not None:
         n_most = max(int(share * tree.n_rows) // 2, 1)
