@@ -428,10 +428,8 @@ class _Study:
         weights = None if self.weights is None else self.weights[known]
         counts = np.bincount(codes[known], weights, minlength=len(order))
         rows = np.bincount(codes[known], minlength=len(order))
-        present = [code for code in range(len(order)) if counts[code] > 0]
+        present = [code for code in np.argsort(order).tolist() if counts[code] > 0]
         n_known, n_values = int(rows[present].sum()), len(present)
-        if kind == "text":
-            present.sort(key=lambda code: order[code])
         if not n_values:
             self._drop(name, "empty")
         elif n_values == 1 and not declared:
