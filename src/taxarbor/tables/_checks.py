@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._types import Array
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows, as_rows
 
@@ -53,6 +54,32 @@ def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, S
     rows = as_rows(_checked(probe, X, ensure_min_samples=2), n_threads=n_threads)
     _check_range(rows)
     return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return what rows count for, None if all count one, or raise InputError."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
+    try:
+        given = np.asarray(sample_weight)
+        weights = given.astype(
+            np.float64, casting="unsafe" if given.dtype == object else "safe"
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(f"must hold numbers: {error}", name) from error
+    if weights.shape != (n_rows,):
+        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
+        raise InputError(f"must hold {told}", name)
+    wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
+    if len(wrong):
+        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
+        raise InputError(f"must be finite and not negative; {told}", name)
+    n_there = np.count_nonzero(weights)
+    if n_there < 2:
+        told = "zero for all rows" if not n_there else "not zero for one row only"
+        raise InputError(f"is {told}; a fit needs two rows of positive weight at least", name)
+    return None if (weights == 1.0).all() else weights
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
