@@ -42,7 +42,7 @@ def test_exactly_the_far_rows_are_named(dtype, kind):
         X, _ = blobs(600, seed)
         assert named(kind(X.astype(dtype)), seed) == []
         # The farthest neither hides the others nor overflows.
-        for distances in ([30.0], [1e5], [1e15], [1e5, 30.0, 12.0], [1e15, 1e5, 30.0, 12.0]):
+        for distances in ([30.0], [1e5], [1e15], [1e5, 30.0, 12.0], [1e30] * 9 + [1e5, 12.0]):
             planted = kind(with_far(X, distances, seed).astype(dtype))
             expected = list(range(600, 600 + len(distances)))
             assert named(planted, seed) == expected

@@ -97,5 +97,6 @@ def _distance_of_company(rows: Rows, pool: IndexArray, rng: np.random.Generator)
         share = max(round(company * len(part) / len(pool)), 1)
         if share < len(part):
             few = rows.take(pool[part], center=rows.center)
-            far[part] = few.neighbors(share)[0][:, -1]
+            with np.errstate(over="ignore"):  # what is infinitely far in float32 is alone
+                far[part] = few.neighbors(share)[0][:, -1]
     return far
