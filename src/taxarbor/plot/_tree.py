@@ -90,7 +90,8 @@ def plot_tree(
         the two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
-        the eight largest classes in colours and any others in grey, and a legend names them.
+        the eight largest classes in colours, any others and rows without a class in grey, and
+        a legend names them.
     images : array of shape (n_rows, height, width) or (n_rows, height, width, 3 or 4), optional
         An image for each row: floats from 0 to 1, or bytes. Each box shows some of its rows.
     examples : mapping or callable, optional
