@@ -129,15 +129,15 @@ def test_counts(trees):
 def test_wrong_weights_are_refused(trees):
     tree, y = trees.grow(0), np.arange(14) % 3
     for weights, told in (
-        (np.ones(13), r"one weight for each of the 14 rows, got shape \(13,\)"),
+        (np.ones(13), r"one number for each of 14 rows; got shape \(13,\)"),
         (np.ones((14, 1)), r"got shape \(14, 1\)"),
         (2.0, r"got shape \(\)"),
-        (-np.eye(14)[3], "finite and not negative, got -1.0 for row 3"),
-        ([1.0, math.nan] * 7, "finite and not negative, got nan for row 1"),
-        (pd.Series([1, None] * 7), "got nan for row 1"),
-        ([1.0, math.inf] * 7, "got inf for row 1"),
-        (["a"] * 14, "a number for each row"),
-        (np.zeros(14), "is 0 for every row"),
+        (-np.eye(14)[3], "finite and not negative; row 3 has -1"),
+        ([1.0, math.nan] * 7, "finite and not negative; row 1 has nan"),
+        (pd.Series([1, None] * 7), "row 1 has nan"),
+        ([1.0, math.inf] * 7, "row 1 has inf"),
+        (["a"] * 14, "must hold numbers"),
+        (np.zeros(14), "is zero for all rows"),
     ):
         with pytest.raises(ValueError, match=f"^sample_weight .*{told}"):
             tabulate(tree, y, weights)

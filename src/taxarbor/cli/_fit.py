@@ -235,13 +235,13 @@ def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
     from taxarbor.metrics._table import encode_labels
 
     n_rows = table.X.shape[0]
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
     if (n_clusters or 0) > n_rows:
         told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
         raise InputError(f"{_name(data)} {told}")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
 
 
 def _name(data: Path) -> str:

@@ -138,21 +138,24 @@ def _is_missing(label: Any) -> bool:
 # What each row counts for
 
 
-def check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
-    """Return the weights of rows, or raise InputError."""
+def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Return what rows count for, None if nothing is said of it, or raise InputError."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("must hold a number for each row", "sample_weight") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"must hold numbers: {error}", name) from error
     if weights.shape != (n_rows,):
-        told = f"must have one weight for each of the {n_rows} rows, got shape {weights.shape}"
-        raise InputError(told, "sample_weight")
+        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
+        raise InputError(f"must hold {told}", name)
     wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
     if len(wrong):
-        told = f"must be finite and not negative, got {weights[wrong[0]]} for row {wrong[0]}"
-        raise InputError(told, "sample_weight")
+        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
+        raise InputError(f"must be finite and not negative; {told}", name)
     if not weights.any():
-        raise InputError("is 0 for every row: no row would count", "sample_weight")
+        raise InputError("is zero for all rows: none would count", name)
     return weights
 
 
@@ -203,7 +206,8 @@ def tabulate(
     n_rows, order = hierarchy.n_rows, hierarchy.order
     codes, classes = encode_labels(y, n_rows)
     mine = codes[order]
-    weights = None if sample_weight is None else check_weights(sample_weight, n_rows)[order]
+    given = check_weights(sample_weight, n_rows)
+    weights = None if given is None else given[order]
     shape = hierarchy.n_leaves, len(classes) + 1  # first those without a class
     # Leaves own consecutive rows of `order`, so only the classes have to be looked up.
     offsets = np.arange(shape[0]) * shape[1] + 1

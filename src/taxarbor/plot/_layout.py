@@ -229,14 +229,15 @@ def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
         none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
         return Makeup((), np.empty(0, dtype=np.intp), (), none)
     codes, found = encode_labels(classes, hierarchy.n_rows)
-    names = [name_of(label) for label in found]
-    order = np.lexsort((np.array(names), -np.bincount(codes + 1)[1:]))
+    names, codes = [name_of(label) for label in found], codes[hierarchy.order]
+    sizes = np.bincount(codes + 1, minlength=len(names) + 1)[1:]
+    order = np.lexsort((np.array(names), -sizes))
     with contextlib.suppress(ValueError):  # numbers ascend, other names stay
         values = [float(name) for name in names]
         order[:N_CLASSES] = sorted(order[:N_CLASSES], key=values.__getitem__)
     rank = np.full(len(order) + 1, -1)
     rank[order] = np.arange(len(order))
-    codes = rank[codes][hierarchy.order]
+    codes = rank[codes]
     told = tuple(shorten(names[n]) or "(empty)" for n in order.tolist())
     entries = tuple(zip(told, CLASSES, strict=False))
     entries += (("other", OTHER),) * (len(told) > N_CLASSES)

@@ -171,7 +171,7 @@ def make_strips(
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
         return [_line_up([])] * len(nodes)
-    pixels = check_images(images, len(hierarchy.order))
+    pixels = check_images(images, hierarchy.n_rows)
     chosen = [_choose(hierarchy, node, examples) for node in nodes]
     return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
 
