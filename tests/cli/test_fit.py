@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
 from taxarbor.cli import _files, _fit, _fitting
@@ -238,11 +239,30 @@ def test_many_columns_left_out_are_summed_up(run, folder):
     assert "(17 columns left out)" in told.stdout
 
 
-def test_missing_labels_are_not_scored(run_json, edited):
+def test_labels_with_gaps_are_told_alike(run_json, run, refused, edited, folder):
     edited("gaps.csv", ("Bern,senior", "Bern,"))
     told = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
-    assert told["scores"] is None
-    assert told["notes"] == ["not scored: 10 rows without a label"]
+    note = "10 rows without a label are left out of the scores"
+    assert told["notes"] == [note]
+    labels = read_table(folder / "gaps.csv", label_column="class").labels
+    is_known = labels != ""
+    found = Hierarchy.load(folder / "m").labels[is_known]
+    expected = adjusted_rand_score(labels[is_known], found)
+    assert told["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-12)
+    role = ("--label-column", "class")
+    again = run_json("score", "m", "gaps.csv", *role)
+    assert (again["scores"], again["notes"], again["n_classes"]) == (told["scores"], [note], 4)
+    assert run("score", "m", "gaps.csv", *role).stderr == f"taxarbor: note: {note}\n"
+    assert run_json("report", "m", "gaps.csv", *role, "-o", "s.html")["notes"] == [note]
+    why = run_json("explain", "m", "gaps.csv", *role, "--node", 0)
+    assert (list(why["classes"])[-1], why["classes"]["(no label)"]) == ("(no label)", 10)
+    rows = (folder / "gaps.csv").read_text(encoding="utf-8").splitlines()
+    bare = [rows[0], *(f"{row.rpartition(',')[0]}," for row in rows[1:])]
+    for one, problem in ((bare[1], "none of the "), (rows[1], "one row with a label")):
+        text = "\n".join([bare[0], one, *bare[2:]])
+        (folder / "bare.csv").write_text(text, encoding="utf-8")
+        refused(problem, "fit", "bare.csv", "-k", 3, "-o", "none", *ROLES)
+        assert not (folder / "none").exists()
 
 
 def test_a_warning_is_a_note(run, run_json, folder):

@@ -170,7 +170,7 @@ def test_score_with_a_tree(run, run_json, folder, known):
         assert "adjusted shortest path" in run(*CLASSES, "--truth", name).stdout
 
 
-def test_score_refuses_in_one_line(refused, edited, folder):
+def test_score_refuses_in_one_line(refused, folder):
     (folder / "bad.nwk").write_text("((student,\nfamily);", encoding="utf-8")
     (folder / "utf16.nwk").write_text(TRUTH, encoding="utf-16")
     (folder / "few.nwk").write_text("(student,family);", encoding="utf-8")
@@ -179,8 +179,6 @@ def test_score_refuses_in_one_line(refused, edited, folder):
     refused("nowhere.nwk: No such file", *CLASSES, "--truth", "nowhere.nwk")
     refused("utf16.nwk is not text in UTF-8", *CLASSES, "--truth", "utf16.nwk")
     refused("did you mean 'class'", *CLASSES[:-1], "clas")
-    edited("gaps.csv", ("Bern,senior", "Bern,"))
-    refused("10 rows without a label in 'class'", *CLASSES[:2], "gaps.csv", *CLASSES[3:])
 
 
 def test_a_page_is_written(run, folder):

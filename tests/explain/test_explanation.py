@@ -184,6 +184,13 @@ def test_classes_are_counted(model, X, animals, strict):
         assert counts == sorted(counts, reverse=True)
         told = ", ".join(f"{name} {count}" for name, count in values["classes"].items())
         assert frame["classes"][node] == told
+    gaps = [None if name in "abc" else name for name in kinds]  # the largest class among them
+    why = explain(model, X, classes=gaps)
+    assert set(why.classes.names) == {*kinds} - {*"abc"}
+    for node in range(why.hierarchy.n_nodes):
+        own, found = [gaps[row] for row in why.hierarchy.rows(node)], why.node(node)["classes"]
+        assert found == {name or "(no label)": own.count(name) for name in set(own)}
+        assert "(no label)" not in list(found)[:-1]
 
 
 def test_for_how_many_rows_the_rules_hold_and_which_is_worst(whys):

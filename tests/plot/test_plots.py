@@ -168,7 +168,7 @@ def test_hostile_names_are_literal(hostile):
         assert longest <= 28
         if has_classes:
             shown = {text.get_text() for text in drawn.legend.texts}
-            assert {"$x$", "two lines", "(empty)", "_under", "a & <b>"} < shown
+            assert {"$x$", "two lines", "(no label)", "_under", "a & <b>"} < shown
 
 
 def test_no_tree_is_too_deep(chain):

@@ -368,6 +368,27 @@ def test_classes_are_folded_only_where_there_is_no_room(visit, animals_page, pla
     assert page.locator("#panel .legend i:visible").count() == 64
 
 
+def test_rows_without_a_class_are_grey_and_no_share(visit, animals, tmp_path):
+    X, kinds, model = animals
+    classes, tree = np.array(kinds, dtype=object), model.hierarchy_
+    bare = tree.rows(tree.leaves[0])
+    classes[bare] = None
+    with pytest.warns(UserWarning, match=f"^{len(bare)} rows without a label are left out"):
+        report(model, X, tmp_path / "page.html", classes=classes)
+    page = visit(tmp_path / "page.html")
+    told = page.locator("#panel .legend").text_content()
+    n_birds, n_known = np.sum(classes == "birds"), 206 - len(bare)
+    assert f"birds{n_birds} · {100 * n_birds / n_known:.0f} %" in told
+    assert told.endswith(f"(no label){len(bare)}")
+    page.click("#tab-clusters")
+    cells = page.locator("td.make-up").all_text_contents()
+    assert cells.count("(no label)") == 1
+    assert not any("(no label)" in cell and "%" in cell for cell in cells)
+    page.click("#tab-measures")
+    told = page.locator("#measures").text_content()
+    assert f"Without {len(bare)} rows that have no label." in told
+
+
 def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, animals_page):
     page = visit(animals_page)
     assert page.title() == "Animals"

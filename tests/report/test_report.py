@@ -12,6 +12,7 @@ from PIL import Image
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, from_linkage
@@ -116,6 +117,22 @@ def test_any_tree_has_a_page(tmp_path):
     animals = load_animals()
     report(trees[-2], X, path, classes=animals.names, truth=animals.tree)
     assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1
+
+
+def test_rows_without_a_class_are_no_class(animals, tmp_path):
+    X, kinds, model = animals
+    path, tree = tmp_path / "page.html", model.hierarchy_
+    gaps = [kind if row % 3 else None for row, kind in enumerate(kinds)]
+    with pytest.warns(UserWarning, match="69 rows without a label are left out of the scores"):
+        report(model, X, path, classes=gaps)
+    context, known = context_of(path), np.arange(206) % 3 > 0
+    assert set(context["classes"]) == {*gaps} - {None}
+    for node, shown in enumerate(context["nodes"]):
+        counts, rows = dict(shown["classes"]), tree.rows(node)
+        assert counts.pop(-2, 0) == np.sum(~known[rows])
+        assert sum(counts.values()) == np.sum(known[rows])
+    expected = adjusted_rand_score(np.array(kinds)[known], tree.labels[known])
+    assert context["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_written(animals, tmp_path):

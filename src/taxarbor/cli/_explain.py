@@ -38,7 +38,6 @@ def explain(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
-    from taxarbor.cli._render import without_gaps
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
@@ -54,8 +53,8 @@ def explain(
     notes = [*table.notes, *(() if fresh is None else fresh.notes)]
     names = tree.feature_names or table.feature_names
     X: Any = table.X
-    classes = None if table.labels is None else without_gaps(table.labels)
-    why = explain_tree(tree, X, row_names=table.row_names, feature_names=names, classes=classes)
+    named = {"row_names": table.row_names, "feature_names": names}
+    why = explain_tree(tree, X, classes=table.labels, **named)
     if wanted is not None:
         told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         say = partial(say_node, why, told)

@@ -9,7 +9,7 @@ import typer
 from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import say_json, say_notes
+from taxarbor.cli._shell import noted, say_json, say_notes
 
 if TYPE_CHECKING:
     from taxarbor.cli._fitting import Fitted
@@ -147,7 +147,7 @@ def fit(
 
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import fit_table, make_estimator
-    from taxarbor.cli._render import model_facts, without_gaps
+    from taxarbor.cli._render import model_facts
     from taxarbor.report import report as write_report
 
     if n_clusters is not None:
@@ -160,7 +160,7 @@ def fit(
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
     table = files.read_columns(data, columns, **asked)
     asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    _check_rows(data, table.X.shape[0], None if asked_for == AUTO else asked_for)
+    _check_rows(data, table, None if asked_for == AUTO else asked_for)
     notes = [*table.notes]
     fitted = fit_table(table, estimator, notes, standardize=standardize)
     with files.placed(output, force=force) as path:
@@ -175,9 +175,9 @@ def fit(
     if report is not None:
         X: Any = table.X
         named: dict[str, Any] = files.heading(title, data)
-        named["classes"] = None if table.labels is None else without_gaps(table.labels)
-        with files.placed(report, force=force) as path:
-            write_report(fitted.tree, X, path, row_names=table.row_names, **named)
+        named |= {"row_names": table.row_names, "classes": table.labels}
+        with files.placed(report, force=force) as path, noted(notes):
+            write_report(fitted.tree, X, path, **named)
     written = {"model": output, "labels": labels, "report": report}
     if as_json:
         dropped = [{"column": name, "reason": reason} for name, reason in table.dropped]
@@ -230,13 +230,18 @@ def _sizes(text: str) -> Any:
     return value
 
 
-def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
-    """Refuse too few rows, in words that the library does not have."""
+def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
+    """Refuse too few rows before the fit, in words that the library does not have."""
+    from taxarbor.metrics._table import encode_labels
+
+    n_rows = table.X.shape[0]
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
     if (n_clusters or 0) > n_rows:
         told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
         raise InputError(f"{_name(data)} {told}")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
 
 
 def _name(data: Path) -> str:
@@ -248,11 +253,8 @@ def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, floa
 
     if table.labels is None:
         return None
-    n_gaps = int((table.labels == "").sum())
-    if n_gaps:
-        notes.append(f"not scored: {counted(n_gaps, 'row')} without a label")
-        return None
-    return score_hierarchy(fitted.tree, table.labels)
+    with noted(notes):
+        return score_hierarchy(fitted.tree, table.labels)
 
 
 def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:

@@ -34,7 +34,6 @@ MEANING = {
 }
 """The measures that are told to people."""
 SCALE = "1 is perfect, 0 is chance"
-NO_LABEL = "(no label)"
 FIRST_LEVELS = 3
 FIRST_LINES = 40
 """How much of a tree is a summary."""
@@ -179,11 +178,6 @@ def score_table(scores: Mapping[str, float]) -> Table:
         if not math.isnan(scores.get(name, math.nan)):
             add_row(table, name.replace("_", " "), f"{scores[name]:.3f}", meaning)
     return table
-
-
-def without_gaps(labels: Any) -> list[str]:
-    """Return labels with a word where there is none."""
-    return [label or NO_LABEL for label in labels.tolist()]
 
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:

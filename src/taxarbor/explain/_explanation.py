@@ -67,7 +67,8 @@ def explain(
     feature_names : sequence of str, optional
         Names of the columns; by default the tree's own, or those of a data frame.
     classes : array-like of shape (n_rows,), optional
-        Known classes of the rows, to be counted in each node.
+        Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
+        or blank text) are counted as ``"(no label)"``.
 
     Returns
     -------
@@ -155,7 +156,8 @@ class Explanation:
     row_names : tuple of str or None
         What the rows are called.
     classes : Classes or None
-        Known classes: their ``names``, the largest first, and ``codes``, one per row.
+        Known classes: their ``names``, the largest first, and ``codes``, one per row, -1 for
+        rows without a class.
     margins : tuple of array or None
         For each split, the margins of the node's rows, in the order of
         ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
@@ -242,7 +244,7 @@ class Explanation:
         }
         if self.classes is not None:
             counts = self.classes.count(tree.rows(index))
-            values["classes"] = {self.classes.names[code]: count for code, count in counts}
+            values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
     def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:

@@ -203,12 +203,17 @@ def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
 
 
 def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
-    """Return the classes of a node and how many rows they have; -1 is all that are too many."""
+    """Return the classes of a node and how many rows they have.
+
+    -1 is all that are too many, and -2 is rows without a class.
+    """
     if explanation.classes is None:
         return []
     counts = explanation.classes.count(explanation.hierarchy.rows(node))
-    rest = sum(count for _, count in counts[N_CLASSES:])
-    return [*counts[:N_CLASSES], *([(-1, rest)] if rest else [])]
+    known = [(code, count) for code, count in counts if code >= 0]
+    rest = sum(count for _, count in known[N_CLASSES:])
+    unknown = [(-2, count) for code, count in counts if code < 0]
+    return [*known[:N_CLASSES], *([(-1, rest)] if rest else []), *unknown]
 
 
 def _shown(nodes: list[dict[str, Any]]) -> list[int]:

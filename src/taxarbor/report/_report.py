@@ -52,7 +52,8 @@ def report(
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
         Names of the rows, which may be texts, and known classes to compare with; as
-        :func:`~taxarbor.explain.explain` takes them.
+        :func:`~taxarbor.explain.explain` takes them. Rows without a class are left out of the
+        scores, and a warning says how many.
     truth : ClassTree, or what :meth:`~taxarbor.metrics.ClassTree.read` takes, optional
         The true tree of these classes.
     images : array, optional

@@ -91,11 +91,12 @@ const FIRST = 12;
 function classBars(node) {
   if (!node.classes.length) return [];
   const strip = html("div", { class: "bar strip" }, ...node.classes.map(([code, rows]) =>
-    html("span", { title: code < 0 ? "others" : data.classes[code], style: { width: 100 * rows / node.size + "%", background: colour(code) } })));
+    html("span", { title: calledClass(code), style: { width: 100 * rows / node.size + "%", background: colour(code) } })));
   const lines = (some) => html("div", { class: "legend" }, ...some.flatMap(([code, rows]) => [html("i", { style: { background: colour(code) } }),
-    html("span", {}, code < 0 ? "others" : data.classes[code]), html("span", { class: "num" }, `${count(rows)} · ${percent(rows / node.size)}`)]));
-  const isShort = node.classes.length <= FIRST + 3, first = lines(isShort ? node.classes : node.classes.slice(0, FIRST));
-  const rest = isShort ? null : html("details", {}, html("summary", {}, `${plural(node.classes.length - FIRST, "class", "classes")} more`), lines(node.classes.slice(FIRST)));
+    html("span", {}, calledClass(code)), html("span", { class: "num" }, count(rows) + (code === -2 ? "" : ` · ${percent(shareOf(node, rows))}`))]));
+  const known = node.classes.filter(([code]) => code !== -2), isShort = known.length <= FIRST + 3;
+  const first = lines([...(isShort ? known : known.slice(0, FIRST)), ...node.classes.slice(known.length)]);
+  const rest = isShort ? null : html("details", {}, html("summary", {}, `${plural(known.length - FIRST, "class", "classes")} more`), lines(known.slice(FIRST)));
   return [html("h3", {}, "Known classes"), strip, first, rest];
 }
 

@@ -49,7 +49,7 @@ function gist(node) {
   if (shade === "trust") return recurrence(node).replace("came back in ", "").split(",")[0];
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
-  return top ? `${percent(top[1] / node.size)} ${className(top[0])}` : "";
+  return top ? `${percent(shareOf(node, top[1]))} ${className(top[0])}` : "";
 }
 function makeUp(node, x, y, width, height = 5) {
   const element = svg("g", { class: "make-up", transform: `translate(${x},${y})` });
