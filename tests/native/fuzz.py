@@ -182,6 +182,7 @@ def rule(rng):
         "n_children": K,
         "weights": rng.choice([0.0, 0.5, 1.0], n),
         "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "owner": None if rng.random() < 0.5 else rng.integers(0, p, p),
         "rounding": float(rng.choice([0.0, 1.0])),
         "price": float(rng.choice([0.0, 0.1])),
         "ridge": float(rng.choice([0.0, 1e-3])),

@@ -31,7 +31,7 @@ PAIR = PairProblem(
 KWAY = KwayProblem(
     np.zeros((3, P)), LABELS, 0, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.0, 0.1, 1e-3, 2)
+RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), None, 0.0, 0.1, 1e-3, 2)
 
 
 def ints(*values):
@@ -178,6 +178,8 @@ ON_ROWS = [
     (lambda d: rule(d, reluctance=-np.ones(P)), "reluctance must not be negative"),
     (lambda d: rule(d, reluctance=np.full(P, np.inf)), "reluctance must be finite"),
     (lambda d: rule(d, reluctance=None), "reluctance cannot be read from"),
+    (lambda d: rule(d, owner=np.full(P, P)), "owner must"),
+    (lambda d: rule(d, owner=ints(0)), "owner must"),
     (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
     (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),

@@ -114,10 +114,11 @@ class RuleProblem:
     reluctance: (
         Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
     )
+    owner: IndexArray | None  #: (n_features,), the column that each is of; None: its own
     rounding: float  #: beside a feature's own: what deviates by no more is not used
-    price: float  #: by which a child's feature must lower the loss: half the squared hinges
+    price: float  #: by which a child's column must lower the loss: half the squared hinges
     ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
-    max_features: int  #: the most that may be in use; 0 for any number
+    max_features: int  #: the most columns that may be in use; 0 for any number
 
 
 class Rows(Protocol):

@@ -213,6 +213,8 @@ class Problem:
         if self.solver != "auto":
             return self.solver
         penalty = self.penalty
+        if penalty.owner is not None:
+            return "pqn"  # Newton's descent takes features one by one
         most = self._most_features(MAX_SMOOTH if penalty.is_smooth else MAX_WORKING)
         n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
         # Where few features come into use, its working set follows them.
