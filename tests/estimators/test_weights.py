@@ -10,6 +10,7 @@ from taxarbor import (
     GrowthWarning,
     HierarchicalKMeans,
     HierarchicalSpectral,
+    TableWarning,
     Taxarbor,
     make_planted_tree,
 )
@@ -159,7 +160,7 @@ def test_weights_survive_files_and_pruning(tmp_path):
         ([1, 1, 1, np.nan, 1, 1], "row 3 has nan"),
         ([np.inf, 1, 1, 1, 1, 1], "row 0 has inf"),
         (np.zeros(6), "zero for all rows"),
-        ([0, 0, 3, 0, 0, 0], "one row only"),
+        ([0, 0, 3, 0, 0, 0], "leaves 1 row; a fit needs two rows that count"),
         (list("abcdef"), "must hold numbers"),
         ([None] * 6, "row 0 has nan"),
         ([1j] * 6, "must hold numbers"),
@@ -185,3 +186,21 @@ def test_refits_have_weights():
     np.testing.assert_array_equal(one.came_back, other.came_back)
     few = assess(HMMC(4, random_state=0).fit(X, sample_weight=w), X, n_refits=2)
     assert few.trust.n_refits == 2
+
+
+def test_rows_far_from_all_others_and_rows_without_a_value_take_no_part():
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        X = rng.normal(size=(400, 5)) + 6.0 * rng.integers(0, 2, (400, 1))
+        far = np.concatenate([X, 1e5 * rng.normal(size=(4, 5))])
+        want = Taxarbor(4, random_state=seed).fit(X)
+        found = Taxarbor(4, random_state=seed).fit(far)
+        assert found.hierarchy_.weights.tolist() == [1.0] * 400 + [0.0] * 4
+        np.testing.assert_array_equal(found.labels_[:400], want.labels_)
+        np.testing.assert_array_equal(found.predict(far), found.labels_)
+        np.testing.assert_allclose(found.hierarchy_.means, want.hierarchy_.means)
+        empty = np.concatenate([X, np.full((3, 5), np.nan)])
+        with pytest.warns(TableWarning, match="gaps in 5 of 5 columns"):
+            found = Taxarbor(4, random_state=seed).fit(empty)
+        np.testing.assert_array_equal(found.labels_[:400], want.labels_)
+        assert set(found.labels_[400:].tolist()) == set(found.predict(X.mean(axis=0)[None]))

@@ -27,8 +27,9 @@ from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._repeats import per_row, repeats_of
 from taxarbor.hierarchy._route import route, visited
+from taxarbor.refine import find_outliers
 from taxarbor.rows import Rows
-from taxarbor.split import Splitter
+from taxarbor.split import MaxMarginSplitter, Splitter
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
 from taxarbor.tables._encoder import Training
@@ -126,6 +127,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     ) -> Self:
         """Grow a tree whose splits are final and whose rules decide."""
         with Fitting(self, X, weights, branching, stop) as fit:
+            if isinstance(splitter, MaxMarginSplitter):
+                splitter = splitter.over(fit.owner)
             fit.keep(grow(fit.rows, splitter, branching=branching, stop=fit.stop, run=fit.run))
         return self
 
@@ -151,31 +154,40 @@ class Fitting:
         sample_weight: Any,
         branching: int,
         stop: StoppingRule,
+        *,
+        is_robust: bool = False,
     ) -> None:
         self._estimator, self._branching, self._asked = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
         self._training = Training.of(estimator, X, n_threads, sample_weight)
         self._all = self._training.rows
+        self.owner = self._training.owner
         self._weights = check_weights(sample_weight, self._all.n_rows)
-        self._set_apart(None)
+        outliers = find_outliers(self._all, seed) if is_robust else None
+        self._set_apart(outliers, self._training.empty)
         if self.rows is not self._all and stop.max_leaf_size is not None:
             stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
         self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
 
-    def _set_apart(self, outliers: NDArray[np.bool_] | None) -> None:
-        """Find which rows take part, and how often each; those that are outliers do not."""
+    def _set_apart(self, *absent: NDArray[np.bool_] | None) -> None:
+        """Find which rows take part, and how often each; those that are absent do not."""
         n, weights = self._all.n_rows, self._weights
         self.rows, self._index, self._per_weight = self._all, None, 1.0
-        if weights is not None or outliers is not None:
+        masks = [mask for mask in absent if mask is not None]
+        if weights is not None or masks:
             repeats = np.ones(n, dtype=np.intp) if weights is None else repeats_of(weights)
             with np.errstate(over="ignore"):
                 self._per_weight = repeats.sum() / (n if weights is None else weights.sum())
-            if outliers is not None:
-                repeats[outliers] = 0
-            self._index = np.repeat(np.arange(n), repeats)
+            for mask in masks:
+                repeats[mask] = 0
+                weights = np.where(mask, 0.0, 1.0 if weights is None else weights)
+            self._weights, self._index = weights, np.repeat(np.arange(n), repeats)
             self.rows, n = self._all.take(self._index), int(np.count_nonzero(repeats))
+            if n < 2:
+                told = "a fit needs two rows that count and have a value"
+                raise InputError(f"leaves {counted(n, 'row')}; {told}", "sample_weight")
         if self._asked.n_leaves is not None and self._asked.n_leaves > n:
             told = f"n_samples={n} rows" + (
                 " of positive weight" if n < self._all.n_rows else ""

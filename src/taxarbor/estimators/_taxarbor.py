@@ -198,7 +198,8 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
         n_init = check_count("n_init", self.n_init, least=1)
-        with Fitting(self, X, sample_weight, 2, stop) as fit:
+        with Fitting(self, X, sample_weight, 2, stop, is_robust=True) as fit:
+            sparsity = replace(sparsity, owner=fit.owner)
             rows, run, stop = fit.rows, fit.run, fit.stop
             if least > 1:  # or there is no bound, however little a row counts for
                 least = fit.copies(least)

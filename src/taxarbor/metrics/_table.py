@@ -25,6 +25,7 @@ from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import expect_hierarchy
+from taxarbor.tables._checks import check_weights
 
 Floats = NDArray[np.float64]
 Counts = NDArray[Any]  # int64, or float64 where weights are no whole numbers
@@ -133,30 +134,6 @@ def _is_missing(label: Any) -> bool:
     if isinstance(label, str | bytes):
         return not label.strip()
     return isinstance(label, float | np.floating) and math.isnan(label)
-
-
-# What each row counts for
-
-
-def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Return what rows count for, None if nothing is said of it, or raise InputError."""
-    if sample_weight is None:
-        return None
-    name = "sample_weight"
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"must hold numbers: {error}", name) from error
-    if weights.shape != (n_rows,):
-        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
-        raise InputError(f"must hold {told}", name)
-    wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
-    if len(wrong):
-        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
-        raise InputError(f"must be finite and not negative; {told}", name)
-    if not weights.any():
-        raise InputError("is zero for all rows: none would count", name)
-    return weights
 
 
 # The table

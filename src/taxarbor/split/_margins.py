@@ -18,7 +18,7 @@ the length of their weights there. An alpha of 1 then stands for the length of t
 a whole column, which is enough, if more than needed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
@@ -192,6 +192,10 @@ class MaxMarginSplitter:
                 "solver='newton' cannot take the features of a category together; got a table "
                 f"with categories and penalty={self.regularizer.kind!r}. Use solver='auto'"
             )
+
+    def over(self, owner: IndexArray | None) -> "MaxMarginSplitter":
+        """Return the same for features that belong to columns of a table."""
+        return replace(self, regularizer=replace(self.regularizer, owner=owner))
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""

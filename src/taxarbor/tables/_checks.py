@@ -80,10 +80,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     if len(wrong):
         told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
         raise InputError(f"must be finite and not negative; {told}", name)
-    n_there = np.count_nonzero(weights)
-    if n_there < 2:
-        told = "zero for all rows" if not n_there else "not zero for one row only"
-        raise InputError(f"is {told}; a fit needs two rows of positive weight at least", name)
+    if not weights.any():
+        raise InputError("is zero for all rows: none would count", name)
     return None if (weights == 1.0).all() else weights
 
 

@@ -20,7 +20,7 @@ from taxarbor._errors import (
     some,
     warn_caller,
 )
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import (
     as_days,
@@ -229,6 +229,21 @@ class Training:
     encoding: Encoding | None = None
     gaps: Any = None
 
+    @property
+    def owner(self) -> IndexArray | None:
+        """The column of each feature, where any column has several."""
+        if self.encoding is None or len(self.encoding.columns) == self.encoding.n_features:
+            return None
+        return self.encoding.owner
+
+    @property
+    def empty(self) -> NDArray[np.bool_] | None:
+        """Which rows have no value at all, if any: they have nothing to say in a fit."""
+        if self.gaps is None or issparse(self.gaps):
+            return None
+        found: NDArray[np.bool_] = self.gaps.all(axis=1)
+        return found if found.any() else None
+
     @classmethod
     def of(cls, estimator: Any, X: Any, n_threads: int, weights: Any = None) -> Self:
         """Return the rows that an estimator is fitted to, or raise InputError.
@@ -243,8 +258,8 @@ class Training:
         if encoder is None or (is_auto and _is_plain(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
-            matrix: Any = data
-            cells = matrix.data if issparse(matrix) else matrix
+            is_sparse = issparse(data)
+            cells: Any = data.data if is_sparse else data
             # The means are there already, and tell whether it is worth looking at the cells.
             if not (is_auto and np.isnan(rows.center).any() and np.isnan(cells).any()):
                 check_range(rows)
