@@ -1,11 +1,16 @@
 """Tables as people have them: gaps, categories, dates, units."""
 
+import gzip
+import io
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
@@ -319,3 +324,45 @@ def test_tables_that_cannot_be_used():
         Taxarbor(2, encoder="table").fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="shift has shape"):
         Encoding((), 0, False, np.zeros(1), np.ones(1))
+
+
+def test_rare_values_count_as_gaps():
+    values = ["a"] * 200 + ["b"] * 98 + ["c", "d"]
+    frame = pd.DataFrame({"v": values, "x": np.arange(300) % 7})
+    encoding = TableEncoder().fit(frame).encoding_
+    assert encoding.columns[0].categories == ("a", "b")
+    assert encoding.columns[0].missing == pytest.approx(2 / 300)
+    assert "rare values count as gaps: 2 values of v" in encoding.notes
+    named = TableEncoder(categorical_features=["v"]).fit(frame).encoding_
+    assert named.columns[0].categories == ("a", "b", "c", "d")
+
+
+# Real tables, which come with scikit-learn's own tests
+
+
+def read_arff(number, name):
+    folder = Path(sklearn.__file__).parent / "datasets/tests/data/openml" / f"id_{number}"
+    if not (folder / name).exists():
+        pytest.skip("scikit-learn was installed without the data of its tests")
+    with gzip.open(folder / name, "rt") as file:
+        head, _, body = file.read().partition("@DATA")
+    names = re.findall(r"@ATTRIBUTE\s+['\"]?([\w.]+)", head, re.IGNORECASE)
+    return pd.read_csv(io.StringIO(body), names=names, na_values="?", skipinitialspace=True)
+
+
+def test_penguins_and_passengers():
+    penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
+    species = penguins.pop("species")
+    with pytest.warns(TableWarning, match=r"gaps in 5 of 6 .* rare .*1 value of sex; numbers"):
+        model = Taxarbor(5, random_state=0).fit(penguins)
+    # Gentoos are a branch of their own.
+    gentoo = (species == "Gentoo").to_numpy()
+    first = model.hierarchy_.rows(model.hierarchy_.children(0)[1])
+    assert gentoo[first].mean() > 0.99
+    assert gentoo[first].sum() > 0.99 * gentoo.sum()
+    passengers = read_arff(40945, "data-v1-dl-16826755.arff.gz")
+    with pytest.warns(TableWarning, match="left out: name .text, 1,307 different values"):
+        tree = Taxarbor(6, random_state=0).fit(passengers).hierarchy_
+    used = {column.name for column in tree.encoding.columns}
+    assert used >= {"pclass", "sex", "age", "fare", "embarked"}
+    assert used.isdisjoint({"name", "ticket", "cabin", "home.dest"})

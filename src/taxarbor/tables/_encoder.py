@@ -54,6 +54,9 @@ MAX_CATEGORIES = 50
 """Values that a column of text may have to be read as categories."""
 MOST_CATEGORIES = 255
 """Values that a column may have that somebody declared to be of categories."""
+RARE = 5
+"""Rows that must have a value for it to be a category; in large tables one in a thousand, in
+small ones one in fifty. A value of few rows would be as far from all others as it is rare."""
 SILENT, MANY_SILENT = 0.01, 1 / 3
 """Columns differ in unit if so many of them hold less than this share of the mean variance. In
 tables of measurements more than half do, in embeddings and pictures less than a sixth."""
@@ -85,7 +88,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns hold categories: "from_dtype", those of a frame that are text or of type
         category, if text has few values (50 at most, each twice on average); or their names,
-        their places, or a mask. None: no column does.
+        their places, or a mask. None: no column does. Unless a column is named, values that
+        hardly any row has (fewer than 5, or one in a thousand) count as gaps.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
@@ -332,6 +336,7 @@ class _Study:
         self.categories = self._named("categorical_features")
         self.dates = self._named("date_features")
         self.dropped: list[tuple[str, str]] = []
+        self.rare: list[tuple[str, int]] = []
 
     def encoding(self) -> Encoding:
         """Decide what becomes of the columns, and how they are scaled."""
@@ -469,7 +474,12 @@ class _Study:
         elif kind == "text" and not declared and 2 * n_values > n_known:
             self._drop(name, f"text, {n_values:,} different values in {n_known:,} rows")
         else:
-            shares = counts[present] / counts.sum()
+            least = min(len(codes) / 50, max(RARE, len(codes) / 1000))
+            common = [code for code in present if rows[code] >= least]
+            if not declared and 1 < len(common) < n_values:
+                self.rare.append((name, n_values - len(common)))
+                present, known = common, known & np.isin(codes, common)
+            shares = counts[present] / counts[present].sum()
             categories = tuple(order[code] for code in present)
             missing = self._share_missing(known)
             fill = tuple(shares.tolist())
@@ -581,6 +591,11 @@ class _Study:
                 f"column's mean: {format_number(share, 2)} % of the cells, most in "
                 f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
             )
+        if self.rare:
+            told = some(
+                [f"{counted(count, 'value')} of {name}" for name, count in self.rare], 5
+            )
+            yield f"rare values count as gaps: {told}"
         if scaling is not None:
             yield scaling
         if self.encoder.metric == "cosine":
