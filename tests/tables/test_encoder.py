@@ -345,7 +345,7 @@ def read_arff(number, name):
     if not (folder / name).exists():
         pytest.skip("scikit-learn was installed without the data of its tests")
     with gzip.open(folder / name, "rt") as file:
-        head, _, body = file.read().partition("@DATA")
+        head, body = re.split("@data", file.read(), flags=re.IGNORECASE)
     names = re.findall(r"@ATTRIBUTE\s+['\"]?([\w.]+)", head, re.IGNORECASE)
     return pd.read_csv(io.StringIO(body), names=names, na_values="?", skipinitialspace=True)
 
