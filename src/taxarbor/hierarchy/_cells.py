@@ -54,6 +54,15 @@ def as_table(X: Any) -> Any:
     return found
 
 
+def as_cells(table: Any) -> Any:
+    """Return a frame of plain numbers as an array, and all else as it is."""
+    if hasattr(table, "iloc") and all(
+        isinstance(kind, np.dtype) and kind.kind in "fiub" for kind in table.dtypes
+    ):
+        return table.to_numpy()
+    return table
+
+
 def column(table: Any, place: int) -> Any:
     """Return a column of a frame or an array by its place."""
     if not is_frame(table):
@@ -73,8 +82,8 @@ def as_numbers(cells: Any, name: str) -> Array:
         told = f"holds {odd!r}" if odd is not None else str(error)
         raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
     with np.errstate(all="ignore"):
-        is_bad = np.isinf(found)
-    if is_bad.any():
+        is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
+    if is_bad is not None and is_bad.any():
         at = int(is_bad.argmax())
         raise InputError(
             f"column {name!r} of X holds infinity, first in row {at}, counted from 0; make it "
@@ -155,6 +164,8 @@ def _floats(cells: Any) -> Array:
             if kind.startswith("datetime"):
                 raise TypeError("dates")
             cells = cells.astype(object)
+        if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
+            return np.asarray(cells.to_numpy(), dtype=wanted)
         found = cells.to_numpy(dtype=wanted, na_value=np.nan)
         return np.asarray(found)
     array = np.asarray(cells)

@@ -17,6 +17,7 @@ from scipy import sparse
 from taxarbor._errors import InputError, some
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import (
+    as_cells,
     as_days,
     as_factor,
     as_numbers,
@@ -258,8 +259,8 @@ class Encoding:
         table = as_table(X)
         if sparse.issparse(table):
             found = self._from_sparse(table, dtype)
-        elif self._are_cells(table):
-            found = self._from_array(table, dtype)
+        elif self._are_cells(cells := as_cells(table)):
+            found = self._from_array(cells, dtype)
         else:
             found = self._from_columns(table, dtype)
         data = found.data
@@ -355,6 +356,8 @@ class Encoding:
 
     def _scale(self, data: Any) -> None:
         """Subtract and divide, in place; what is sparse has entries wherever that is seen."""
+        if not self.shift.any() and (self.scale == 1.0).all():
+            return
         shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
         if not sparse.issparse(data):
             data -= shift
