@@ -234,7 +234,8 @@ class Fitting:
         if encoding is not None:
             names = None  # those of the features come with the words
         frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
-        hierarchy = measured(frozen, self.rows, self.run, holds=holds)
+        pairs = None if encoding is None else encoding.two_values
+        hierarchy = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
         if self._index is not None:
             hierarchy = per_row(hierarchy, self._index, self._all, self.run)
             hierarchy = replace(hierarchy, weights=self._weights)

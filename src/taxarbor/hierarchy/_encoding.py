@@ -27,6 +27,7 @@ from taxarbor.hierarchy._cells import (
     text_of,
 )
 from taxarbor.hierarchy._checks import check_structure
+from taxarbor.hierarchy._rule import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -190,6 +191,18 @@ class Encoding:
         """What stands for a gap in each feature."""
         return np.array([value for column in self.columns for value in column.fills])
 
+    @property
+    def two_values(self) -> Array:
+        """The two values of each feature that has no others, gaps aside; NaN for others."""
+        pairs = np.full((self.n_features, 2), np.nan)
+        first = 0
+        for one in self.columns:
+            pairs[first : first + one.n_features] = 0.0, 1.0
+            if not one.categories:
+                pairs[first] = one.values or (np.nan, np.nan)
+            first += one.n_features
+        return pairs
+
     def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
         """Return the rows of a table as features in the user's units."""
         return self._built(X, dtype, scaled=False)
@@ -203,23 +216,17 @@ class Encoding:
 
         With the ``gaps`` of its rows, it knows which share of each node's is missing.
         """
+        if self.is_sparse:  # the user's units may need more digits
+            tree = _in_double(tree)
         tree = tree.unscale(self.shift, self.scale)
-        values = tree.two_values
-        if values is not None:
-            values = values.copy()
-            first = 0
-            for one in self.columns:
-                own = slice(first, first + one.n_features)
-                if one.categories:
-                    values[own] = 0.0, 1.0
-                elif one.missing:
-                    values[first] = one.values or (np.nan, np.nan)
-                    values[first + 1 : own.stop] = 0.0, 1.0
-                first = own.stop
         shares = None if gaps is None else _missing_shares(tree, gaps)
         names = self.feature_names if self.has_names or self._has_words else tree.feature_names
         return replace(
-            tree, encoding=self, missing=shares, two_values=values, feature_names=names
+            tree,
+            encoding=self,
+            missing=shares,
+            two_values=self.two_values,
+            feature_names=names,
         )
 
     def encoded(self, tree: "Hierarchy") -> "Hierarchy":
@@ -262,12 +269,13 @@ class Encoding:
         elif self._are_cells(cells := as_cells(table)):
             found = self._from_array(cells, dtype)
         else:
-            found = self._from_columns(table, dtype)
-        data = found.data
+            is_scaled = scaled and not self.unit_length
+            found = self._from_columns(table, dtype, scaled=is_scaled)
+            scaled = scaled and not is_scaled
         if self.unit_length:
-            to_unit_length(data)
+            to_unit_length(found.data)
         if scaled:
-            self._scale(data)
+            self._scale(found.data)
         return found
 
     def _are_cells(self, table: Any) -> bool:
@@ -319,14 +327,17 @@ class Encoding:
         data.data[is_gap] = self.fills[data.indices[is_gap]]
         return Expanded(data, sparse.csc_array(cells, shape=data.shape))
 
-    def _from_columns(self, table: Any, dtype: Any) -> Expanded:
+    def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
+        """Build features column by column; scaled in double, before digits are lost."""
         places, n = self._places(table), table.shape[0]
+        plain = np.zeros(self.n_features), np.ones(self.n_features)
+        scaling = (self.shift, self.scale) if scaled else plain
         gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
         starts = np.cumsum([0, *(one.n_features for one in self.columns)])
         if self.is_sparse:
-            sheet: _Sheet = _SparseSheet(n, self.n_features, self.columns, dtype)
+            sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
         else:
-            sheet = _DenseSheet(n, self.n_features, dtype)
+            sheet = _DenseSheet(n, dtype, *scaling)
         for at, (one, place) in enumerate(zip(self.columns, places, strict=True)):
             cells = _read(one, column(table, place))
             if cells.dtype.kind == "i":
@@ -414,18 +425,19 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
 
 
 class _DenseSheet:
-    """Features side by side."""
+    """Features side by side, less a shift and divided by a scale."""
 
-    def __init__(self, n_rows: int, n_features: int, dtype: Any) -> None:
-        self._data = np.zeros((n_rows, n_features), dtype=dtype)
+    def __init__(self, n_rows: int, dtype: Any, shift: Array, scale: Array) -> None:
+        self._data = np.zeros((n_rows, len(shift)), dtype=dtype)
+        self._shift, self._scale = shift, scale
 
     def put(self, feature: int, values: NDArray[Any]) -> None:
-        self._data[:, feature] = values
+        self._data[:, feature] = (values - self._shift[feature]) / self._scale[feature]
 
     def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        known = np.flatnonzero(codes >= 0)
-        self._data[known, feature + codes[known]] = 1.0
-        self._data[codes < 0, feature : feature + len(fill)] = fill
+        own = slice(feature, feature + len(fill))
+        table = np.concatenate([np.eye(len(fill)), [fill]])  # the last row is for gaps
+        self._data[:, own] = ((table - self._shift[own]) / self._scale[own])[codes]
 
     def finished(self) -> Array:
         return self._data
@@ -435,28 +447,30 @@ class _SparseSheet:
     """Features as a CSR matrix: an entry per row and column, more for gaps in categories."""
 
     def __init__(
-        self, n_rows: int, n_features: int, columns: Sequence[Column], dtype: Any
+        self, n_rows: int, columns: Sequence[Column], dtype: Any, shift: Array, scale: Array
     ) -> None:
         width = sum(1 + one.has_indicator for one in columns)
-        self._shape = n_rows, n_features
+        self._shape, self._shift, self._scale = (n_rows, len(shift)), shift, scale
         self._data = np.zeros((n_rows, width), dtype=dtype)
         self._indices = np.zeros((n_rows, width), dtype=np.int32)
         self._at = 0
         self._more: list[sparse.csr_array] = []
 
     def put(self, feature: int, values: NDArray[Any]) -> None:
-        self._data[:, self._at], self._indices[:, self._at] = values, feature
+        scaled = (values - self._shift[feature]) / self._scale[feature]
+        self._data[:, self._at], self._indices[:, self._at] = scaled, feature
         self._at += 1
 
     def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        self._data[:, self._at] = codes >= 0
+        scale = self._scale[feature : feature + len(fill)]  # zeros stay, nothing is subtracted
+        self._data[:, self._at] = np.append(1.0 / scale, 0.0)[codes]
         self._indices[:, self._at] = feature + np.maximum(codes, 0)
         self._at += 1
         gaps = np.flatnonzero(codes < 0)
         if len(gaps):
             rows = np.repeat(gaps, len(fill))
             features = np.tile(np.arange(feature, feature + len(fill)), len(gaps))
-            shares = np.tile(np.asarray(fill, dtype=self._data.dtype), len(gaps))
+            shares = np.tile((np.asarray(fill) / scale).astype(self._data.dtype), len(gaps))
             more = sparse.coo_array((shares, (rows, features)), shape=self._shape)
             self._more.append(sparse.csr_array(more))
 
@@ -488,6 +502,24 @@ def to_unit_length(data: Any) -> None:
     lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
     lengths[lengths == 0.0] = 1.0
     data /= lengths[:, None].astype(data.dtype)
+
+
+def _in_double(tree: "Hierarchy") -> "Hierarchy":
+    """Return the same tree with rules and means in float64."""
+    placement, means = tree.placement, tree.means
+
+    def double(rule: LinearRule) -> LinearRule:
+        parts = rule.weights, rule.center, rule.offsets
+        return LinearRule(*(part.astype(np.float64) for part in parts))
+
+    if placement is not None:
+        placement = replace(placement, rule=double(placement.rule))
+    return replace(
+        tree,
+        rules=tuple(rule and double(rule) for rule in tree.rules),
+        placement=placement,
+        means=None if means is None else means.astype(np.float64),
+    )
 
 
 def _missing_shares(tree: "Hierarchy", gaps: Any) -> Array:

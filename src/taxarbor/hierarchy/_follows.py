@@ -90,15 +90,21 @@ class Follows:
 
 
 def measured(
-    hierarchy: "Hierarchy", rows: Rows, run: Run | None = None, *, holds: bool = False
+    hierarchy: "Hierarchy",
+    rows: Rows,
+    run: Run | None = None,
+    *,
+    holds: bool = False,
+    two_values: Array | None = None,
 ) -> "Hierarchy":
     """Return the tree with what only its rows can tell: whom the rules hold for, and where.
 
-    One sweep over the rows of each split, and one for the columns that have two values. With
+    One sweep over the rows of each split, and one for ``two_values``, unless given. With
     ``holds`` the rules are known to hold for all rows, and only splits by one feature are
     looked at. Nothing is known of a tree without rules.
     """
-    tree = replace(hierarchy, two_values=rows.two_values())
+    pairs = rows.two_values() if two_values is None else two_values
+    tree = replace(hierarchy, two_values=pairs)
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
     if not inner and tree.n_leaves > 1:
         return tree
