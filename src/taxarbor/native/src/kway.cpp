@@ -23,7 +23,9 @@ namespace {
 struct KwayProblem {
   const double* start;    // (K, n_features)
   const int32_t* labels;  // null: those of the weights
-  int64_t n_children, hold, lower, upper;
+  int64_t n_children;
+  bool is_fixed;  // whether labels stay
+  int64_t lower, upper;
   double group;
   const double* l1;
   double ridge, tol, violation;
@@ -56,21 +58,16 @@ template <class T> class KwaySolver {
     trace_.push_back(value_ + penalty(W_));
     for (const double w : W_) scale_ = std::max(scale_, w * w);
     if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / W^2
-    int64_t hold = a_.hold, doubt = 0;
+    int64_t doubt = 0;
     const int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       signals_.listen();
       const char* end = step();
-      const bool held = round < hold;
-      const bool moved = !held && assign();
+      const bool moved = !a_.is_fixed && assign();
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(W_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
       const bool slow = gain <= a_.tol * trace_.back();
-      if (held && hold < a_.max_alternations) {
-        if (end) hold = round + 1;  // nothing left to do for these labels
-        continue;
-      }
       if (end && !moved) return end;
       // One slow round may be the model's fault, one that was cut short all the more; of many
       // children each has its own to wait for.
@@ -397,7 +394,7 @@ nb::object kway(const Data& data, nb::handle problem) {
           bounds.second);
     const KwayProblem checked{W,
         labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, K,
-        from.count("hold", 0), bounds.first, std::min(bounds.second, n), from.weight("group"),
+        from.get<bool>("is_fixed"), bounds.first, std::min(bounds.second, n), from.weight("group"),
         checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
         from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
     KwaySolver<Number<decltype(rows)>> solver(rows, checked);

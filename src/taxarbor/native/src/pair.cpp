@@ -21,7 +21,8 @@ namespace {
 struct PairProblem {
   const double* start;
   const int8_t* labels;  // null: those of the weights
-  int64_t hold, lower, upper;
+  bool is_fixed;         // whether labels stay
+  int64_t lower, upper;
   const double* l1;
   double ridge, tol, violation;
   int64_t max_alternations, max_working;
@@ -52,21 +53,15 @@ template <class T> class PairSolver {
     trace_.push_back(value_ + penalty(d_));
     for (const double w : d_) scale_ = std::max(scale_, w * w);
     if (scale_ > 0.0) scale_ = 1.0 / scale_;  // curvature has the unit of 1 / d^2
-    int64_t hold = a_.hold;
-    const int64_t first = begun ? 0 : 1;  // a first step from nowhere says little
+    const int64_t first = begun ? 0 : 1;      // a first step from nowhere says little
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       signals_.listen();
       const char* end = step();
-      const bool held = round < hold;
-      const bool moved = !held && assign();
+      const bool moved = !a_.is_fixed && assign();
       if (moved) value_ = measure(f_);
       trace_.push_back(value_ + penalty(d_));
       const double gain = trace_[trace_.size() - 2] - trace_.back();
       const bool slow = is_full_ && gain <= a_.tol * trace_.back();
-      if (held && hold < a_.max_alternations) {
-        if (end) hold = round + 1;  // nothing left to do for these labels
-        continue;
-      }
       if (end && !moved) return end;
       if (slow && round >= first) return "settled";
     }
@@ -343,7 +338,7 @@ nb::object pair(const Data& data, nb::handle problem) {
     check_bounds(bounds.first, bounds.second, n);
     const PairProblem checked{checked_finite("start", start, {p}),
         labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
-        from.count("hold", 0), bounds.first, bounds.second, checked_weights("l1", l1, p),
+        from.get<bool>("is_fixed"), bounds.first, bounds.second, checked_weights("l1", l1, p),
         from.weight("ridge"), from.weight("tol"), from.weight("violation"),
         from.count("max_alternations", 0), from.count("max_working", 1)};
     PairSolver<Number<decltype(rows)>> solver(rows, checked);
