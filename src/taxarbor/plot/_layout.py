@@ -216,7 +216,7 @@ def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
     if classes is None:
         none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
         return Makeup((), np.empty(0, dtype=np.intp), (), none)
-    codes, found = encode_labels(classes, n_rows)
+    codes, found = encode_labels(classes, hierarchy.n_rows)
     names = [name_of(label) for label in found]
     order = np.lexsort((np.array(names), -np.bincount(codes)))
     with contextlib.suppress(ValueError):  # numbers ascend, other names stay

@@ -170,7 +170,7 @@ def make_strips(
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
         return [_line_up([])] * len(nodes)
-    pixels = check_images(images, len(hierarchy.order))
+    pixels = check_images(images, hierarchy.n_rows)
     chosen = [_choose(hierarchy, node, examples) for node in nodes]
     return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
 
@@ -185,7 +185,7 @@ def _choose(hierarchy: Hierarchy, node: int, examples: Examples | None) -> list[
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
-    last = len(hierarchy.order) - 1
+    last = hierarchy.n_rows - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() > last:
