@@ -25,8 +25,9 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
-from taxarbor.hierarchy._repeats import per_row, repeats_of
-from taxarbor.hierarchy._route import route, visited
+from taxarbor.hierarchy._noise import Usual, score_rows
+from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
+from taxarbor.hierarchy._route import route, visited, with_means
 from taxarbor.refine import find_outliers
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
@@ -44,6 +45,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     verbose: int
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
+    outlier_score_: Array
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -51,6 +53,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their clusters, numbered as in ``labels_``.
+
+        Where the fit set rows apart as noise, new ones that are as far from all have -1.
 
         On the training rows this agrees with ``labels_``, except for rows that a bound on
         sizes moved across a boundary or kept in their leaf, and where labels come from a
@@ -83,7 +87,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         Returns
         -------
         probabilities : array of shape (n_rows, n_clusters)
-            Rows sum to one; each is highest where ``predict`` puts the row.
+            Rows sum to one; each is highest where ``predict`` puts the row, unless that says
+            that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
         checked = check_new_rows(self, X)
@@ -161,43 +166,43 @@ class Fitting:
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
         self._training = Training.of(estimator, X, n_threads, sample_weight)
-        self._all = self._training.rows
-        self.owner = self._training.owner
-        self._weights = check_weights(sample_weight, self._all.n_rows)
+        self._all, self.owner = self._training.rows, self._training.owner
+        self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
         outliers = find_outliers(self._all, seed) if is_robust else None
-        self._set_apart(outliers, self._training.empty)
+        for mask in (outliers, self._training.empty):
+            if mask is not None:
+                self._weights = np.where(
+                    mask, 0.0, 1.0 if self._weights is None else self._weights
+                )
+        self._take_part()
         if self.rows is not self._all and stop.max_leaf_size is not None:
             stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
         self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
 
-    def _set_apart(self, *absent: NDArray[np.bool_] | None) -> None:
-        """Find which rows take part, and how often each; those that are absent do not."""
+    def _take_part(self, apart: NDArray[np.bool_] | None = None) -> None:
+        """Find which rows take part, and how often each; those that are set apart do not."""
         n, weights = self._all.n_rows, self._weights
         self.rows, self._index, self._per_weight = self._all, None, 1.0
-        masks = [mask for mask in absent if mask is not None]
-        if weights is not None or masks:
+        if weights is not None or apart is not None:
             repeats = np.ones(n, dtype=np.intp) if weights is None else repeats_of(weights)
             with np.errstate(over="ignore"):
                 self._per_weight = repeats.sum() / (n if weights is None else weights.sum())
-            for mask in masks:
-                repeats[mask] = 0
-                weights = np.where(mask, 0.0, 1.0 if weights is None else weights)
-            self._weights, self._index = weights, np.repeat(np.arange(n), repeats)
+            if apart is not None:
+                repeats[apart] = 0
+            self._index = np.repeat(np.arange(n), repeats)
             self.rows, n = self._all.take(self._index), int(np.count_nonzero(repeats))
             if n < 2:
                 told = "a fit needs two rows that count and have a value"
                 raise InputError(f"leaves {counted(n, 'row')}; {told}", "sample_weight")
         if self._asked.n_leaves is not None and self._asked.n_leaves > n:
-            told = f"n_samples={n} rows" + (
-                " of positive weight" if n < self._all.n_rows else ""
-            )
+            told = f"n_samples={n} rows" + (" that take part" if n < self._all.n_rows else "")
             few = f"{told} make fewer leaves; lower it"
             raise InputError(f"is {self._asked.n_leaves}, but {few}", "n_clusters")
 
     def copies(self, size: int) -> int:
         """Return how many of ``rows`` weigh as much as this size of a leaf."""
-        return max(round(min(size * self._per_weight, self.rows.n_rows)), 1)
+        return max(round(min(size * self._per_weight, 2.0**31)), 1)
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
@@ -223,10 +228,12 @@ class Fitting:
         placement: Placement | None = None,
         *,
         holds: bool = False,
+        noise: float = 0.0,
     ) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator.
 
-        With ``holds`` all rows are where the rules send them, and are not asked again.
+        With ``holds`` all rows are where the rules send them, and are not asked again. That
+        share of the rows that are farthest from every leaf is set apart as noise.
         """
         estimator, means = self._estimator, tree.means(self.rows, self.run)
         names, made_by = self._training.seen.names, _made_by(self._estimator)
@@ -234,22 +241,57 @@ class Fitting:
         if encoding is not None:
             names = None  # those of the features come with the words
         frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
-        pairs = None if encoding is None else encoding.two_values
-        hierarchy = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
-        if self._index is not None:
-            hierarchy = per_row(hierarchy, self._index, self._all, self.run)
-            hierarchy = replace(hierarchy, weights=self._weights)
+        hierarchy = self._finished(frozen, holds)
+        scores, usual, is_noise = self._scores(hierarchy, noise)
+        if usual is not None:  # what is known of the nodes is of all other rows
+            self._take_part(is_noise)
+            frozen = regrouped(hierarchy, hierarchy.labels[self._index])
+            frozen = replace(with_means(frozen, self.rows), usual=usual)
+            hierarchy = self._finished(frozen, holds, is_noise)
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
-        fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
+        fitted = {
+            "hierarchy_": hierarchy,
+            "labels_": hierarchy.labels.copy(),
+            "outlier_score_": scores,
+        }
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
         estimator.__dict__ = (
             kept | self._training.seen.attributes | fitted
         )  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
-        _warn_if_short(hierarchy, self._asked, self._branching)
+        n_lost = tree.n_leaves - hierarchy.n_leaves
+        _warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
+
+    def leave_out_noise(
+        self, tree: HierarchyBuilder, placement: Placement | None, noise: float
+    ) -> None:
+        """Take the rows out of ``rows`` that are noise in a first tree."""
+        means = tree.means(self.rows, self.run)
+        first = self._finished(tree.freeze(placement, means=means), holds=True)
+        self._take_part(self._scores(first, noise)[-1])
+
+    def _scores(
+        self, tree: Hierarchy, noise: float
+    ) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
+        n, index = self._all.n_rows, self._index
+        counts = None if index is None else np.bincount(index, minlength=n)
+        told: Any = {"counts": counts, "weights": self._given, "noise": noise}
+        return score_rows(tree, self._all, self.run, **told)
+
+    def _finished(
+        self, frozen: Hierarchy, holds: bool, is_noise: NDArray[np.bool_] | None = None
+    ) -> Hierarchy:
+        """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
+        encoding = self._training.encoding
+        pairs = None if encoding is None else encoding.two_values
+        tree = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        if self._index is None:
+            return tree
+        tree = per_row(tree, self._index, self._all, self.run, is_noise)
+        return replace(tree, weights=self._weights)
 
 
 def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
@@ -288,9 +330,12 @@ def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, St
     return branching, StoppingRule(*limits)
 
 
-def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
+def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int, n_lost: int) -> None:
     """Warn when the tree could not be grown as far as asked for, and say why."""
     reasons = _describe_refusals(tree)
+    if n_lost:
+        had = f"{counted(n_lost, 'leaf', 'leaves')} had nothing but noise, or copies of rows"
+        reasons = "; ".join(filter(None, (f"{had} that are elsewhere", reasons)))
     asked = stop.n_leaves
     if asked is not None and tree.n_leaves < asked:
         if not reasons and tree.n_leaves + branching - 1 > asked:

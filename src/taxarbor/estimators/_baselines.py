@@ -40,6 +40,9 @@ class HierarchicalKMeans(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -124,6 +127,9 @@ class HierarchicalSpectral(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 

@@ -75,6 +75,9 @@ class HMMC(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -184,6 +187,9 @@ class MMC(HierarchyEstimator):
         The cluster of each row.
     hierarchy_ : Hierarchy
         A root with the clusters as its leaves.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 

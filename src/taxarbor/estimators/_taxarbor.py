@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
+from taxarbor._run import Run
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.hierarchy._trust import Curve
@@ -17,6 +18,7 @@ from taxarbor.tables._checks import (
     check_balance,
     check_count,
     check_jobs,
+    check_noise,
     check_strength,
     check_weights,
 )
@@ -65,6 +67,11 @@ class Taxarbor(HierarchyEstimator):
         compete for rows.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
+    noise : float, default=0.0
+        Share of the rows, 0.5 at most, that is set apart, with the label -1: those farthest
+        from every cluster, by ``outlier_score_``. They are sought in a first tree, of which
+        the second, the one that is kept, takes no notice otherwise; it takes twice as long.
+        ``predict`` sets apart what is as far. A cluster of nothing else is removed.
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of a few hundred, and from rows far apart.
@@ -83,9 +90,12 @@ class Taxarbor(HierarchyEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        The cluster of each row, numbered from left to right.
+        The cluster of each row, numbered from left to right; -1 for noise.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -132,6 +142,7 @@ class Taxarbor(HierarchyEstimator):
         min_leaf_size: int = 1,
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
+        noise: float = 0.0,
         n_init: int = 1,
         encoder: Any = "auto",
         random_state: Any = None,
@@ -147,6 +158,7 @@ class Taxarbor(HierarchyEstimator):
         self.min_leaf_size = min_leaf_size
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
+        self.noise = noise
         self.n_init = n_init
         self.encoder = encoder
         self.random_state = random_state
@@ -197,23 +209,26 @@ class Taxarbor(HierarchyEstimator):
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
-        n_init = check_count("n_init", self.n_init, least=1)
+        n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
         with Fitting(self, X, sample_weight, 2, stop, is_robust=True) as fit:
             sparsity = replace(sparsity, owner=fit.owner)
             rows, run, stop = fit.rows, fit.run, fit.stop
             if least > 1:  # or there is no bound, however little a row counts for
                 least = fit.copies(least)
             splitter = GapSplitter(balance, n_init, least)
-            tree, placement = find_clusters(
-                rows, splitter, branching=branching, stop=stop, run=run, min_leaf_size=least
-            )
+            how: Any = {"branching": branching, "stop": stop, "min_leaf_size": least}
+            if noise:
+                first = find_clusters(rows, splitter, run=Run(run.seed, pool=run.pool), **how)
+                fit.leave_out_noise(*first, noise)
+                rows = fit.rows
+            tree, placement = find_clusters(rows, splitter, run=run, **how)
             if placement is None:
-                fit.keep(tree)
+                fit.keep(tree, noise=noise)
             elif self.rules == "describe":
                 pairs, tree = tree, gather(tree, branching)
                 placement = at_leaves(tree, pairs, placement)
                 describe(tree, rows, placement, sparsity, run)
-                fit.keep(tree, placement)
+                fit.keep(tree, placement, noise=noise)
             else:
                 tree = decide(
                     tree,
@@ -222,7 +237,7 @@ class Taxarbor(HierarchyEstimator):
                     min_leaf_size=least,
                     stop=stop,
                 )
-                fit.keep(tree, holds=True)
+                fit.keep(tree, holds=True, noise=noise)
         if curve is not None:
             self._keep_trust(X, curve)
         return self

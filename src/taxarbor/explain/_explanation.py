@@ -99,9 +99,9 @@ def explain(
     columns = columns_of(X) or tree.feature_names
     data = check_data(X, tree)
     n_rows, n_features = data.shape
-    if n_rows != len(tree.order):
+    if n_rows != tree.n_rows:
         raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
+            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
             "rows, in the same order"
         )
     names = given_names("feature", feature_names, columns, n_features)
@@ -109,7 +109,7 @@ def explain(
     known = None if classes is None else Classes.of(classes, n_rows)
     rows = as_rows(data)
     portraits = Portraits(data, rows.center)
-    check_same_rows(tree, rows.center, portraits.spread)
+    check_same_rows(tree, rows, portraits.spread)
     tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
     margins, units = measure(tree, rows)
     return Explanation(
@@ -389,10 +389,10 @@ class Explanation:
             node, the child it is in, their names, the margin, the share of the child's rows
             with a smaller one, whether the rule holds for this row, and the features that
             pull most, towards the child or against it, in words and as values. ``follows``
-            says whether all rules on its path hold.
+            says whether all rules on its path hold. Noise has no leaf, cluster -1 and no steps.
         """
         number, tree = self._number(row), self.hierarchy
-        leaves, source = tree.leaves[tree.labels], (self._rows, self._portraits.data)
+        leaves, source = _leaves(tree, tree.labels), (self._rows, self._portraits.data)
         found = find_steps(self, source, leaves, np.array([number]), tuple)
         steps = [
             {
@@ -411,7 +411,7 @@ class Explanation:
         return {
             "row": number,
             "name": None if self.row_names is None else self.row_names[number],
-            "leaf": int(tree.leaves[tree.labels[number]]),
+            "leaf": int(leaves[number]) if leaves[number] >= 0 else None,
             "cluster": int(tree.labels[number]),
             "follows": all(step["holds"] for step in steps),
             "steps": steps,
@@ -483,11 +483,11 @@ class Explanation:
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
-            numbers = np.arange(len(self.hierarchy.order))
+            numbers = np.arange(self.hierarchy.n_rows)
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        leaves = self.hierarchy.leaves[self.hierarchy.labels]
+        leaves = _leaves(self.hierarchy, self.hierarchy.labels)
         return self._step_frame(
             (self._rows, self._portraits.data), leaves, numbers, self.row_names
         )
@@ -515,7 +515,7 @@ class Explanation:
         data = check_data(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
         source = (as_rows(data) if data.shape[0] else None), data
-        leaves = tree.leaves[tree.predict(data)]
+        leaves = _leaves(tree, tree.predict(data))
         return self._step_frame(source, leaves, np.arange(len(leaves)), names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
@@ -565,7 +565,7 @@ class Explanation:
         ]
 
     def _number(self, row: int | str) -> int:
-        return find_row(row, self.row_names, len(self.hierarchy.order))
+        return find_row(row, self.row_names, self.hierarchy.n_rows)
 
     def _step_frame(
         self,
@@ -592,6 +592,11 @@ class Explanation:
             "margin": steps.margins, "surer_than": steps.surer_than, "holds": steps.holds,
             "why": _texts(told),
         })  # fmt: skip
+
+
+def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
+    """Return the leaf of each label, -1 of noise."""
+    return np.append(tree.leaves, -1)[labels]
 
 
 def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":

@@ -175,11 +175,11 @@ def find_steps(
     """Return the splits that the chosen rows pass through, parents first.
 
     ``source`` holds the same data as Rows and as an array or CSR matrix; ``leaves`` is the id
-    of the leaf of each row; ``tell`` says what to make of the features that pull a row most,
-    because to keep them all takes much memory.
+    of the leaf of each row, -1 for noise, which passes through none; ``tell`` says what to make
+    of the features that pull a row most, because to keep them all takes much memory.
     """
     tree, (rows, data) = explanation.hierarchy, source
-    begins = tree.start[leaves[chosen]]
+    begins = np.append(tree.start, -1)[leaves[chosen]]
     for node in range(tree.n_nodes):
         children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.

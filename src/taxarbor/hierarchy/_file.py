@@ -5,9 +5,10 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
-Since version 2 there may be more: ``two_values``, ``row_weights``, what a ``Follows`` holds,
-each under its own name, what a ``Trust`` holds, where the tree was assessed, and in the text
-the temperature and ``made_by``, the method that made the tree. What is not there is not known.
+Since version 2 there may be more: ``two_values``, ``row_weights``, ``noise`` and what is usual,
+by which new rows are told to be noise; what a ``Follows`` holds, each under its own name; what
+a ``Trust`` holds, where the tree was assessed; and in the text the temperature and ``made_by``,
+the method that made the tree. What is not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -38,6 +39,7 @@ from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
+from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._trust import Curve, Trust
 
@@ -51,8 +53,13 @@ _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "cen
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+_USUAL = ("centers", "units", "limit", "scale")
 _OPTIONAL = frozenset(
-    (*(f"follows_{part}" for part in _FOLLOWS), "two_values", "missing", "row_weights")
+    (
+        *(f"follows_{part}" for part in _FOLLOWS),
+        *(f"usual_{part}" for part in _USUAL),
+        *("two_values", "missing", "row_weights", "noise"),
+    )
 )
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 _TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
@@ -131,6 +138,11 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
             packed[name] = array
     if hierarchy.weights is not None:
         packed["row_weights"] = hierarchy.weights
+    if len(hierarchy.noise):
+        packed["noise"] = hierarchy.noise.astype(np.int64)
+    for part in _USUAL if hierarchy.usual is not None else ():
+        if (value := getattr(hierarchy.usual, part)) is not None:
+            packed[f"usual_{part}"] = np.asarray(value)
     if hierarchy.follows is not None:
         for part in _FOLLOWS:
             array = getattr(hierarchy.follows, part)
@@ -142,8 +154,13 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
 
 def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
-    found: dict[str, Any] = {name: arrays.get(name) for name in ("two_values", "missing")}
+    found: dict[str, Any] = {
+        name: arrays.get(name) for name in ("two_values", "missing", "noise")
+    }
     found["weights"] = arrays.get("row_weights")
+    if "usual_centers" in arrays:
+        centers, units, limit = (arrays[f"usual_{part}"] for part in _USUAL[:-1])
+        found["usual"] = Usual(centers, units, float(limit), arrays.get("usual_scale"))
     parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
     if any(array is not None for array in parts.values()):
         for name, array in parts.items():

@@ -23,7 +23,20 @@ if TYPE_CHECKING:
 
 
 def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
-    """Send rows to their leaves; see :meth:`Hierarchy.predict`.
+    """Send rows to their leaves, or apart; see :meth:`Hierarchy.predict`."""
+    if hierarchy.usual is None:
+        return send(hierarchy, X, n_threads=n_threads)
+    if hierarchy.encoding is None:
+        check_columns(X, hierarchy.feature_names)
+    data = check_data(X, hierarchy)
+    labels = send(hierarchy, Expanded(data, None), n_threads=n_threads)
+    if len(labels):
+        labels[hierarchy.usual.is_noise(data, n_threads)] = -1
+    return labels
+
+
+def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
+    """Send all rows to leaves, noise as well.
 
     By the placement, where there is one, or down the tree. No label depends on the number of
     threads.
@@ -60,6 +73,7 @@ def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
     paths = [hierarchy.path(node) for node in hierarchy.leaves]
     lengths = np.array([len(path) for path in paths])
     flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
+    lengths = np.append(lengths, 0)  # noise, -1, visits none
     row_lengths = lengths[labels]
     indptr = np.concatenate(([0], np.cumsum(row_lengths)))
     # Entry e of row r is entry e - indptr[r] of its leaf's path.

@@ -16,6 +16,7 @@ from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
+from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 from taxarbor.hierarchy._trust import Trust
@@ -35,8 +36,8 @@ class Hierarchy:
 
     Attributes
     ----------
-    order : int array of shape (n_rows,)
-        All row numbers, arranged so that each node owns a slice.
+    order : int array
+        The numbers of all rows that are not noise, arranged so that each node owns a slice.
     start, stop, parents : int arrays of shape (n_nodes,)
         The slices, and the id of each node's parent, -1 for the root.
     birth, depth : int arrays of shape (n_nodes,)
@@ -61,7 +62,8 @@ class Hierarchy:
         What places new rows, with or without rules, where there is one; the rules then
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
-        The mean of each node's rows, where known, of the dtype of the rules.
+        The mean of each node's rows, where known, of the dtype of the rules; of those that
+        took part in the fit, by their weights.
     follows : Follows or None
         For which rows the rules above them hold; every fit measures it.
     two_values : float array of shape (n_features, 2) or None
@@ -82,6 +84,10 @@ class Hierarchy:
     weights : float array of shape (n_rows,) or None
         What each row counted for in the fit, None where all count the same. Rows of weight 0
         took no part, and are where new rows like them go.
+    noise : int array
+        The numbers of the rows that are in no node, as they are far from every cluster.
+    usual : Usual or None
+        By what new rows are told to be noise, where any are; kept whole when pruning.
 
     Raises
     ------
@@ -121,13 +127,17 @@ class Hierarchy:
     encoding: Encoding | None = None
     missing: Array | None = None
     weights: Array | None = None
+    noise: IndexArray = None  # type: ignore[assignment]  # always an array once made
+    usual: Usual | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
     _first_child: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("order", "start", "stop", "parents", "birth"):
+        if self.noise is None:
+            self._set("noise", np.zeros(0, dtype=np.intp))
+        for name in ("order", "start", "stop", "parents", "birth", "noise"):
             self._set(name, indices(name, getattr(self, name)))
         if self.fidelity is None:
             self._set("fidelity", np.full(self.parents.shape, np.nan))
@@ -135,12 +145,9 @@ class Hierarchy:
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
         if self.means is not None:
             self._set("means", np.array(self.means))
-        if self.two_values is not None:
-            self._set("two_values", np.array(self.two_values, dtype=np.float64))
-        if self.missing is not None:
-            self._set("missing", np.array(self.missing, dtype=np.float64))
-        if self.weights is not None:
-            self._set("weights", np.array(self.weights, dtype=np.float64))
+        for name in ("two_values", "missing", "weights"):
+            if getattr(self, name) is not None:
+                self._set(name, np.array(getattr(self, name), dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
@@ -205,8 +212,8 @@ class Hierarchy:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that the tree divides."""
-        return len(self.order)
+        """Number of rows that the tree was grown on, with those that are noise."""
+        return len(self.order) + len(self.noise)
 
     @property
     def n_features(self) -> int | None:
@@ -256,8 +263,8 @@ class Hierarchy:
 
     @property
     def labels(self) -> IndexArray:
-        """The cluster of each row: the position of its leaf in ``leaves``."""
-        return _read_only(number(self.order, self.sizes[self.leaves]))
+        """The cluster of each row: the position of its leaf in ``leaves``, -1 for noise."""
+        return _read_only(number(self.order, self.sizes[self.leaves], self.n_rows))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -352,6 +359,7 @@ class Hierarchy:
             means=means,
             follows=follows,
             two_values=values,
+            usual=self.usual and self.usual.unscaled(shift, factor),
         )
 
     def cut(
@@ -359,7 +367,7 @@ class Hierarchy:
     ) -> IndexArray:
         """Return the labels of a coarser clustering, numbered from left to right.
 
-        Exactly one argument is given.
+        Exactly one argument is given. Noise has -1.
 
         Parameters
         ----------
@@ -375,7 +383,8 @@ class Hierarchy:
             If not exactly one argument is given, or it is out of range.
         """
         kept, is_inner = _kept(self, n_clusters, depth)
-        return number(self.order, self.sizes[_from_left(self, kept[~is_inner])])
+        sizes = self.sizes[_from_left(self, kept[~is_inner])]
+        return number(self.order, sizes, self.n_rows)
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -394,10 +403,41 @@ class Hierarchy:
         >>> tree.prune(2), tree.prune(2).labels
         (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return keep_nodes(self, *_kept(self, n_clusters, depth))
+        kept, is_inner = _kept(self, n_clusters, depth)
+        inner = set(kept[is_inner].tolist())
+        nodes, placement = kept.tolist(), self.placement if len(kept) > 1 else None
+        new_id = np.full(self.n_nodes + 1, -1)  # the last for the parent of the root, -1
+        new_id[kept] = np.arange(len(kept))
+        if placement is not None:
+            frontier = _from_left(self, kept[~is_inner])
+            # The slices of the new leaves tile all rows: a leaf lies where its first row does.
+            first_rows = self.start[placement.leaves]
+            owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
+            placement = Placement(placement.rule, new_id[frontier[owners]])
+        return replace(
+            self,
+            start=self.start[kept],
+            stop=self.stop[kept],
+            parents=new_id[self.parents[kept]],
+            # Splits that stay are counted anew: by depth, earlier ones may have gone.
+            birth=np.unique(self.birth[kept], return_inverse=True)[1],
+            score=self.score[kept],
+            objective=self.objective[kept],
+            rules=tuple(self.rules[i] if i in inner else None for i in nodes),
+            info=tuple(self.info[i] for i in nodes),
+            notes=tuple(self.notes[i] for i in nodes),
+            fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
+            placement=placement,
+            means=None if self.means is None else self.means[kept],
+            missing=None if self.missing is None else self.missing[kept],
+            follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
+            trust=None if self.trust is None else self.trust.take(kept, is_inner),
+        )
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
+
+        Where rows were set apart as noise, so are new ones that are as far from every cluster.
 
         Parameters
         ----------
@@ -429,7 +469,8 @@ class Hierarchy:
         -------
         probabilities : float64 array of shape (n_rows, n_leaves)
             The columns are the clusters from left to right. Rows sum to one, and are highest,
-            for the first time, where :meth:`predict` puts the row.
+            for the first time, where :meth:`predict` puts the row, or would, if the row were
+            not noise.
 
         Examples
         --------
@@ -453,6 +494,7 @@ class Hierarchy:
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
         Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
         return _route.visited(self, _route.route(self, X))
@@ -558,9 +600,14 @@ def _from_left(tree: Hierarchy, nodes: IndexArray) -> IndexArray:
     return nodes[np.argsort(tree.start[nodes])]
 
 
-def number(order: IndexArray, sizes: Sequence[int] | IndexArray) -> IndexArray:
-    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label."""
-    labels = np.empty(len(order), dtype=np.intp)
+def number(
+    order: IndexArray, sizes: Sequence[int] | IndexArray, n_rows: int | None = None
+) -> IndexArray:
+    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label.
+
+    Of more rows than are ordered, the others have -1.
+    """
+    labels = np.full(len(order) if n_rows is None else n_rows, -1, dtype=np.intp)
     labels[order] = np.repeat(np.arange(len(sizes)), sizes)
     return labels
 
@@ -586,39 +633,6 @@ def _scaling(
     if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
         raise InputError("mean and scale must be finite, and every scale positive")
     return shift, factor
-
-
-def keep_nodes(tree: Hierarchy, kept: IndexArray, is_inner: NDArray[np.bool_]) -> Hierarchy:
-    """Return the tree of some nodes, ascending, of which some still have all their children."""
-    inner = set(kept[is_inner].tolist())
-    nodes, placement = kept.tolist(), tree.placement if len(kept) > 1 else None
-    new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
-    new_id[kept] = np.arange(len(kept))
-    if placement is not None:
-        frontier = _from_left(tree, kept[~is_inner])
-        # The slices of the new leaves tile all rows: a leaf lies where its first row does.
-        first_rows = tree.start[placement.leaves]
-        owners = np.searchsorted(tree.start[frontier], first_rows, side="right") - 1
-        placement = Placement(placement.rule, new_id[frontier[owners]])
-    return replace(
-        tree,
-        start=tree.start[kept],
-        stop=tree.stop[kept],
-        parents=new_id[tree.parents[kept]],
-        # Splits that stay are counted anew: by depth, earlier ones may have gone.
-        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
-        score=tree.score[kept],
-        objective=tree.objective[kept],
-        rules=tuple(tree.rules[i] if i in inner else None for i in nodes),
-        info=tuple(tree.info[i] for i in nodes),
-        notes=tuple(tree.notes[i] for i in nodes),
-        fidelity=np.where(is_inner, tree.fidelity[kept], np.nan),
-        placement=placement,
-        means=None if tree.means is None else tree.means[kept],
-        missing=None if tree.missing is None else tree.missing[kept],
-        follows=tree.follows and _pruned(tree.follows, kept, is_inner, new_id),
-        trust=None if tree.trust is None else tree.trust.take(kept, is_inner),
-    )
 
 
 def _pruned(

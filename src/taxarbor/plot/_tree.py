@@ -186,7 +186,7 @@ def _choose(hierarchy: Hierarchy, node: int, examples: Examples | None) -> list[
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
-    last = len(hierarchy.order) - 1
+    last = hierarchy.n_rows - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() > last:

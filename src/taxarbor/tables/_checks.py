@@ -129,6 +129,15 @@ def check_strength(name: str, value: Any) -> float:
     return number
 
 
+def check_noise(value: Any) -> float:
+    """Return the share of rows that may be noise."""
+    share = check_strength("noise", value)
+    if share > 0.5:
+        told = f"got {share:g}"
+        raise InputError(f"must be a share of the rows from 0 to 0.5; {told}", "noise")
+    return share
+
+
 def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """Raise InputError unless the value is one of the choices."""
     if value not in choices:

@@ -166,7 +166,7 @@ class _Study:
         n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
         tree, data = _check(model, X)
         rng = check_random_state(random_state)
-        rows = np.arange(tree.n_rows) if tree.weights is None else tree.weights.nonzero()[0]
+        rows = _drawn_from(tree)
         n = len(rows)
         if n > MOST_ROWS:
             rows = rows[np.sort(rng.choice(n, MOST_ROWS, replace=False))]
@@ -230,8 +230,8 @@ class _Study:
             with one_blas_thread():
                 alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
             apart += back & alone[match]
-            home = tree.leaves[tree.labels]
-            stayed += back[home] & is_below[labels, match[home]]
+            home = tree.leaves[tree.labels[tree.order]]
+            stayed[tree.order] += back[home] & is_below[labels[tree.order], match[home]]
             for node in np.flatnonzero(back).tolist():
                 rule, again = tree.rules[node], other.rules[match[node]]
                 if rule is None or again is None or not back[list(tree.children(node))].all():
@@ -259,16 +259,22 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
     if data.shape[0] != tree.n_rows:
         told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
         raise InputError(f"has {told}: pass the same rows, in the same order", "X")
-    n = tree.n_rows if tree.weights is None else int(np.count_nonzero(tree.weights))
+    n = len(_drawn_from(tree))
     if n < LEAST_ROWS:
         raise InputError(f"has {n} rows, too few to be halved", "X")
     return tree, data
 
 
+def _drawn_from(tree: Hierarchy) -> IndexArray:
+    """Return the rows that refits see some of: those in the tree that count for something."""
+    rows = np.sort(tree.order)
+    return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
+
+
 def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
     """Return a model like this one, for some of its n rows: sizes of leaves shrink as well."""
     given = model.get_params()
-    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
+    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
     if tree.encoding is not None:  # and done: all are fitted to the same features
         changed["encoder"] = None
     n_clusters = given.get("n_clusters")
@@ -341,7 +347,9 @@ def _match(
     of the rows there.
     """
     counts = np.zeros((tree.n_leaves, other.n_leaves))
-    np.add.at(counts, (tree.labels, labels), 1.0 if tree.weights is None else tree.weights)
+    rows, weights = tree.order, tree.weights
+    counted = 1.0 if weights is None else weights[rows]
+    np.add.at(counts, (tree.labels[rows], labels[rows]), counted)
     is_below = _below(other)
     both = _below(tree).T.astype(np.float64) @ counts @ is_below
     likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows
