@@ -136,10 +136,9 @@ class Hierarchy:
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
         if self.means is not None:
             self._set("means", np.array(self.means))
-        if self.two_values is not None:
-            self._set("two_values", np.array(self.two_values, dtype=np.float64))
-        if self.weights is not None:
-            self._set("weights", np.array(self.weights, dtype=np.float64))
+        for name in ("two_values", "weights"):
+            if getattr(self, name) is not None:
+                self._set(name, np.array(getattr(self, name), dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
