@@ -271,7 +271,9 @@ class Fitting:
         """Take the rows out of ``rows`` that are noise in a first tree."""
         means = tree.means(self.rows, self.run)
         first = self._finished(tree.freeze(placement, means=means), holds=True)
-        self._take_part(self._scores(first, noise)[-1])
+        is_noise = self._scores(first, noise)[-1]
+        if is_noise.any():
+            self._take_part(is_noise)
 
     def _scores(
         self, tree: Hierarchy, noise: float

@@ -58,11 +58,12 @@ def assess(
 ) -> Hierarchy:
     """Fit a model again to halves of its rows, and see what comes back.
 
-    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), and puts
-    all rows into its clusters. A cluster of the model came back if a node of the refit has
-    three quarters of their rows in common. It is apart if the rows that the refit has not seen
-    leave a gap between it and its siblings. The numbers of clusters are compared with those of
-    rows without clusters, drawn from one normal distribution of the same covariance.
+    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), with their
+    weights, but no noise, and puts all rows into its clusters. A cluster of the model came back
+    if a node of the refit has three quarters of their rows in common. It is apart if the rows
+    that the refit has not seen leave a gap between it and its siblings. The numbers of clusters
+    are compared with those of rows without clusters, drawn from one normal distribution of the
+    same covariance.
 
     Parameters
     ----------
