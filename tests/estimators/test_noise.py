@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -144,3 +145,26 @@ def test_equal_rows_are_no_noise():
 def test_wrong_noise(noise):
     with pytest.raises(InputError, match="noise must be"):
         Taxarbor(2, noise=noise).fit(np.eye(4))
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_noise_of_tables_wide_and_narrow():
+    rng = np.random.default_rng(0)
+    for n_values in (3, 30):
+        group = rng.integers(0, 2, 400)
+        frame = pd.DataFrame(
+            {f"x{j}": 1e6 + 5e3 * group + rng.normal(0, 900, 400) for j in "ab"}
+        )
+        frame["c"] = [
+            f"v{(n_values // 2) * g + k}"
+            for g, k in zip(group, rng.integers(0, n_values // 2, 400), strict=True)
+        ]
+        frame.loc[:7, "xa"] = 2e6 * rng.normal(size=8)
+        frame.loc[10:30, "c"] = None
+        model = Taxarbor(2, noise=0.02, random_state=0).fit(
+            frame, sample_weight=rng.uniform(0.9, 1.1, 400)
+        )
+        apart = set(np.flatnonzero(model.labels_ == -1).tolist())
+        assert len(apart & set(range(8))) >= 6
+        assert len(apart) <= 8
+        np.testing.assert_array_equal(model.predict(frame), model.labels_)

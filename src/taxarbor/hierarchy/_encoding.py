@@ -505,8 +505,8 @@ def to_unit_length(data: Any) -> None:
 
 
 def _in_double(tree: "Hierarchy") -> "Hierarchy":
-    """Return the same tree with rules and means in float64."""
-    placement, means = tree.placement, tree.means
+    """Return the same tree with all that is of features in float64."""
+    placement, means, usual = tree.placement, tree.means, tree.usual
 
     def double(rule: LinearRule) -> LinearRule:
         parts = rule.weights, rule.center, rule.offsets
@@ -519,6 +519,7 @@ def _in_double(tree: "Hierarchy") -> "Hierarchy":
         rules=tuple(rule and double(rule) for rule in tree.rules),
         placement=placement,
         means=None if means is None else means.astype(np.float64),
+        usual=usual and replace(usual, centers=usual.centers.astype(np.float64)),
     )
 
 
