@@ -278,7 +278,8 @@ class Hierarchy:
 
         Those that do most for it come first, ``n_top`` at most, and only such that pull the
         rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
-        together with a negative share. There are none for the root and without rules.
+        together with a negative share. There are none for the root and without rules. The
+        values of a category make one reason together.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
