@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 2,
+    {"format": "taxarbor-hierarchy", "version": 3,
      "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
@@ -14,6 +14,13 @@
                "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
                          "reference": [1.0, null]}},
      "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
+     "encoding": {"columns": [{"name": "origin", "place": 0, "kind": "category",
+                               "fill": [0.25, 0.75], "categories": ["japan", "usa"],
+                               "values": [], "missing": 0.5, "has_indicator": false}, ...],
+                  "n_columns_in": 2, "has_names": true, "unit_length": false,
+                  "dropped": [["id", "..."]], "notes": ["..."],
+                  "shift": [0.75, 2.0], "scale": [0.4, 1.5]},
+     "missing": [[0.5, 0.0], [1.0, 0.0], [0.25, 0.0]],
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -27,7 +34,8 @@ one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
-neither "two_values", "follows", "trust" nor "made_by", which may also be null.
+neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "encoding" nor
+"missing", a share for each node and column; all may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -85,6 +93,8 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
         "made_by": hierarchy.made_by,
+        "encoding": hierarchy.encoding and hierarchy.encoding.to_dict(),
+        "missing": None if hierarchy.missing is None else hierarchy.missing.tolist(),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -154,7 +164,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
-    two_values = document.get("two_values")
+    two_values, missing = document.get("two_values"), document.get("missing")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
@@ -171,6 +181,8 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "follows": _decode_follows(document.get("follows")),
         "trust": _decode_trust(document.get("trust")),
         "made_by": document.get("made_by"),
+        "encoding": _file.decode_encoding(document.get("encoding")),
+        "missing": None if missing is None else _numbers(missing, "float64"),
     }
 
 

@@ -7,7 +7,9 @@ the inner nodes, one below the other, and are empty where there are none. The ar
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
 Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
 name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
-``made_by``, the method that made the tree. What is not there is not known.
+``made_by``, the method that made the tree. Since version 3 the text may hold the ``encoding``
+of the table that the tree was grown on, and ``missing`` the shares of its gaps. What is not
+there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -44,7 +46,7 @@ from taxarbor.hierarchy._trust import Curve, Trust
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 2
+FORMAT, VERSION = "taxarbor-hierarchy", 3
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")

@@ -117,6 +117,8 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Features of a category stand side by side, and are one.
     blocks = used if hierarchy.encoding is None else blocks_of(hierarchy)[used]
     first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
+    is_alone = rule.n_children == 2 and len(first) == 1
+    threshold = _threshold(hierarchy, parent) if is_alone else None
     rest = rest_mean(hierarchy, node)
     if not len(used):
         shares = keys = np.zeros(0)
@@ -138,8 +140,7 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     largest = largest if n_top is None else largest[: max(n_top, 0)]
     here = known_mean(hierarchy, node)
     beside = None if here is None else known_mean(hierarchy, node, beside=True)
-    is_alone = rule.n_children == 2 and len(first) == 1
-    told = _Told(hierarchy, node, contrast, here, beside, is_alone)
+    told = _Told(hierarchy, node, contrast, here, beside, is_alone, threshold)
     return tuple(
         told.reason(int(used[at]), share)
         for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
@@ -155,19 +156,18 @@ class _Told(NamedTuple):
     here: Array | None
     beside: Array | None
     is_alone: bool
+    threshold: float | None
 
     def reason(self, feature: int, share: float) -> Reason:
         tree, node, names = self.tree, self.node, self.tree.feature_names
         unknown, fill = 0.0, nan
         if tree.encoding is not None:
             place = int(tree.encoding.owner[feature])
-            unknown = 0.0 if tree.missing is None else float(tree.missing[node, place])
+            unknown = float(missing_shares(tree, node)[place])
             if (category := category_of(tree, feature)) is not None:
-                return self._of_category(category, share, unknown)
+                return self._of_category(category, share, place)
             fill = tree.encoding.columns[place].fill[0]
-        parent, weight = tree.parent(node), float(self.contrast[feature])
-        assert parent is not None
-        threshold = _threshold(tree, parent)
+        weight, threshold = float(self.contrast[feature]), self.threshold
         is_above = threshold is not None and fill > threshold
         takes = threshold is not None and unknown > 0.0 and is_above == (weight > 0.0)
         return Reason(
@@ -189,9 +189,10 @@ class _Told(NamedTuple):
         share = float(self.here[feature])
         return None if np.isnan(share) else min(max(share, 0.0), 1.0)
 
-    def _of_category(self, one: "Category", share: float, unknown: float) -> Reason:
-        weights, fill = one.spread(self.contrast, 0.0), np.array(one.fill)
-        weights -= fill @ weights
+    def _of_category(self, one: "Category", share: float, place: int) -> Reason:
+        unknown = float(missing_shares(self.tree, self.node)[place])
+        weights = one.weights(self.contrast)
+        weights -= np.dot(one.fill, weights)
         weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
         here, beside = self.here, self.beside
         if here is not None and beside is not None:
@@ -202,6 +203,13 @@ class _Told(NamedTuple):
             threshold = 0.5
         if toward is None or toward.all() or not toward.any():
             toward, takes, threshold = _leaning(weights, here, beside), False, None
+        if toward is None:  # those with a value are alike: it is the others that differ
+            more = unknown - float(missing_shares(self.tree, self.node, beside=True)[place])
+            if share > 0.0 and more:
+                said, part = ("unknown", unknown) if more > 0.0 else ("known", 1.0 - unknown)
+                weight = float(np.abs(weights).max())
+                return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
+            toward = weights > 0.0
         is_not = 2 * np.count_nonzero(toward) > len(toward)
         named = np.flatnonzero(~toward if is_not else toward)
         seen = beside if is_not else here
@@ -234,16 +242,23 @@ class _Told(NamedTuple):
         weights, offsets = rule.weights.astype(np.float64), rule.offsets.astype(np.float64)
         own = weights[at] - weights[1 - at]
         own[self.contrast == 0.0] = 0.0
-        scores = one.spread(own, 0.0) - own @ rule.center + offsets[at] - offsets[1 - at]
+        scores = one.weights(own) - own @ rule.center + offsets[at] - offsets[1 - at]
         unknown = float(np.dot(one.fill, scores))
         return (scores >= 0.0, unknown >= 0.0) if at == 0 else (scores > 0.0, unknown > 0.0)
 
 
-def _leaning(weights: Array, here: Array | None, beside: Array | None) -> NDArray[np.bool_]:
-    """Return the values of a category that lead to a node, and are more frequent there."""
-    if here is None or beside is None or np.isnan(here + beside).any():
+def _leaning(
+    weights: Array, here: Array | None, beside: Array | None
+) -> NDArray[np.bool_] | None:
+    """Return the values of a category that lead to a node, and are more frequent there.
+
+    None where no value does more for it than against it.
+    """
+    if here is None or beside is None:
         return weights > 0.0
     gains = weights * (here - beside)
+    if not gains.sum() > 1e-9 * np.abs(weights).max():
+        return None
     matters = gains > MATTERS * gains.max()
     toward = (weights > 0.0) & matters
     if not toward.any():
@@ -262,10 +277,15 @@ class Category(NamedTuple):
     fill: tuple[float, ...]
     first: int
 
-    def spread(self, features: Array, whole: float = 1.0) -> Array:
-        """Return what features have for each value; of two, the first has what is left."""
+    def weights(self, features: Array) -> Array:
+        """Return the weight of each value; of two, the second alone has a feature."""
         own = features[self.first : self.first + len(self.values)].astype(np.float64)
-        return np.array([whole - own[0], own[0]]) if len(self.values) == 2 else own
+        return np.array([0.0, own[0]]) if len(self.values) == 2 else own
+
+    def spread(self, features: Array) -> Array:
+        """Return the share of each value; of two, the first has what is left."""
+        own = self.weights(features)
+        return np.array([1.0 - own[1], own[1]]) if len(self.values) == 2 else own
 
     def feature(self, code: int) -> int:
         return self.first + (code if len(self.values) != 2 else 0)
@@ -302,6 +322,19 @@ def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
     return _BLOCKS[hierarchy]
 
 
+def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array:
+    """Return the share of a node's rows, or of its siblings', without a value, by column."""
+    missing, parent = hierarchy.missing, hierarchy.parent(node)
+    if missing is None or hierarchy.encoding is None:
+        return np.zeros(0 if hierarchy.encoding is None else len(hierarchy.encoding.columns))
+    shares: Array = missing[node]
+    if beside and parent is not None:
+        n_rows, n_all = hierarchy.sizes[[node, parent]].tolist()
+        shares = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
+        shares = shares.round(12).clip(0.0, 1.0)  # what rounding leaves of all and of none
+    return shares
+
+
 def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array | None:
     """Return the mean of a node's rows, or of its siblings', where they have a value.
 
@@ -315,16 +348,13 @@ def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Ar
     # Where rows were brought to length 1, gaps were, too, and are of all kinds.
     if missing is None or encoding is None or encoding.unit_length:
         return found
-    shares, parent = missing[node], hierarchy.parent(node)
-    if beside and parent is not None:
-        n_rows, n_all = hierarchy.sizes[[node, parent]].tolist()
-        rest = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
-        shares = rest.round(12).clip(0.0, 1.0)
-    blocks = blocks_of(hierarchy)
+    shares, blocks = missing_shares(hierarchy, node, beside=beside), blocks_of(hierarchy)
     own = np.where(blocks >= 0, shares[blocks], 0.0)
     is_some = own < 1.0
     known: Array = np.full(len(found), nan)
-    known[is_some] = (found - own * encoding.fills)[is_some] / (1.0 - own[is_some])
+    rest = (found - own * encoding.fills)[is_some]
+    rest[np.abs(rest) <= 1e-12 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    known[is_some] = rest / (1.0 - own[is_some])
     return known
 
 

@@ -94,7 +94,8 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
     fur``, ``less often fur``. A name of several words speaks for itself: ``gives_milk``,
     ``not gives_milk``; ``is_tame`` is ``is tame``, ``not tame``. Likewise of categories
     ``origin = japan or europe``, ``origin not usa``, ``more often origin = japan``. Where rows
-    without a value are sent the same way: ``age above 41.5 or unknown``.
+    without a value are sent the same way: ``age above 41.5 or unknown``, ``origin unknown or
+    not usa``.
     """
     name, is_more = printable(reason.name).strip() or "unnamed", reason.sign > 0
     before, after = ("higher " if is_more else "lower "), ""
@@ -116,7 +117,8 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
         before, after = "", f" {side} {format_exactly(reason.threshold)}"
     if reason.takes_unknown and reason.unknown < 1.0:
         is_denied = reason.have is not None and not is_more  # "not x or unknown" has two senses
-        after += ", or unknown" if is_denied else " or unknown"
+        before = "unknown or " + before if is_denied else before
+        after += "" if is_denied else " or unknown"
     if longest is not None and len(before + name + after) > longest:
         name = name[: max(longest - len(before + after) - 1, 1)].rstrip() + "…"
     return before + name + after
@@ -128,15 +130,15 @@ def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int
     values = [printable(value).strip() or "blank" for value in reason.categories]
     before = "" if is_plain else "more often " if is_more else "less often "
     verb = "= " if is_more or not is_plain else "not "
-    verb = "" if values in (["known"], ["unknown"]) else verb
+    verb = "" if verb == "= " and values in (["known"], ["unknown"]) else verb
+    if reason.takes_unknown and not is_more:
+        verb = "unknown or " + verb
     for most in range(N_NAMED, 0, -1):
         shown = values if len(values) <= most else values[: max(most - 1, 1)]
-        listed = shown + [f"{len(values) - len(shown):,} more"] * (len(shown) < len(values))
-        after = ", or unknown" if reason.takes_unknown and not is_more else ""
-        listed += ["unknown"] * (reason.takes_unknown and is_more)
-        *others, last = listed
-        told = f"{', '.join(others)} or {last}" if others else last
-        text = f"{before}{name} {verb}{told}{after}"
+        rest = [f"{len(values) - len(shown):,} more"] * (len(shown) < len(values))
+        unknown = ["unknown"] * (reason.takes_unknown and is_more)
+        # No commas: these stand between reasons.
+        text = f"{before}{name} {verb}" + " or ".join([*shown, *rest, *unknown])
         if longest is None or len(text) <= longest:
             return text
     return text[: max(longest - 1, 1)].rstrip() + "…" if longest is not None else text

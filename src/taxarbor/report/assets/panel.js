@@ -24,6 +24,7 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
   if (node.depth && !allHold) {
     const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
@@ -50,11 +51,14 @@ function spark(own, every, width = 64, height = 22) {
   const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
   return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
 }
+// How many rows have no value, where some have none.
+const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
 // A feature that stands out: its number, words, effect, mean here and histogram.
-function standing([feature, words, effect, mean, digits]) {
+function standing([feature, words, effect, mean, digits, missing]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
+  if (missing) what.append(unknownIn(missing));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
@@ -67,7 +71,7 @@ function stands(node) {
 function leading(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
-    html("span", { class: "what " + way }, ...soft(feature.text)),
+    html("span", { class: "what" }, html("span", { class: way }, ...soft(feature.text)), feature.missing ? unknownIn(feature.missing) : null),
     html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
