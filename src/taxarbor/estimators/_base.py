@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -24,11 +25,12 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
+from taxarbor.hierarchy._repeats import per_row, repeats_of
 from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import Splitter
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
 from taxarbor.tables._encoder import Training
 
 
@@ -43,7 +45,7 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
     labels_: NDArray[np.intp]
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: Any) -> NDArray[np.intp]:
@@ -120,11 +122,11 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         return tags
 
     def _fit_greedily(
-        self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule
+        self, X: Any, weights: Any, splitter: Splitter, branching: int, stop: StoppingRule
     ) -> Self:
         """Grow a tree whose splits are final and whose rules decide."""
-        with Fitting(self, X, branching, stop) as fit:
-            fit.keep(grow(fit.rows, splitter, branching=branching, stop=stop, run=fit.run))
+        with Fitting(self, X, weights, branching, stop) as fit:
+            fit.keep(grow(fit.rows, splitter, branching=branching, stop=fit.stop, run=fit.run))
         return self
 
 
@@ -134,32 +136,63 @@ class Fitting:
 
     Inside the ``with`` block BLAS has one thread, the pool is open and progress is shown. An
     exception, Ctrl-C among them, leaves the estimator as it was. ``rows`` are the training
-    data, checked, and ``run`` is what the steps are told.
+    data, checked, each as often as it counts, ``stop`` counts them so, and ``run`` is what the
+    steps are told.
     """
 
     rows: Rows
+    stop: StoppingRule
     run: Run
 
     def __init__(
-        self, estimator: HierarchyEstimator, X: Any, branching: int, stop: StoppingRule
+        self,
+        estimator: HierarchyEstimator,
+        X: Any,
+        sample_weight: Any,
+        branching: int,
+        stop: StoppingRule,
     ) -> None:
-        self._estimator, self._branching, self._stop = estimator, branching, stop
+        self._estimator, self._branching, self._asked = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
-        self._training = Training.of(estimator, X, n_threads)
-        self.rows = self._training.rows
-        if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
-            few = f"n_samples={self.rows.n_rows} rows make fewer leaves; lower it"
-            raise InputError(f"is {stop.n_leaves}, but {few}", "n_clusters")
-        self.run = Run(seed)
+        self._training = Training.of(estimator, X, n_threads, sample_weight)
+        self._all = self._training.rows
+        self._weights = check_weights(sample_weight, self._all.n_rows)
+        self._set_apart(None)
+        if self.rows is not self._all and stop.max_leaf_size is not None:
+            stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
+        self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
+
+    def _set_apart(self, outliers: NDArray[np.bool_] | None) -> None:
+        """Find which rows take part, and how often each; those that are outliers do not."""
+        n, weights = self._all.n_rows, self._weights
+        self.rows, self._index, self._per_weight = self._all, None, 1.0
+        if weights is not None or outliers is not None:
+            repeats = np.ones(n, dtype=np.intp) if weights is None else repeats_of(weights)
+            with np.errstate(over="ignore"):
+                self._per_weight = repeats.sum() / (n if weights is None else weights.sum())
+            if outliers is not None:
+                repeats[outliers] = 0
+            self._index = np.repeat(np.arange(n), repeats)
+            self.rows, n = self._all.take(self._index), int(np.count_nonzero(repeats))
+        if self._asked.n_leaves is not None and self._asked.n_leaves > n:
+            told = f"n_samples={n} rows" + (
+                " of positive weight" if n < self._all.n_rows else ""
+            )
+            few = f"{told} make fewer leaves; lower it"
+            raise InputError(f"is {self._asked.n_leaves}, but {few}", "n_clusters")
+
+    def copies(self, size: int) -> int:
+        """Return how many of ``rows`` weigh as much as this size of a leaf."""
+        return max(round(min(size * self._per_weight, self.rows.n_rows)), 1)
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.enter_context(one_blas_thread())
             title, verbose = type(self._estimator).__name__, self._estimator.verbose
             bar = opening.enter_context(show_progress(title, verbose))
-            callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
+            callbacks, self._context = call_back(self._estimator, self._asked.n_leaves)
             # Large nodes are swept by several threads, small ones are tried side by side.
             pool = None
             if self.rows.n_threads > 1:
@@ -190,6 +223,9 @@ class Fitting:
             names = None  # those of the features come with the words
         frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
         hierarchy = measured(frozen, self.rows, self.run, holds=holds)
+        if self._index is not None:
+            hierarchy = per_row(hierarchy, self._index, self._all, self.run)
+            hierarchy = replace(hierarchy, weights=self._weights)
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
         fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
@@ -199,7 +235,7 @@ class Fitting:
         )  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
-        _warn_if_short(hierarchy, self._stop, self._branching)
+        _warn_if_short(hierarchy, self._asked, self._branching)
         _warn_if_unsettled(hierarchy, estimator.get_params())
 
 

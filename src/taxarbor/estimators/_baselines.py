@@ -76,12 +76,12 @@ class HierarchicalKMeans(HierarchyEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("criterion", self.criterion, CRITERIA)
         splitter = KMeansSplitter(self.criterion, check_count("n_init", self.n_init, least=1))
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
 class HierarchicalSpectral(HierarchyEstimator):
@@ -162,11 +162,11 @@ class HierarchicalSpectral(HierarchyEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("criterion", self.criterion, CRITERIA)
         n_neighbors = check_count("n_neighbors", self.n_neighbors, least=1)
         n_init = check_count("n_init", self.n_init, least=1)
         splitter = SpectralSplitter(self.criterion, n_neighbors, n_init)
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)

@@ -140,12 +140,12 @@ class HMMC(HierarchyEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("center", self.center, CENTERS)
         splitter = _check_margins(self, KINDS, self.beta, branching, self.center)
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
 class MMC(HierarchyEstimator):
@@ -225,12 +225,14 @@ class MMC(HierarchyEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Divide the rows once."""
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
         branching = max(n_clusters, 2)
         splitter = _check_margins(self, FLAT, 0.0, branching, "node")
-        return self._fit_greedily(X, splitter, branching, StoppingRule(n_clusters))
+        return self._fit_greedily(
+            X, sample_weight, splitter, branching, StoppingRule(n_clusters)
+        )
 
 
 def _check_margins(

@@ -4,9 +4,10 @@ import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
 from sklearn.base import clone
 
-from taxarbor._errors import GrowthWarning, InputError, warn_caller
+from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.hierarchy._trust import Curve
@@ -17,6 +18,7 @@ from taxarbor.tables._checks import (
     check_count,
     check_jobs,
     check_strength,
+    check_weights,
 )
 from taxarbor.tables._encoder import Training
 from taxarbor.trust import assess
@@ -152,7 +154,7 @@ class Taxarbor(HierarchyEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree, let its leaves compete, and find its rules.
 
         Parameters
@@ -161,6 +163,11 @@ class Taxarbor(HierarchyEstimator):
             Finite numbers. float32 stays float32; CSR is not made dense.
         y : ignored
             Present by convention.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row counts for, not negative. An integer does what so many equal rows
+            would do, also to bounds on sizes; rows of weight 0 take no part, and are placed by
+            the rules. Others are rounded: to about one part in ten of the average weight, or,
+            of 10,000 rows and more, to whole multiples of it.
 
         Returns
         -------
@@ -177,7 +184,7 @@ class Taxarbor(HierarchyEstimator):
             If there are fewer leaves than asked for, with the leaves that refused and why; or
             if ``n_clusters="auto"`` finds no clusters.
         """
-        curve = self._suggest(X) if self.n_clusters == "auto" else None
+        curve = self._suggest(X, sample_weight) if self.n_clusters == "auto" else None
         branching, stop = check_growth(self, None if curve is None else curve.suggested)
         most = self.max_features
         if most is not None:
@@ -190,9 +197,12 @@ class Taxarbor(HierarchyEstimator):
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
-        splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
-        with Fitting(self, X, 2, stop) as fit:
-            rows, run = fit.rows, fit.run
+        n_init = check_count("n_init", self.n_init, least=1)
+        with Fitting(self, X, sample_weight, 2, stop) as fit:
+            rows, run, stop = fit.rows, fit.run, fit.stop
+            if least > 1:  # or there is no bound, however little a row counts for
+                least = fit.copies(least)
+            splitter = GapSplitter(balance, n_init, least)
             tree, placement = find_clusters(
                 rows, splitter, branching=branching, stop=stop, run=run, min_leaf_size=least
             )
@@ -216,13 +226,16 @@ class Taxarbor(HierarchyEstimator):
             self._keep_trust(X, curve)
         return self
 
-    def _suggest(self, X: Any) -> Curve:
+    def _suggest(self, X: Any, sample_weight: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
-        n_rows = Training.of(self, X, check_jobs(self.n_jobs)).rows.n_rows
-        many = clone(self).set_params(n_clusters=most_clusters(n_rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
-            many.fit(X)
+            warnings.simplefilter("ignore", TableWarning)  # the fit says the same
+            rows = Training.of(self, X, check_jobs(self.n_jobs), sample_weight).rows
+            weights = check_weights(sample_weight, rows.n_rows)
+            n = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+            many = clone(self).set_params(n_clusters=most_clusters(n))
+            many.fit(X, sample_weight=weights)
         return suggest(many, X, **self._how())
 
     def _keep_trust(self, X: Any, curve: Curve) -> None:

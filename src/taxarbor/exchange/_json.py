@@ -4,6 +4,7 @@
 
     {"format": "taxarbor-hierarchy", "version": 3,
      "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
+     "weights": [1.0, 2.0, 1.5],
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
      "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
@@ -34,8 +35,8 @@ one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
-neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "encoding" nor
-"missing", a share for each node and column; all may also be null.
+neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "weights",
+"encoding" nor "missing", a share for each node and column; all may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -87,6 +88,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "feature_names": hierarchy.feature_names,
         "temperature": hierarchy.temperature,
         "order": hierarchy.order.tolist(),
+        "weights": None if hierarchy.weights is None else hierarchy.weights.tolist(),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
         "two_values": None if two_values is None else _encode_pairs(two_values),
@@ -164,11 +166,13 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
-    two_values, missing = document.get("two_values"), document.get("missing")
+    two_values, weights = document.get("two_values"), document.get("weights")
+    missing = document.get("missing")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
         "order": np.array(document["order"]),
+        "weights": None if weights is None else _numbers(weights, "float64"),
         "parents": np.array(parents),
         "rules": tuple(_decode_rule(node["rule"], dtype) for node in nodes),
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),

@@ -37,6 +37,7 @@ from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
@@ -69,7 +70,8 @@ def explain(
         The tree. One made from labels or merges alone is explained by nearest means.
     X : array-like or CSR matrix of shape (n_rows, n_features)
         The rows that it was grown on, in the same order; of a tree of a table, that table.
-        Arrays are not copied: do not change them while you use the explanation.
+        Rows with weights count by them. Arrays are not copied: do not change them while you
+        use the explanation.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
@@ -120,8 +122,11 @@ def explain(
     rows = as_rows(data)
     tree = tree if names is None else tree.rename_features(names)
     source = Source(rows, data, as_csr(gaps))
-    portraits = Portraits(tree, source, rows.center)
-    check_same_rows(tree, rows.center, portraits.spread)
+    center = rows.center
+    if tree.weights is not None:
+        center = rows.take(np.repeat(np.arange(n_rows), repeats_of(tree.weights))).center
+    portraits = Portraits(tree, source, center)
+    check_same_rows(tree, center, portraits.spread)
     tree = _described(tree, rows)
     margins, units = measure(tree, rows)
     return Explanation(

@@ -18,6 +18,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.explain._steps import Source, blocks, dense_part
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import blocks_of, category_of
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
@@ -38,15 +39,18 @@ class Bins(NamedTuple):
 class Portraits:
     """The columns of all rows, against which those of a node are seen.
 
-    What is not known says nothing: only rows that have a value count in a column. Bins are
-    made when a column is first asked for, and kept: nodes share most of them.
+    What is not known says nothing: only rows that have a value count in a column. Rows with
+    weights count as often as the fit saw them. Bins are made when a column is first asked for,
+    and kept: nodes share most of them.
     """
 
     def __init__(self, tree: Hierarchy, source: Source, center: Array) -> None:
         self.source, self.data, self.center = source, source.data, center
+        self.repeats = None if tree.weights is None else repeats_of(tree.weights)
         owners = np.zeros(0, dtype=np.intp) if source.gaps is None else blocks_of(tree)
         self._owners, self._is_value = np.maximum(owners, 0), owners >= 0
-        self.counts, self.excess, self.squares = self._sums(np.arange(self.data.shape[0]))
+        everything = self.copies(np.arange(self.data.shape[0]))
+        self.counts, self.excess, self.squares = self._sums(everything)
         n_known = np.maximum(self.counts, 1.0)
         variance = self.squares / n_known - np.square(self.excess / n_known)
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
@@ -70,13 +74,19 @@ class Portraits:
             else:
                 squares[some] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
-        return (distances / (float(np.median(distances)) or 1.0)).round(DIGITS)
+        usual = distances if self.repeats is None else np.repeat(distances, self.repeats[rows])
+        return (distances / (float(np.median(usual)) or 1.0)).round(DIGITS)
+
+    def copies(self, rows: IndexArray) -> IndexArray:
+        """Return some rows, each as often as it counts."""
+        return rows if self.repeats is None else np.repeat(rows, self.repeats[rows])
 
     def standout(
         self, tree: Hierarchy, node: SupportsIndex, n_top: int
     ) -> list[dict[str, Any]]:
         """Return the features that stand out most in a node; see Explanation.standout."""
-        rows, names, is_yes_no = tree.rows(node), tree.feature_names, tree.yes_no
+        rows = self.copies(tree.rows(node))
+        names, is_yes_no = tree.feature_names, tree.yes_no
         effects, means, n_known = self._effects(rows)
         ranked = np.argsort(-np.abs(effects), kind="stable")
         ranked = ranked[effects[ranked] != 0.0]
@@ -180,8 +190,9 @@ class Portraits:
 
     def _column(self, feature: int) -> tuple[Array, int]:
         """Return the values of a column that are not zero, and the number of zeros."""
-        n_known, is_sparse = int(self.counts[feature]), sparse.issparse(self.data)
-        rows: Any = slice(None)
+        n_rows, n_known = self.data.shape[0], int(self.counts[feature])
+        rows: IndexArray = np.arange(n_rows)
+        is_sparse = sparse.issparse(self.data)
         if is_sparse:
             if self._by_column is None:
                 self._by_column = self.data.tocsc()
@@ -189,9 +200,10 @@ class Portraits:
             values, rows = self._by_column.data[own], self._by_column.indices[own]
         else:
             values = self.data[:, feature]
-        if n_known < self.data.shape[0]:
-            gaps = dense_part(self.source.gaps, slice(None), [self._owners[feature]])
-            values = values[~gaps[rows, 0]]
+        if self.source.gaps is not None and self._is_value[feature]:
+            gaps = dense_part(self.source.gaps, slice(None), [self._owners[feature]])[:, 0]
+            values, rows = values[~gaps[rows]], rows[~gaps[rows]]
+        values = values if self.repeats is None else np.repeat(values, self.repeats[rows])
         values = values[values != 0.0].astype(np.float64)
         return values, n_known - len(values)
 

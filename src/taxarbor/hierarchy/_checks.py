@@ -80,6 +80,12 @@ def check(h: "Hierarchy") -> None:
     _check_features(h, _check_rules(h))
     _check_follows(h)
     _check_encoding(h)
+    if h.weights is not None:
+        _require(
+            h.weights.shape == (len(h.order),) and np.isfinite(h.weights).all(),
+            f"weights must be finite, one for each of {len(h.order)} rows",
+        )
+        _require((h.weights >= 0).all() and h.weights.any(), "weights must not be negative")
     heat = h.temperature
     _require(
         heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),

@@ -221,6 +221,11 @@ class Encoding:
             tree, encoding=self, missing=shares, two_values=values, feature_names=names
         )
 
+    def encoded(self, tree: "Hierarchy") -> "Hierarchy":
+        """Return a tree of rows of the table as one that takes encoded rows."""
+        bare = replace(tree, encoding=None, missing=None)
+        return bare.unscale(-self.shift / self.scale, 1.0 / self.scale)
+
     @property
     def _has_words(self) -> bool:
         return any(one.n_features > 1 or one.kind != "number" for one in self.columns)
@@ -308,10 +313,10 @@ class Encoding:
         is_gap = np.isnan(data.data)
         if not is_gap.any():
             return Expanded(data, None)
-        gaps = sparse.csr_array((is_gap, data.indices, data.indptr), shape=data.shape)
-        gaps.eliminate_zeros()
+        rows = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))[is_gap]
+        cells = np.ones(len(rows), dtype=bool), (rows, data.indices[is_gap])
         data.data[is_gap] = self.fills[data.indices[is_gap]]
-        return Expanded(data, sparse.csc_array(gaps))
+        return Expanded(data, sparse.csc_array(cells, shape=data.shape))
 
     def _from_columns(self, table: Any, dtype: Any) -> Expanded:
         places, n = self._places(table), table.shape[0]
@@ -492,9 +497,10 @@ def _missing_shares(tree: "Hierarchy", gaps: Any) -> Array:
             rows = matrix.indices[matrix.indptr[at] : matrix.indptr[at + 1]]
         else:
             rows = np.flatnonzero(gaps[:, at])
-        there = labels[rows]
-        counts[tree.leaves, at] = np.bincount(there[there >= 0], minlength=n_leaves)
+        rows = rows[labels[rows] >= 0]
+        own = None if tree.weights is None else tree.weights[rows]
+        counts[tree.leaves, at] = np.bincount(labels[rows], own, minlength=n_leaves)
     for node in range(tree.n_nodes - 1, 0, -1):
         counts[tree.parents[node]] += counts[node]
-    shares: Array = counts / tree.sizes[:, None]
+    shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)
     return shares

@@ -7,9 +7,9 @@ the inner nodes, one below the other, and are empty where there are none. The ar
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
 Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
 name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
-``made_by``, the method that made the tree. Since version 3 the text may hold the ``encoding``
-of the table that the tree was grown on, and ``missing`` the shares of its gaps. What is not
-there is not known.
+``made_by``, the method that made the tree. Since version 3 there may be ``row_weights``, and of
+a tree that was grown on a table, in the text its ``encoding``, and ``missing``, the shares of
+its gaps. What is not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -53,7 +53,9 @@ _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "cen
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
-_OPTIONAL = frozenset((*(f"follows_{part}" for part in _FOLLOWS), "two_values", "missing"))
+_OPTIONAL = frozenset(
+    (*(f"follows_{part}" for part in _FOLLOWS), "two_values", "missing", "row_weights")
+)
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 _TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
 # What the standard library raises, here or there, on bytes that are no sound archive.
@@ -129,6 +131,8 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         array = getattr(hierarchy, name)
         if array is not None:
             packed[name] = array
+    if hierarchy.weights is not None:
+        packed["row_weights"] = hierarchy.weights
     if hierarchy.follows is not None:
         for part in _FOLLOWS:
             array = getattr(hierarchy.follows, part)
@@ -141,6 +145,7 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
 def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
     found: dict[str, Any] = {name: arrays.get(name) for name in ("two_values", "missing")}
+    found["weights"] = arrays.get("row_weights")
     parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
     if any(array is not None for array in parts.values()):
         for name, array in parts.items():

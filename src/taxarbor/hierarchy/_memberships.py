@@ -203,7 +203,7 @@ def _units(tree: "Hierarchy") -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
             margins = np.abs(_margins(scores.T).diagonal())
-            unit = float(np.average(margins, weights=tree.sizes[children]))
+            unit = float(np.average(margins, weights=tree.node_weights[children]))
         if 0.0 < unit < np.inf:
             units[children] = unit
     return units

@@ -329,7 +329,7 @@ def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -
         return np.zeros(0 if hierarchy.encoding is None else len(hierarchy.encoding.columns))
     shares: Array = missing[node]
     if beside and parent is not None:
-        n_rows, n_all = hierarchy.sizes[[node, parent]].tolist()
+        n_rows, n_all = hierarchy.node_weights[[node, parent]].tolist()
         shares = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
         shares = shares.round(12).clip(0.0, 1.0)  # what rounding leaves of all and of none
     return shares
@@ -398,7 +398,7 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
     if len(others) == 1:
         other: Array = hierarchy.means[others[0] if node == first else first]
         return other.astype(np.float64)
-    n_rows, n_all = len(hierarchy.rows(node)), len(hierarchy.rows(parent))
+    n_rows, n_all = hierarchy.node_weights[[node, parent]].tolist()
     center = hierarchy.means[parent].astype(np.float64)
     own = n_rows / n_all * (hierarchy.means[node] - center)
     excess = _family_of(hierarchy, parent).excess
@@ -436,7 +436,7 @@ def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
         mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
     if means is not None:
         own = slice(children[0], children[-1] + 1)
-        sizes = hierarchy.sizes[own]
+        sizes = hierarchy.node_weights[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
     found = _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
     return found

@@ -28,7 +28,7 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
     By the placement, where there is one, or down the tree. No label depends on the number of
     threads.
     """
-    rule, placement = deciding_rule(hierarchy), hierarchy.placement
+    rule = deciding_rule(hierarchy)
     if rule is None and hierarchy.n_leaves > 1:
         raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
@@ -39,10 +39,16 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
     data = check_data(X, hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
-    rows = as_rows(data, center=rule.center, n_threads=n_threads)
+    return place(hierarchy, as_rows(data, center=rule.center, n_threads=n_threads))
+
+
+def place(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
+    """Return the leaves of rows about the centre of the deciding rule, by their position."""
+    placement = hierarchy.placement
     if placement is None:
         leaf_of = _descend(hierarchy, rows)
     else:
+        rule = placement.rule
         leaf_of = placement.leaves[best_scores(rows, rule.weights, rule.offsets)]
     position = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
     position[hierarchy.leaves] = np.arange(hierarchy.n_leaves)

@@ -79,6 +79,9 @@ class Hierarchy:
     missing : float array of shape (n_nodes, n_columns) or None
         The share of each node's rows that have no value in a column of the encoding; None
         where all have one.
+    weights : float array of shape (n_rows,) or None
+        What each row counted for in the fit, None where all count the same. Rows of weight 0
+        took no part, and are where new rows like them go.
 
     Raises
     ------
@@ -117,6 +120,7 @@ class Hierarchy:
     made_by: dict[str, Any] | None = None
     encoding: Encoding | None = None
     missing: Array | None = None
+    weights: Array | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -135,6 +139,8 @@ class Hierarchy:
             self._set("two_values", np.array(self.two_values, dtype=np.float64))
         if self.missing is not None:
             self._set("missing", np.array(self.missing, dtype=np.float64))
+        if self.weights is not None:
+            self._set("weights", np.array(self.weights, dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
@@ -223,6 +229,14 @@ class Hierarchy:
     def sizes(self) -> IndexArray:
         """Number of rows of each node."""
         return _read_only(self.stop - self.start)
+
+    @property
+    def node_weights(self) -> NDArray[Any]:
+        """What the rows of each node count for together: their number, without weights."""
+        if self.weights is None:
+            return self.sizes
+        sums = np.concatenate(([0.0], np.cumsum(self.weights[self.order])))
+        return _read_only(sums[self.stop] - sums[self.start])
 
     @property
     def n_features_used(self) -> IndexArray:
@@ -397,36 +411,7 @@ class Hierarchy:
         >>> tree.prune(2), tree.prune(2).labels
         (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        kept, is_inner = _kept(self, n_clusters, depth)
-        inner = set(kept[is_inner].tolist())
-        nodes, placement = kept.tolist(), self.placement if len(kept) > 1 else None
-        new_id = np.full(self.n_nodes + 1, -1)  # the last for the parent of the root, -1
-        new_id[kept] = np.arange(len(kept))
-        if placement is not None:
-            frontier = _from_left(self, kept[~is_inner])
-            # The slices of the new leaves tile all rows: a leaf lies where its first row does.
-            first_rows = self.start[placement.leaves]
-            owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
-            placement = Placement(placement.rule, new_id[frontier[owners]])
-        return replace(
-            self,
-            start=self.start[kept],
-            stop=self.stop[kept],
-            parents=new_id[self.parents[kept]],
-            # Splits that stay are counted anew: by depth, earlier ones may have gone.
-            birth=np.unique(self.birth[kept], return_inverse=True)[1],
-            score=self.score[kept],
-            objective=self.objective[kept],
-            rules=tuple(self.rules[i] if i in inner else None for i in nodes),
-            info=tuple(self.info[i] for i in nodes),
-            notes=tuple(self.notes[i] for i in nodes),
-            fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
-            placement=placement,
-            means=None if self.means is None else self.means[kept],
-            missing=None if self.missing is None else self.missing[kept],
-            follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
-            trust=None if self.trust is None else self.trust.take(kept, is_inner),
-        )
+        return keep_nodes(self, *_kept(self, n_clusters, depth))
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -571,7 +556,7 @@ def hierarchy_of(model: object) -> Hierarchy:
     )
 
 
-def _read_only(array: IndexArray) -> IndexArray:
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
 
@@ -618,6 +603,39 @@ def _scaling(
     if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
         raise InputError("mean and scale must be finite, and every scale positive")
     return shift, factor
+
+
+def keep_nodes(tree: Hierarchy, kept: IndexArray, is_inner: NDArray[np.bool_]) -> Hierarchy:
+    """Return the tree of some nodes, ascending, of which some still have all their children."""
+    inner = set(kept[is_inner].tolist())
+    nodes, placement = kept.tolist(), tree.placement if len(kept) > 1 else None
+    new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
+    new_id[kept] = np.arange(len(kept))
+    if placement is not None:
+        frontier = _from_left(tree, kept[~is_inner])
+        # The slices of the new leaves tile all rows: a leaf lies where its first row does.
+        first_rows = tree.start[placement.leaves]
+        owners = np.searchsorted(tree.start[frontier], first_rows, side="right") - 1
+        placement = Placement(placement.rule, new_id[frontier[owners]])
+    return replace(
+        tree,
+        start=tree.start[kept],
+        stop=tree.stop[kept],
+        parents=new_id[tree.parents[kept]],
+        # Splits that stay are counted anew: by depth, earlier ones may have gone.
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        score=tree.score[kept],
+        objective=tree.objective[kept],
+        rules=tuple(tree.rules[i] if i in inner else None for i in nodes),
+        info=tuple(tree.info[i] for i in nodes),
+        notes=tuple(tree.notes[i] for i in nodes),
+        fidelity=np.where(is_inner, tree.fidelity[kept], np.nan),
+        placement=placement,
+        means=None if tree.means is None else tree.means[kept],
+        missing=None if tree.missing is None else tree.missing[kept],
+        follows=tree.follows and _pruned(tree.follows, kept, is_inner, new_id),
+        trust=None if tree.trust is None else tree.trust.take(kept, is_inner),
+    )
 
 
 def _pruned(

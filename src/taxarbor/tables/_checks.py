@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows
@@ -59,6 +59,32 @@ def check_array(estimator: Any, X: Any, *, with_gaps: bool) -> tuple[Any, SeenFe
     is_finite = "allow-nan" if with_gaps else True
     data = _checked(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
     return data, SeenFeatures.of(probe)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return what rows count for, None if all count one, or raise InputError."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
+    try:
+        given = np.asarray(sample_weight)
+        weights = given.astype(
+            np.float64, casting="unsafe" if given.dtype == object else "safe"
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(f"must hold numbers: {error}", name) from error
+    if weights.shape != (n_rows,):
+        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
+        raise InputError(f"must hold {told}", name)
+    wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
+    if len(wrong):
+        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
+        raise InputError(f"must be finite and not negative; {told}", name)
+    n_there = np.count_nonzero(weights)
+    if n_there < 2:
+        told = "zero for all rows" if not n_there else "not zero for one row only"
+        raise InputError(f"is {told}; a fit needs two rows of positive weight at least", name)
+    return None if (weights == 1.0).all() else weights
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
@@ -129,14 +155,6 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
             "balance",
         )
     return low, high
-
-
-def check_weights(weights: Any, n_rows: int) -> Array | None:
-    """Return what each row counts for, None if nothing is said of it."""
-    if weights is None:
-        return None
-    found: Array = np.asarray(weights, dtype=np.float64)
-    return found
 
 
 def _short(value: Any) -> str:

@@ -230,7 +230,7 @@ class Training:
     gaps: Any = None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, n_threads: int, weights: Array | None = None) -> Self:
+    def of(cls, estimator: Any, X: Any, n_threads: int, weights: Any = None) -> Self:
         """Return the rows that an estimator is fitted to, or raise InputError.
 
         An array of numbers, or a sparse matrix, is taken as it is; its gaps are filled.
@@ -243,12 +243,16 @@ class Training:
         if encoder is None or (is_auto and _is_plain(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
-            if not np.isnan(rows.center).any():
+            matrix: Any = data
+            cells = matrix.data if issparse(matrix) else matrix
+            # The means are there already, and tell whether it is worth looking at the cells.
+            if not (is_auto and np.isnan(rows.center).any() and np.isnan(cells).any()):
                 check_range(rows)
                 return cls(rows, seen)
-            encoder = TableEncoder(scale=None)
-        encoder = TableEncoder() if isinstance(encoder, str) else clone(encoder)
-        encoder.fit(X, sample_weight=weights)
+        if is_auto:
+            is_table = is_frame(X) or _has_text(X)
+            encoder = TableEncoder(scale="auto" if is_table else None)
+        encoder = clone(encoder).fit(X, sample_weight=weights)
         found, encoding = encoder.encode(X), encoder.encoding_
         if found.data.shape[0] < 2:
             raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
@@ -265,17 +269,20 @@ def _is_plain(X: Any) -> bool:
     """Say whether data are numbers and nothing else, or a list that may be."""
     if is_frame(X) or np.ma.isMaskedArray(X):
         return False
-    if issparse(X) or not isinstance(X, np.ndarray):
-        return issparse(X) or not _has_text(X)
-    return X.dtype.kind != "O" or not _has_text(X)
+    return issparse(X) or not (_has_text(X) or any(cell is None for cell in _cells(X)))
 
 
 def _has_text(X: Any) -> bool:
-    """Look for text, and None, among the cells of a list or an array of objects."""
-    cells = (
+    return any(isinstance(cell, str) for cell in _cells(X))
+
+
+def _cells(X: Any) -> Any:
+    """Return the cells of a list or an array of objects or text; none of other data."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        return ()
+    return (
         np.asarray(X, dtype=object).ravel() if isinstance(X, list | tuple | np.ndarray) else ()
     )
-    return any(cell is None or isinstance(cell, str) for cell in cells)
 
 
 def _left_out(dropped: Sequence[tuple[str, str]]) -> list[str]:
@@ -428,10 +435,8 @@ class _Study:
         weights = None if self.weights is None else self.weights[known]
         counts = np.bincount(codes[known], weights, minlength=len(order))
         rows = np.bincount(codes[known], minlength=len(order))
-        present = [code for code in range(len(order)) if counts[code] > 0]
+        present = [code for code in np.argsort(order).tolist() if counts[code] > 0]
         n_known, n_values = int(rows[present].sum()), len(present)
-        if kind == "text":
-            present.sort(key=lambda code: order[code])
         if not n_values:
             self._drop(name, "empty")
         elif n_values == 1 and not declared:
