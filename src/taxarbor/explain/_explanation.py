@@ -37,7 +37,6 @@ from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
-from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
@@ -111,9 +110,9 @@ def explain(
         columns = columns_of(X) or columns
     data, gaps = expand(X, tree)
     n_rows, n_features = data.shape
-    if n_rows != len(tree.order):
+    if n_rows != tree.n_rows:
         raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
+            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
             "rows, in the same order"
         )
     names = given_names("feature", feature_names, columns, n_features)
@@ -122,11 +121,8 @@ def explain(
     rows = as_rows(data)
     tree = tree if names is None else tree.rename_features(names)
     source = Source(rows, data, as_csr(gaps))
-    center = rows.center
-    if tree.weights is not None:
-        center = rows.take(np.repeat(np.arange(n_rows), repeats_of(tree.weights))).center
-    portraits = Portraits(tree, source, center)
-    check_same_rows(tree, center, portraits.spread)
+    portraits = Portraits(tree, source)
+    check_same_rows(tree, portraits.center, portraits.spread)
     tree = _described(tree, rows)
     margins, units = measure(tree, rows)
     return Explanation(
@@ -421,10 +417,10 @@ class Explanation:
             node, the child it is in, their names, the margin, the share of the child's rows
             with a smaller one, whether the rule holds for this row, and the features that
             pull most, towards the child or against it, in words and as values. ``follows``
-            says whether all rules on its path hold.
+            says whether all rules on its path hold. Noise has no leaf, cluster -1 and no steps.
         """
         number, tree = self._number(row), self.hierarchy
-        leaves = tree.leaves[tree.labels]
+        leaves = _leaves(tree, tree.labels)
         found = find_steps(self, self._source, leaves, np.array([number]), tuple)
         steps = [
             {
@@ -443,7 +439,7 @@ class Explanation:
         return {
             "row": number,
             "name": None if self.row_names is None else self.row_names[number],
-            "leaf": int(tree.leaves[tree.labels[number]]),
+            "leaf": int(leaves[number]) if leaves[number] >= 0 else None,
             "cluster": int(tree.labels[number]),
             "follows": all(step["holds"] for step in steps),
             "steps": steps,
@@ -520,11 +516,11 @@ class Explanation:
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
-            numbers = np.arange(len(self.hierarchy.order))
+            numbers = np.arange(self.hierarchy.n_rows)
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        leaves = self.hierarchy.leaves[self.hierarchy.labels]
+        leaves = _leaves(self.hierarchy, self.hierarchy.labels)
         return self._step_frame(self._source, leaves, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
@@ -551,7 +547,7 @@ class Explanation:
         data, gaps = expand(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
         source = Source(as_rows(data) if data.shape[0] else None, data, as_csr(gaps))
-        leaves = tree.leaves[tree.predict(Expanded(data, gaps))]
+        leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))
         return self._step_frame(source, leaves, np.arange(len(leaves)), names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
@@ -621,7 +617,7 @@ class Explanation:
         ]
 
     def _number(self, row: int | str) -> int:
-        return find_row(row, self.row_names, len(self.hierarchy.order))
+        return find_row(row, self.row_names, self.hierarchy.n_rows)
 
     def _step_frame(
         self,
@@ -648,6 +644,11 @@ class Explanation:
             "margin": steps.margins, "surer_than": steps.surer_than, "holds": steps.holds,
             "why": _texts(told),
         })  # fmt: skip
+
+
+def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
+    """Return the leaf of each label, -1 of noise."""
+    return np.append(tree.leaves, -1)[labels]
 
 
 def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":

@@ -39,22 +39,28 @@ class Bins(NamedTuple):
 class Portraits:
     """The columns of all rows, against which those of a node are seen.
 
-    What is not known says nothing: only rows that have a value count in a column. Rows with
-    weights count as often as the fit saw them. Bins are made when a column is first asked for,
-    and kept: nodes share most of them.
+    What is not known says nothing: only rows that have a value count in a column. Rows count
+    as often as the fit saw them, by their weights, and noise does not. Bins are made when a
+    column is first asked for, and kept: nodes share most of them.
     """
 
-    def __init__(self, tree: Hierarchy, source: Source, center: Array) -> None:
-        self.source, self.data, self.center = source, source.data, center
-        self.repeats = None if tree.weights is None else repeats_of(tree.weights)
+    def __init__(self, tree: Hierarchy, source: Source) -> None:
+        self.source, self.data = source, source.data
+        n_rows, weights = tree.n_rows, tree.weights
+        self.repeats: IndexArray | None = None
+        if weights is not None or n_rows > len(tree.order):
+            counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
+            self.repeats = np.where(tree.labels >= 0, counts, 0)
+        everything = self.copies(np.arange(n_rows))
+        rows = source.rows if self.repeats is None else source.rows.take(everything)
+        self.center: Array = rows.center
         owners = np.zeros(0, dtype=np.intp) if source.gaps is None else blocks_of(tree)
         self._owners, self._is_value = np.maximum(owners, 0), owners >= 0
-        everything = self.copies(np.arange(self.data.shape[0]))
         self.counts, self.excess, self.squares = self._sums(everything)
         n_known = np.maximum(self.counts, 1.0)
         variance = self.squares / n_known - np.square(self.excess / n_known)
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
-        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(center)
+        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(self.center)
         self._bins: dict[int, Bins] = {}
         self._by_column: Any = None
 

@@ -188,11 +188,12 @@ def find_steps(
 ) -> Iterator[Steps]:
     """Return the splits that the chosen rows pass through, parents first.
 
-    ``leaves`` is the id of the leaf of each row; ``tell`` says what to make of the features
-    that pull a row most, because to keep them all takes much memory.
+    ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
+    ``tell`` says what to make of the features that pull a row most, because to keep them all
+    takes much memory.
     """
     tree, rows = explanation.hierarchy, source.rows
-    begins = tree.start[leaves[chosen]]
+    begins = np.append(tree.start, -1)[leaves[chosen]]
     for node in range(tree.n_nodes):
         children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.

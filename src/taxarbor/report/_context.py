@@ -56,6 +56,7 @@ def build_context(
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
+        "n_noise": tree.n_rows - len(tree.order),
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
@@ -307,17 +308,19 @@ def _all_rows(explanation: Explanation) -> dict[str, Any]:
 
     Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
     unless that is so for all; and the least margin on the path, with the node where that is.
+    Numbers and names go on with those of noise.
     """
     tree, names = explanation.hierarchy, explanation.row_names
     n_rows, packed = len(tree.order), None
+    order = np.append(tree.order, np.flatnonzero(tree.labels < 0))
     assert tree.follows is not None
     holds = tree.follows.rows
     if names is not None:
-        lines = (printable(explanation.row_name(row)) for row in tree.order.tolist())
+        lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
     is_small = n_rows <= ROWS
     return {
-        "order": _pack_numbers(tree.order) if is_small else None,
+        "order": _pack_numbers(order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
         "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,

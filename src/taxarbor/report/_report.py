@@ -81,7 +81,7 @@ def report(
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
     tree = explanation.hierarchy
-    pictures = None if images is None else check_images(images, len(tree.order))
+    pictures = None if images is None else check_images(images, tree.n_rows)
     scores = {} if classes is None else score_hierarchy(tree, classes, truth)
     decides = _what_decides(hierarchy_of(model), tree)
     context = build_context(explanation, title, images=pictures, scores=scores, decides=decides)

@@ -161,6 +161,15 @@ function members(node) {
     order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : "these " + plural(node.size, "row")} (CSV)`) : null];
 }
 
+// Rows that are in no cluster: their names follow those of the tree's rows.
+function setApart(node) {
+  if (node.depth || !data.n_noise) return [];
+  const names = [];
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n));
+  const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
+  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.`), html("p", { class: "members" }, names.join(" · ") + more)];
+}
+
 // A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
 function foundRow(node, position) {
   if (position === undefined) return null;
@@ -181,7 +190,7 @@ function showPanel(node, { position } = {}) {
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
     ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),
-    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...members(node)].filter(Boolean));
+    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...setApart(node), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
   byId("said").textContent = spoken(node);
   if (hadFocus) panel.focus();
