@@ -643,3 +643,30 @@ def test_1000_clusters_are_fluid(visit, planted):
     page.fill("#search", "x3")
     assert page.locator(".node.hit").count() > 3
     assert page.evaluate("window.kept === document.getElementById('node-7')")
+
+
+def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
+    path, tree = table_page
+    page = visit(path)
+    panel, columns = page.locator("#panel"), tree.encoding.columns
+    told = (
+        f"{len(columns)} columns of the table are used, {len(tree.encoding.dropped)} left out"
+    )
+    assert told in panel.inner_text()
+    node = int(tree.leaves[np.argmax(tree.missing[tree.leaves].sum(axis=1))])
+    page.evaluate(f"choose(nodes[{node}])")
+    assert re.search(r"\d+ % unknown", panel.inner_text())
+    page.evaluate("choose(root)")
+    page.get_by_role("button", name="How it was read").click()
+    read = page.locator("#measures").inner_text()
+    for column in columns:
+        assert f"{column.label}" in read
+    for name, why in tree.encoding.dropped:
+        assert name in read
+        assert why in read
+    for note in tree.encoding.notes:
+        assert note[1:] in read
+    page.click("#tab-help")
+    assert page.locator("#help-table").is_visible()
+    page.click("#tab-clusters")
+    assert "onerror=" in page.locator("#clusters").inner_text()

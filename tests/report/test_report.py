@@ -209,3 +209,21 @@ def test_a_thumbnail_is_an_average_with_no_longer_edge():
     for value in (-1.0, 2.0, np.nan):
         with pytest.raises(ValueError, match=r"from 0 to 1, got .* for row 1"):
             thumbnail(np.array([[[0.5]], [[value]]]), 1, 8)
+
+
+def test_the_page_of_a_table(table_page):
+    path, tree = table_page
+    context, encoding = context_of(path), tree.encoding
+    assert (context["n_features"], context["n_noise"]) == (len(encoding.columns), 0)
+    table = context["table"]
+    assert [name for name, _, _ in table["columns"]] == [one.label for one in encoding.columns]
+    assert {kind.split(":")[0] for _, kind, _ in table["columns"]} >= {"number", "category"}
+    assert table["dropped"] == [list(pair) for pair in encoding.dropped]
+    assert table["notes"] == list(encoding.notes)
+    shown = [one for node in context["nodes"] for one in node["typical"] + node["borderline"]]
+    cells = [cell for one in shown for cell in one["values"]]
+    assert "unknown" in cells
+    leads = [lead for node in context["nodes"] for lead in node["leads"]]
+    assert any("missing" in lead for lead in leads)
+    assert all("%" in lead["mean"] for lead in leads if " = " in lead["text"])
+    assert any(len(stand) == 6 for node in context["nodes"] for stand in node["stands"])

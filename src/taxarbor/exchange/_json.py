@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 2,
+    {"format": "taxarbor-hierarchy", "version": 3,
      "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "weights": [1.0, 2.0, 1.5], "noise": [3],
      "usual": {"centers": [[...], [...]], "units": [...], "limit": 4.5, "scale": null},
@@ -16,6 +16,13 @@
                "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
                          "reference": [1.0, null]}},
      "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
+     "encoding": {"columns": [{"name": "origin", "place": 0, "kind": "category",
+                               "fill": [0.25, 0.75], "categories": ["japan", "usa"],
+                               "values": [], "missing": 0.5, "has_indicator": false}, ...],
+                  "n_columns_in": 2, "has_names": true, "unit_length": false,
+                  "dropped": [["id", "..."]], "notes": ["..."],
+                  "shift": [0.75, 2.0], "scale": [0.4, 1.5]},
+     "missing": [[0.5, 0.0], [1.0, 0.0], [0.25, 0.0]],
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -29,8 +36,9 @@ one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
-neither "weights", "noise", "usual", "two_values", "follows", "trust" nor "made_by", all of
-which but "noise" may also be null.
+neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "weights",
+"noise", "usual", "encoding" nor "missing", a share for each node and column; all but "noise"
+may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -92,6 +100,8 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
         "made_by": hierarchy.made_by,
+        "encoding": hierarchy.encoding and hierarchy.encoding.to_dict(),
+        "missing": None if hierarchy.missing is None else hierarchy.missing.tolist(),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -162,6 +172,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
     two_values, weights = document.get("two_values"), document.get("weights")
+    missing = document.get("missing")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
@@ -181,6 +192,8 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "follows": _decode_follows(document.get("follows")),
         "trust": _decode_trust(document.get("trust")),
         "made_by": document.get("made_by"),
+        "encoding": _file.decode_encoding(document.get("encoding")),
+        "missing": None if missing is None else _numbers(missing, "float64"),
     }
 
 

@@ -13,12 +13,9 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._words import format_number, phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
-from taxarbor.rows import Rows
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
-ROUNDED = 0.1
-"""The same, of rows with weights, which a fit rounds."""
 WEAK = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
 WORDS, LONGEST = 2, 48  # features in a short name, and characters of each
@@ -72,18 +69,12 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, rows: Rows, spread: Array) -> None:
+def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows."""
     if tree.means is None:
         return
-    known, center, moved = tree.means[tree.root].astype(np.float64), rows.center, MOVED
-    if tree.weights is not None or len(tree.noise):
-        weights = np.ones(tree.n_rows) if tree.weights is None else tree.weights.copy()
-        weights[tree.noise] = 0.0
-        weights /= weights.max()
-        sums = rows.adjoint(weights[:, None].astype(rows.dtype))[0]
-        center, moved = center + sums / weights.sum(), ROUNDED
-    allowed = moved * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    known = tree.means[tree.root].astype(np.float64)
+    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names

@@ -5,10 +5,12 @@ and feature names. The arrays ``weights``, ``offsets`` and ``centers`` hold the 
 the inner nodes, one below the other, and are empty where there are none. The arrays
 ``placement_weights``, ``placement_offsets``, ``placement_center`` and ``placement_leaves``
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
-Since version 2 there may be more: ``two_values``, ``row_weights``, ``noise`` and what is usual,
-by which new rows are told to be noise; what a ``Follows`` holds, each under its own name; what
-a ``Trust`` holds, where the tree was assessed; and in the text the temperature and ``made_by``,
-the method that made the tree. What is not there is not known.
+Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
+name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
+``made_by``, the method that made the tree. Since version 3 there may be ``row_weights``,
+``noise`` and what is usual, by which new rows are told to be noise, and of a tree that was
+grown on a table, in the text its ``encoding``, and ``missing``, the shares of its gaps. What is
+not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -46,7 +48,7 @@ from taxarbor.hierarchy._trust import Curve, Trust
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 2
+FORMAT, VERSION = "taxarbor-hierarchy", 3
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")

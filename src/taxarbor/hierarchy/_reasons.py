@@ -4,6 +4,10 @@ A rule adds up weights times values. How far it pulls a child's rows from the ot
 average, is the sum over features of the difference of weights times the difference of means:
 what a feature adds to that is its part in the separation. Weights alone do not tell, as they
 depend on the units of the columns.
+
+The values of a category are features of one column, and make one reason together. A row has one
+of them, so only the differences of their weights matter: they are seen from the weight of a row
+without a value, in which every category has its share.
 """
 
 from dataclasses import dataclass
@@ -12,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._words import phrase, round_between
 
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 
 DIGITS = 5
 """To which shares are compared, in units of the largest: rounding must not choose."""
+MATTERS = 0.05
+"""Of the most that a category does, what another must do to be named beside it."""
 
 
 @final
@@ -29,14 +36,17 @@ DIGITS = 5
 class Reason:
     """A feature that sends rows to a node rather than to its siblings.
 
+    The values of a category are features of one column, and make one reason.
+
     Attributes
     ----------
     feature : int
-        Number of the column.
+        Number of the feature; of those of a category, the one that does most.
     name : str
-        Its name, ``x0``, ``x1``, ... where there are none.
+        Its name, ``x0``, ``x1``, ... where there are none; that of the column, of a category.
     weight : float
-        Its weight for the node, less the mean over the node and its siblings.
+        Its weight for the node, less the mean over the node and its siblings; of a category,
+        less that of a row without a value.
     share : float
         Its part in the separation of the node's rows from their siblings', of which those
         that are positive add up to 1. Negative if the others have to make up for it. NaN
@@ -44,9 +54,17 @@ class Reason:
     threshold : float or None
         Where this feature alone divides the parent in two: the rows that follow the rule have
         at most this value in one child, and more in the other. Rounded as far as no row of
-        the parent is passed over.
+        the parent is passed over. 0.5 where a category alone does.
     have : float or None
-        The share of the node's rows that have it, for a feature of yes and no.
+        The share of the node's rows that have it, for a feature of yes and no, or one of the
+        ``categories``; of the rows with a value, None if there are none.
+    categories : tuple of str
+        Of a category, those that lead here, the most frequent first, or with a ``sign`` of -1
+        those that lead elsewhere, if these are fewer. () for numbers.
+    unknown : float
+        The share of the node's rows that have no value in this column.
+    takes_unknown : bool
+        Whether some have none and come here for it, where this column alone divides.
 
     Examples
     --------
@@ -65,6 +83,9 @@ class Reason:
     share: float
     threshold: float | None = None
     have: float | None = None
+    categories: tuple[str, ...] = ()
+    unknown: float = 0.0
+    takes_unknown: bool = False
 
     @property
     def sign(self) -> int:
@@ -82,7 +103,7 @@ class Reason:
 
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
-    parent, names = hierarchy.parent(node), hierarchy.feature_names
+    parent = hierarchy.parent(node)
     rule = None if parent is None else hierarchy.rules[parent]
     if parent is None or rule is None:
         return ()
@@ -93,33 +114,248 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # What the rounding of the mean leaves, column by column: they have units of their own.
     contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
+    # Features of a category stand side by side, and are one.
+    blocks = used if hierarchy.encoding is None else blocks_of(hierarchy)[used]
+    first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
+    is_alone = rule.n_children == 2 and len(first) == 1
+    threshold = _threshold(hierarchy, parent) if is_alone else None
     rest = rest_mean(hierarchy, node)
-    if rest is None or hierarchy.means is None:
-        shares, keys = np.full(len(used), nan), np.abs(contrast[used])
+    if not len(used):
+        shares = keys = np.zeros(0)
+    elif rest is None or hierarchy.means is None:
+        keys = np.maximum.reduceat(np.abs(contrast[used]), first)
+        shares = np.full(len(first), nan)
     else:
         gains = (contrast * (hierarchy.means[node].astype(np.float64) - rest))[used]
+        gains = np.add.reduceat(gains, first)
         # Divided by the sum of those that are positive, or, if none is, of all sizes.
         shares = gains / (gains[gains > 0.0].sum() or np.abs(gains).sum() or 1.0)
         # A share of many features is small, however large it is beside the others.
         keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
             chosen = keys > 0.0
-            used, shares, keys = used[chosen], shares[chosen], keys[chosen]
+            first, shares, keys = first[chosen], shares[chosen], keys[chosen]
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    threshold = _threshold(hierarchy, parent)
+    here = known_mean(hierarchy, node)
+    beside = None if here is None else known_mean(hierarchy, node, beside=True)
+    told = _Told(hierarchy, node, contrast, here, beside, is_alone, threshold)
     return tuple(
-        Reason(
-            column,
-            names[column] if names else f"x{column}",
-            float(contrast[column]),
+        told.reason(int(used[at]), share)
+        for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
+    )
+
+
+class _Told(NamedTuple):
+    """What is known of a node's features when their reasons are told."""
+
+    tree: "Hierarchy"
+    node: int
+    contrast: Array
+    here: Array | None
+    beside: Array | None
+    is_alone: bool
+    threshold: float | None
+
+    def reason(self, feature: int, share: float) -> Reason:
+        tree, node, names = self.tree, self.node, self.tree.feature_names
+        unknown, fill = 0.0, nan
+        if tree.encoding is not None:
+            place = int(tree.encoding.owner[feature])
+            unknown = float(missing_shares(tree, node)[place])
+            if (category := category_of(tree, feature)) is not None:
+                return self._of_category(category, share, place)
+            fill = tree.encoding.columns[place].fill[0]
+        weight, threshold = float(self.contrast[feature]), self.threshold
+        is_above = threshold is not None and fill > threshold
+        takes = threshold is not None and unknown > 0.0 and is_above == (weight > 0.0)
+        return Reason(
+            feature,
+            names[feature] if names else f"x{feature}",
+            weight,
             share,
             threshold,
-            _share_with(hierarchy, node, column),
+            self._have(feature),
+            unknown=unknown,
+            takes_unknown=takes,
         )
-        for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
-    )
+
+    def _have(self, feature: int) -> float | None:
+        """Return which share of the rows has a feature of yes and no, None of another."""
+        values = self.tree.two_values
+        if self.here is None or values is None or not are_zero_and_one(values[feature]):
+            return None
+        share = float(self.here[feature])
+        return None if np.isnan(share) else min(max(share, 0.0), 1.0)
+
+    def _of_category(self, one: "Category", share: float, place: int) -> Reason:
+        unknown = float(missing_shares(self.tree, self.node)[place])
+        weights = one.weights(self.contrast)
+        weights -= np.dot(one.fill, weights)
+        weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
+        here, beside = self.here, self.beside
+        if here is not None and beside is not None:
+            here, beside = one.spread(here), one.spread(beside)
+        toward, takes, threshold = None, False, None
+        if self.is_alone:
+            toward, takes = self._sent_here(one)
+            threshold = 0.5
+        if toward is None or toward.all() or not toward.any():
+            toward, takes, threshold = _leaning(weights, here, beside), False, None
+        if toward is None:  # those with a value are alike: it is the others that differ
+            more = unknown - float(missing_shares(self.tree, self.node, beside=True)[place])
+            if share > 0.0 and more:
+                said, part = ("unknown", unknown) if more > 0.0 else ("known", 1.0 - unknown)
+                weight = float(np.abs(weights).max())
+                return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
+            toward = weights > 0.0
+        is_not = 2 * np.count_nonzero(toward) > len(toward)
+        named = np.flatnonzero(~toward if is_not else toward)
+        seen = beside if is_not else here
+        if seen is not None:
+            named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
+        most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
+        have = None if here is None else float(here[named].sum())
+        return Reason(
+            one.feature(most),
+            one.name,
+            float(weights[most]),
+            share,
+            threshold,
+            None if have is None or np.isnan(have) else min(max(have, 0.0), 1.0),
+            tuple(one.values[code] for code in named.tolist()),
+            unknown,
+            takes and unknown > 0.0,
+        )
+
+    def _sent_here(self, one: "Category") -> tuple[NDArray[np.bool_] | None, bool]:
+        """Return which values alone send a row here, and whether none does, by the rule."""
+        tree, parent = self.tree, self.tree.parent(self.node)
+        assert parent is not None
+        rule, encoding = tree.rules[parent], tree.encoding
+        assert rule is not None
+        assert encoding is not None
+        if encoding.unit_length:  # a value counts the less, the more others there are
+            return None, False
+        at = self.node - tree.children(parent)[0]
+        weights, offsets = rule.weights.astype(np.float64), rule.offsets.astype(np.float64)
+        own = weights[at] - weights[1 - at]
+        own[self.contrast == 0.0] = 0.0
+        scores = one.weights(own) - own @ rule.center + offsets[at] - offsets[1 - at]
+        unknown = float(np.dot(one.fill, scores))
+        return (scores >= 0.0, unknown >= 0.0) if at == 0 else (scores > 0.0, unknown > 0.0)
+
+
+def _leaning(
+    weights: Array, here: Array | None, beside: Array | None
+) -> NDArray[np.bool_] | None:
+    """Return the values of a category that lead to a node, and are more frequent there.
+
+    None where no value does more for it than against it.
+    """
+    if here is None or beside is None:
+        return weights > 0.0
+    gains = weights * (here - beside)
+    if not gains.sum() > 1e-9 * np.abs(weights).max():
+        return None
+    matters = gains > MATTERS * gains.max()
+    toward = (weights > 0.0) & matters
+    if not toward.any():
+        toward = ~((weights < 0.0) & matters)
+    return weights > 0.0 if toward.all() else toward
+
+
+class Category(NamedTuple):
+    """A column of categories: its name and values, what stands for a gap, its features.
+
+    An indicator is one, too, whose values are that there is one, or none.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    fill: tuple[float, ...]
+    first: int
+
+    def weights(self, features: Array) -> Array:
+        """Return the weight of each value; of two, the second alone has a feature."""
+        own = features[self.first : self.first + len(self.values)].astype(np.float64)
+        return np.array([0.0, own[0]]) if len(self.values) == 2 else own
+
+    def spread(self, features: Array) -> Array:
+        """Return the share of each value; of two, the first has what is left."""
+        own = self.weights(features)
+        return np.array([1.0 - own[1], own[1]]) if len(self.values) == 2 else own
+
+    def feature(self, code: int) -> int:
+        return self.first + (code if len(self.values) != 2 else 0)
+
+
+def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
+    """Return the category that a feature is of, None for a number."""
+    encoding = hierarchy.encoding
+    if encoding is None:
+        return None
+    place = int(encoding.owner[feature])
+    column, first = encoding.columns[place], int(np.searchsorted(encoding.owner, place))
+    if feature - first >= column.n_values:
+        share = column.missing
+        return Category(column.label, ("known", "unknown"), (1.0 - share, share), feature)
+    if not column.categories:
+        return None
+    return Category(column.label, column.categories, column.fill, first)
+
+
+_BLOCKS: "WeakKeyDictionary[Hierarchy, IndexArray]" = WeakKeyDictionary()
+
+
+def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
+    """Return the column of each feature, a negative number for those that say who has none."""
+    if hierarchy not in _BLOCKS:
+        encoding = hierarchy.encoding
+        assert encoding is not None
+        found = np.array(encoding.owner)
+        ends = np.cumsum([column.n_features for column in encoding.columns])
+        has_one = np.array([column.has_indicator for column in encoding.columns], dtype=bool)
+        found[ends[has_one] - 1] = -1 - np.flatnonzero(has_one)
+        _BLOCKS[hierarchy] = found
+    return _BLOCKS[hierarchy]
+
+
+def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array:
+    """Return the share of a node's rows, or of its siblings', without a value, by column."""
+    missing, parent = hierarchy.missing, hierarchy.parent(node)
+    if missing is None or hierarchy.encoding is None:
+        return np.zeros(0 if hierarchy.encoding is None else len(hierarchy.encoding.columns))
+    shares: Array = missing[node]
+    if beside and parent is not None:
+        n_rows, n_all = hierarchy.node_weights[[node, parent]].tolist()
+        shares = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
+        shares = shares.round(12).clip(0.0, 1.0)  # what rounding leaves of all and of none
+    return shares
+
+
+def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array | None:
+    """Return the mean of a node's rows, or of its siblings', where they have a value.
+
+    NaN where none has one; None where means are not known.
+    """
+    means, missing, encoding = hierarchy.means, hierarchy.missing, hierarchy.encoding
+    found = rest_mean(hierarchy, node) if beside else None
+    if means is None or (beside and found is None):
+        return None
+    found = means[node].astype(np.float64) if found is None else found
+    # Where rows were brought to length 1, gaps were, too, and are of all kinds.
+    if missing is None or encoding is None or encoding.unit_length:
+        return found
+    shares, blocks = missing_shares(hierarchy, node, beside=beside), blocks_of(hierarchy)
+    own = np.where(blocks >= 0, shares[blocks], 0.0)
+    is_some = own < 1.0
+    known: Array = np.full(len(found), nan)
+    rest = (found - own * encoding.fills)[is_some]
+    rest[np.abs(rest) <= 1e-12 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    known[is_some] = rest / (1.0 - own[is_some])
+    return known
 
 
 def dividing_feature(rule: LinearRule) -> int | None:
@@ -143,14 +379,6 @@ def _threshold(hierarchy: "Hierarchy", parent: int) -> float | None:
     )
     exact = center[column] - (offsets[0] - offsets[1]) / (weights[0] - weights[1])
     return round_between(float(exact), *follows.gap[parent].tolist())
-
-
-def _share_with(hierarchy: "Hierarchy", node: int, column: int) -> float | None:
-    """Return which share of a node's rows has a feature of yes and no, None of another."""
-    means, values = hierarchy.means, hierarchy.two_values
-    if means is None or values is None or not are_zero_and_one(values[column]):
-        return None
-    return min(max(float(means[node, column]), 0.0), 1.0)
 
 
 def are_zero_and_one(values: Array) -> Any:

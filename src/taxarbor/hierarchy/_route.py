@@ -140,12 +140,17 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
 
 def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
+    return expand(X, hierarchy).data
+
+
+def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
+    """Return what :func:`check_data` does, with the gaps that the user's table has."""
     rule = deciding_rule(hierarchy)
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
     if isinstance(X, Expanded):
-        return X.data
+        return X
     if hierarchy.encoding is not None:
-        return hierarchy.encoding.expand(X, dtype).data
+        return hierarchy.encoding.expand(X, dtype)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
     data: Any = X if sparse.issparse(X) else np.asarray(X)
     if data.ndim != 2:
@@ -163,7 +168,7 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     data = _as_float(data, dtype)
     if not all_finite(data.data if sparse.issparse(X) else data):
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    return data if sparse.issparse(X) else np.ascontiguousarray(data)
+    return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

@@ -299,15 +299,26 @@ class Hierarchy:
 
         Those that do most for it come first, ``n_top`` at most, and only such that pull the
         rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
-        together with a negative share. There are none for the root and without rules.
+        together with a negative share. There are none for the root and without rules. The
+        values of a category make one reason together.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
     def rename_features(self, names: Sequence[str]) -> "Hierarchy":
-        """Return the same tree with other names of the columns."""
+        """Return the same tree with other names of the columns.
+
+        ValueError is raised if these came with a table, as new rows are read by them.
+        """
         if isinstance(names, str):
             raise TypeError(f"names must be a list of names, got the text {names!r}")
-        return replace(self, feature_names=tuple(str(name) for name in names))
+        named = tuple(str(name) for name in names)
+        own = None if self.encoding is None else self.encoding.feature_names
+        if own is not None and own != named and self.feature_names == [*own]:
+            raise InputError(
+                "the names of the features are those of the table that the tree was grown on: "
+                "rename the columns of the table, and fit again"
+            )
+        return replace(self, feature_names=named)
 
     def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
         """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
@@ -324,7 +335,8 @@ class Hierarchy:
         Raises
         ------
         ValueError
-            If these do not fit the features, are not finite, or a scale is not positive.
+            If these do not fit the features, are not finite, or a scale is not positive; or if
+            the tree takes rows of a table, in the units of that.
 
         Examples
         --------
@@ -337,6 +349,11 @@ class Hierarchy:
         >>> bool((tree.predict(X) == model.labels_).all())
         True
         """
+        if self.encoding is not None:
+            raise InputError(
+                "the tree is in the units of the table that it was grown on, and takes its "
+                "rows as they are: what was scaled for the fit is undone already"
+            )
         shift, factor = _scaling(self, mean, scale)
         placement, means = self.placement, self.means
         if placement is not None:

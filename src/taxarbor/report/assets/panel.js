@@ -24,6 +24,7 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
   if (node.depth && !allHold) {
     const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
@@ -50,11 +51,14 @@ function spark(own, every, width = 64, height = 22) {
   const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
   return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
 }
+// How many rows have no value, where some have none.
+const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
 // A feature that stands out: its number, words, effect, mean here and histogram.
-function standing([feature, words, effect, mean, digits]) {
+function standing([feature, words, effect, mean, digits, missing]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
+  if (missing) what.append(unknownIn(missing));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
@@ -67,7 +71,7 @@ function stands(node) {
 function leading(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
-    html("span", { class: "what " + way }, ...soft(feature.text)),
+    html("span", { class: "what" }, html("span", { class: way }, ...soft(feature.text)), feature.missing ? unknownIn(feature.missing) : null),
     html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
@@ -158,6 +162,15 @@ function members(node) {
     order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : "these " + plural(node.size, "row")} (CSV)`) : null];
 }
 
+// Rows that are in no cluster: their names follow those of the tree's rows.
+function setApart(node) {
+  if (node.depth || !data.n_noise) return [];
+  const names = [];
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n));
+  const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
+  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.`), html("p", { class: "members" }, names.join(" · ") + more)];
+}
+
 // A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
 function foundRow(node, position) {
   if (position === undefined) return null;
@@ -178,7 +191,7 @@ function showPanel(node, { position } = {}) {
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
     ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),
-    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...members(node)].filter(Boolean));
+    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...setApart(node), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
   byId("said").textContent = spoken(node);
   if (hadFocus) panel.focus();

@@ -72,10 +72,18 @@ function showHelp() {
   byId("help-trust").hidden = !data.trust;
   byId("help-probable").hidden = !data.probabilities;
   byId("help-guess").hidden = data.measured;
+  byId("help-table").hidden = !data.table;
 }
 function factTable(lines) {
   return html("table", { class: "facts" }, html("tbody", {}, ...lines.map(([name, value, why]) =>
     html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "num" }, value), html("td", { class: "muted" }, why)))));
+}
+// How the table was read: what was done to it, its columns, and those that were left out.
+function tableRead({ columns, dropped, notes, counts }) {
+  const more = (all, shown) => (all > shown ? html("p", { class: "muted" }, `and ${count(all - shown)} more`) : null);
+  const lines = columns.map(([name, kind, missing]) => [name, missing ? missing + " unknown" : "", kind]);
+  return [html("h3", { id: "table-read" }, "How the table was read"), ...notes.map((note) => html("p", {}, capital(note) + ".")),
+    factTable(lines), more(counts[0], columns.length), ...(dropped.length ? [html("h3", {}, "Columns that were left out"), factTable(dropped.map(([name, why]) => [name, "", why])), more(counts[1], dropped.length)] : [])].filter(Boolean);
 }
 function showMeasures() {
   const facts = data.facts;
@@ -101,5 +109,5 @@ function showMeasures() {
   } else {
     parts.push(html("p", { class: "muted" }, "No classes were given to compare with."));
   }
-  byId("measures").replaceChildren(...parts);
+  byId("measures").replaceChildren(...parts, ...(data.table ? tableRead(data.table) : []));
 }

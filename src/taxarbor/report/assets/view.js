@@ -30,7 +30,7 @@ function fitDoubt(node, width) {
   return ways.find((text) => measure(text, FINE) <= width) || "";
 }
 // In a picture there is little room: a sign for a word.
-const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, |$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
+const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, | or unknown|$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
 const arrows = (name) => name.replace(AT_MOST, " ≤\u00a0").replace(ABOVE, " >\u00a0").replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
