@@ -22,6 +22,7 @@ N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of m
 N_FEATURES = (8, 4)  # features, likewise
 N_VALUES = 3  # features whose values are shown with an example
 N_CLASSES = 100  # classes of a node that are named, at most
+N_NOISE = 50  # rows set apart that are listed
 N_COLUMNS, N_NAMES = 200, 6  # of a table, and categories of each, that are listed
 LONGEST = 300  # characters of a row's name, which may be a text
 NAMES = 250_000
@@ -43,20 +44,26 @@ def build_context(
     images: NDArray[Any] | None,
     scores: dict[str, float],
     decides: str,
+    outlier_scores: Array | None = None,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON can hold it.
 
     ``decides`` says what placed the rows: "rules" that all rows follow; "bounds", rules and
-    what kept some rows elsewhere; "placed", all features; or "unknown".
+    what kept some rows elsewhere; "placed", all features; or "unknown". Where it is known how
+    far rows are from every cluster, the farthest that are noise come first.
     """
     tree, classes = explanation.hierarchy, explanation.classes
-    encoding = tree.encoding
+    encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
+    far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
+    if len(far):
+        noise, far = noise[np.argsort(-far, kind="stable")], np.sort(far)[::-1]
     writer = _Nodes(explanation)
     nodes = [writer.tell(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
-        "n_noise": tree.n_rows - len(tree.order),
+        "n_noise": len(noise),
+        "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
@@ -64,7 +71,7 @@ def build_context(
         "features": [list(feature) for feature in writer.features],
         "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
-        **_all_rows(explanation),
+        **_all_rows(explanation, noise),
         "probabilities": None if decides == "unknown" else _probabilities(explanation),
         "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
@@ -308,7 +315,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 # Rows and facts
 
 
-def _all_rows(explanation: Explanation) -> dict[str, Any]:
+def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
     Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
@@ -317,7 +324,7 @@ def _all_rows(explanation: Explanation) -> dict[str, Any]:
     """
     tree, names = explanation.hierarchy, explanation.row_names
     n_rows, packed = len(tree.order), None
-    order = np.append(tree.order, np.flatnonzero(tree.labels < 0))
+    order = np.append(tree.order, noise)
     assert tree.follows is not None
     holds = tree.follows.rows
     if names is not None:

@@ -85,7 +85,14 @@ def report(
     pictures = None if images is None else check_images(images, tree.n_rows)
     scores = {} if classes is None else score_hierarchy(tree, classes, truth)
     decides = _what_decides(hierarchy_of(model), tree)
-    context = build_context(explanation, title, images=pictures, scores=scores, decides=decides)
+    context = build_context(
+        explanation,
+        title,
+        images=pictures,
+        scores=scores,
+        decides=decides,
+        outlier_scores=getattr(model, "outlier_score_", None),
+    )
     page = _build_page(context, tree.to_text()).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))
 

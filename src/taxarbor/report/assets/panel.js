@@ -159,16 +159,16 @@ function members(node) {
   for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;
   return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")), html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${count(rest)} more` : ""))),
-    order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : "these " + plural(node.size, "row")} (CSV)`) : null];
+    order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : node.depth ? "these " + plural(node.size, "row") : "all " + plural(data.n_rows + data.n_noise, "row")} (CSV)`) : null];
 }
 
 // Rows that are in no cluster: their names follow those of the tree's rows.
 function setApart(node) {
   if (node.depth || !data.n_noise) return [];
   const names = [];
-  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n));
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n) + (data.noise_scores[n] ? ` (${data.noise_scores[n].toFixed(1)})` : ""));
   const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
-  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.`), html("p", { class: "members" }, names.join(" · ") + more)];
+  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.` + (data.noise_scores.length ? " Beside them, how many times the usual distance." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
 }
 
 // A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
