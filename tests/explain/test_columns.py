@@ -26,7 +26,9 @@ def explained(make_cars):
     wide = make_cars(9)
     wide["make"] = wide["make"] + " " + (wide["id"] % 9).astype(str)
     tables += [wide[["mpg", "make", "origin"]]]
-    for model, table in zip((*MODELS, MODELS[0]), tables, strict=True):
+    named = TableEncoder(categorical_features=["make", "origin"])  # rare values, too
+    models = (*MODELS, Taxarbor(6, encoder=named, random_state=0))
+    for model, table in zip(models, tables, strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = model.fit(table).hierarchy_
