@@ -101,7 +101,9 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
     before, after = ("higher " if is_more else "lower "), ""
     is_plain = reason.threshold is not None
     if reason.have is not None:
-        is_plain = is_plain or (reason.have > MOSTLY if is_more else reason.have < 1 - MOSTLY)
+        # Of rows without a value it is not so.
+        so = (reason.have if is_more else 1.0 - reason.have) * (1.0 - reason.unknown)
+        is_plain = is_plain or so > MOSTLY
     if reason.unknown >= 1.0:
         before, after = "", " unknown"
     elif reason.categories:
