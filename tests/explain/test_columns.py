@@ -23,9 +23,9 @@ def explained(make_cars):
     """Return explanations and their tables, the last with its features kept sparse."""
     found = []
     tables = [make_cars(seed) for seed in range(len(MODELS))]
-    wide = make_cars(9)
-    wide["make"] = wide["make"] + " " + (wide["id"] % 9).astype(str)
-    tables += [wide[["mpg", "make", "origin"]]]
+    wide = make_cars(9, 300)
+    wide["make"] = wide["make"] + " " + (wide["id"] % 3).astype(str)
+    tables += [wide[["weight", "mpg", "make", "origin"]]]
     for model, table in zip((*MODELS, MODELS[0]), tables, strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

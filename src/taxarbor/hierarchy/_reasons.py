@@ -257,7 +257,7 @@ def _leaning(
     if here is None or beside is None:
         return weights > 0.0
     gains = weights * (here - beside)
-    if not gains.sum() > 1e-9 * np.abs(weights).max():
+    if not gains.sum() > 1e-6 * np.abs(weights).max():
         return None
     matters = gains > MATTERS * gains.max()
     toward = (weights > 0.0) & matters
@@ -353,7 +353,7 @@ def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Ar
     is_some = own < 1.0
     known: Array = np.full(len(found), nan)
     rest = (found - own * encoding.fills)[is_some]
-    rest[np.abs(rest) <= 1e-12 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    rest[np.abs(rest) <= 1e-6 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
     known[is_some] = rest / (1.0 - own[is_some])
     return known
 
