@@ -118,7 +118,6 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     blocks = used if hierarchy.encoding is None else blocks_of(hierarchy)[used]
     first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
     is_alone = rule.n_children == 2 and len(first) == 1
-    threshold = _threshold(hierarchy, parent) if is_alone else None
     rest = rest_mean(hierarchy, node)
     if not len(used):
         shares = keys = np.zeros(0)
@@ -138,9 +137,15 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    here = known_mean(hierarchy, node)
-    beside = None if here is None else known_mean(hierarchy, node, beside=True)
-    told = _Told(hierarchy, node, contrast, here, beside, is_alone, threshold)
+    told = _Told(
+        hierarchy,
+        node,
+        rule,
+        contrast,
+        is_alone,
+        known_mean(hierarchy, node),
+        None if hierarchy.encoding is None else known_mean(hierarchy, node, beside=True),
+    )
     return tuple(
         told.reason(int(used[at]), share)
         for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
@@ -148,126 +153,96 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
 
 
 class _Told(NamedTuple):
-    """What is known of a node's features when their reasons are told."""
+    """What is known of a node when the reasons for it are told."""
 
     tree: "Hierarchy"
     node: int
+    rule: LinearRule
     contrast: Array
+    is_alone: bool
     here: Array | None
     beside: Array | None
-    is_alone: bool
-    threshold: float | None
 
     def reason(self, feature: int, share: float) -> Reason:
-        tree, node, names = self.tree, self.node, self.tree.feature_names
+        tree, names = self.tree, self.tree.feature_names
         unknown, fill = 0.0, nan
         if tree.encoding is not None:
             place = int(tree.encoding.owner[feature])
-            unknown = float(missing_shares(tree, node)[place])
+            unknown = float(missing_shares(tree, self.node)[place])
             if (category := category_of(tree, feature)) is not None:
-                return self._of_category(category, share, place)
+                return self._of_category(category, share, unknown)
             fill = tree.encoding.columns[place].fill[0]
-        weight, threshold = float(self.contrast[feature]), self.threshold
-        is_above = threshold is not None and fill > threshold
-        takes = threshold is not None and unknown > 0.0 and is_above == (weight > 0.0)
-        return Reason(
-            feature,
-            names[feature] if names else f"x{feature}",
-            weight,
-            share,
-            threshold,
-            self._have(feature),
-            unknown=unknown,
-            takes_unknown=takes,
-        )
+        weight, have = float(self.contrast[feature]), None
+        threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
+        takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
+        values = tree.two_values
+        if self.here is not None and values is not None and are_zero_and_one(values[feature]):
+            have = _share(self.here[feature])
+        name = names[feature] if names else f"x{feature}"
+        return Reason(feature, name, weight, share, threshold, have, (), unknown, takes)
 
-    def _have(self, feature: int) -> float | None:
-        """Return which share of the rows has a feature of yes and no, None of another."""
-        values = self.tree.two_values
-        if self.here is None or values is None or not are_zero_and_one(values[feature]):
-            return None
-        share = float(self.here[feature])
-        return None if np.isnan(share) else min(max(share, 0.0), 1.0)
-
-    def _of_category(self, one: "Category", share: float, place: int) -> Reason:
-        unknown = float(missing_shares(self.tree, self.node)[place])
+    def _of_category(self, one: "Category", share: float, unknown: float) -> Reason:
         weights = one.weights(self.contrast)
         weights -= np.dot(one.fill, weights)
         weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
-        here, beside = self.here, self.beside
-        if here is not None and beside is not None:
-            here, beside = one.spread(here), one.spread(beside)
-        toward, takes, threshold = None, False, None
-        if self.is_alone:
-            toward, takes = self._sent_here(one)
-            threshold = 0.5
-        if toward is None or toward.all() or not toward.any():
-            toward, takes, threshold = _leaning(weights, here, beside), False, None
-        if toward is None:  # those with a value are alike: it is the others that differ
-            more = unknown - float(missing_shares(self.tree, self.node, beside=True)[place])
-            if share > 0.0 and more:
-                said, part = ("unknown", unknown) if more > 0.0 else ("known", 1.0 - unknown)
+        here = None if self.here is None else one.spread(self.here)
+        beside = None if self.beside is None else one.spread(self.beside)
+        rest = float(missing_shares(self.tree, self.node, beside=True)[one.place])
+        threshold, takes, toward = None, False, weights > 0.0
+        sent = self._sent_here(one) if self.is_alone else toward[:0]
+        if sent.any() and not sent[:-1].all():
+            threshold, takes, toward = 0.5, bool(sent[-1]) and unknown > 0.0, sent[:-1]
+        elif here is not None and beside is not None:
+            gains = weights * (here - beside)
+            if gains.sum() > 1e-6 * np.abs(weights).max():
+                toward = _leaning(weights, gains > MATTERS * gains.max())
+            elif share > 0.0 and unknown != rest:  # it is those without a value that differ
+                said, part = (
+                    ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
+                )
                 weight = float(np.abs(weights).max())
                 return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
-            toward = weights > 0.0
+        if not toward.any():  # all weigh the same
+            toward = np.arange(len(toward)) == 0
         is_not = 2 * np.count_nonzero(toward) > len(toward)
         named = np.flatnonzero(~toward if is_not else toward)
-        seen = beside if is_not else here
-        if seen is not None:
+        if (seen := beside if is_not else here) is not None:
             named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
         most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
-        have = None if here is None else float(here[named].sum())
-        return Reason(
-            one.feature(most),
-            one.name,
-            float(weights[most]),
-            share,
-            threshold,
-            None if have is None or np.isnan(have) else min(max(have, 0.0), 1.0),
-            tuple(one.values[code] for code in named.tolist()),
-            unknown,
-            takes and unknown > 0.0,
+        have = None if here is None else _share(here[named].sum())
+        said_of = tuple(one.values[code] for code in named.tolist())
+        told = share, threshold, have, said_of, unknown, takes
+        return Reason(one.feature(most), one.name, float(weights[most]), *told)
+
+    def _sent_here(self, one: "Category") -> NDArray[np.bool_]:
+        """Return which values alone send a row here, by the rule, and at last if none does."""
+        assert self.tree.encoding is not None
+        if self.tree.encoding.unit_length:  # a value counts the less, the more others there are
+            return np.zeros(1, dtype=bool)
+        at = self.node - self.tree.children(self.tree.parents[self.node])[0]
+        own = np.where(
+            self.contrast == 0.0, 0.0, self.rule.weights[at] - self.rule.weights[1 - at]
         )
-
-    def _sent_here(self, one: "Category") -> tuple[NDArray[np.bool_] | None, bool]:
-        """Return which values alone send a row here, and whether none does, by the rule."""
-        tree, parent = self.tree, self.tree.parent(self.node)
-        assert parent is not None
-        rule, encoding = tree.rules[parent], tree.encoding
-        assert rule is not None
-        assert encoding is not None
-        if encoding.unit_length:  # a value counts the less, the more others there are
-            return None, False
-        at = self.node - tree.children(parent)[0]
-        weights, offsets = rule.weights.astype(np.float64), rule.offsets.astype(np.float64)
-        own = weights[at] - weights[1 - at]
-        own[self.contrast == 0.0] = 0.0
-        scores = one.weights(own) - own @ rule.center + offsets[at] - offsets[1 - at]
-        unknown = float(np.dot(one.fill, scores))
-        return (scores >= 0.0, unknown >= 0.0) if at == 0 else (scores > 0.0, unknown > 0.0)
+        offset = float(self.rule.offsets[at]) - float(self.rule.offsets[1 - at])
+        scores = one.weights(own) - own @ self.rule.center + offset
+        scores = np.append(scores, np.dot(one.fill, scores))
+        return (scores >= 0.0) if at == 0 else (scores > 0.0)
 
 
-def _leaning(
-    weights: Array, here: Array | None, beside: Array | None
-) -> NDArray[np.bool_] | None:
-    """Return the values of a category that lead to a node, and are more frequent there.
-
-    None where no value does more for it than against it.
-    """
-    if here is None or beside is None:
-        return weights > 0.0
-    gains = weights * (here - beside)
-    if not gains.sum() > 1e-9 * np.abs(weights).max():
-        return None
-    matters = gains > MATTERS * gains.max()
+def _leaning(weights: Array, matters: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the values of a category that lead to a node, of those that matter there."""
     toward = (weights > 0.0) & matters
-    if not toward.any():
-        toward = ~((weights < 0.0) & matters)
+    toward = toward if toward.any() else ~((weights < 0.0) & matters)
     return weights > 0.0 if toward.all() else toward
 
 
+def _share(value: float) -> float | None:
+    """Return a share without what rounding adds, None if it is not known."""
+    return None if np.isnan(value) else min(max(float(value), 0.0), 1.0)
+
+
 class Category(NamedTuple):
-    """A column of categories: its name and values, what stands for a gap, its features.
+    """A column of categories, what stands for a gap, and where it and its features begin.
 
     An indicator is one, too, whose values are that there is one, or none.
     """
@@ -275,6 +250,7 @@ class Category(NamedTuple):
     name: str
     values: tuple[str, ...]
     fill: tuple[float, ...]
+    place: int
     first: int
 
     def weights(self, features: Array) -> Array:
@@ -300,10 +276,12 @@ def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
     column, first = encoding.columns[place], int(np.searchsorted(encoding.owner, place))
     if feature - first >= column.n_values:
         share = column.missing
-        return Category(column.label, ("known", "unknown"), (1.0 - share, share), feature)
+        return Category(
+            column.label, ("known", "unknown"), (1.0 - share, share), place, feature
+        )
     if not column.categories:
         return None
-    return Category(column.label, column.categories, column.fill, first)
+    return Category(column.label, column.categories, column.fill, place, first)
 
 
 _BLOCKS: "WeakKeyDictionary[Hierarchy, IndexArray]" = WeakKeyDictionary()
@@ -353,7 +331,7 @@ def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Ar
     is_some = own < 1.0
     known: Array = np.full(len(found), nan)
     rest = (found - own * encoding.fills)[is_some]
-    rest[np.abs(rest) <= 1e-12 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    rest[np.abs(rest) <= 1e-6 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
     known[is_some] = rest / (1.0 - own[is_some])
     return known
 
