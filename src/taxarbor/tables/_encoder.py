@@ -63,6 +63,7 @@ IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 ASKED = "asked"
 """Where a frame says which columns somebody asked for by name, among pandas' ``attrs``."""
+AS_DATES = "dates; name it in date_features to use it"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
 
 
@@ -379,7 +380,7 @@ class _Study:
             if as_date or self.dates == FROM_DTYPE:
                 yield from self._of_date(name, place, cells)
             else:
-                self._drop(name, "dates; name it in date_features to use it")
+                self._drop(name, AS_DATES)
         elif kind == "number":
             yield from self._of_numbers(name, place, as_numbers(cells, name))
         elif kind in ("category", "text"):
@@ -511,8 +512,9 @@ class _Study:
         if with_gaps and self.encoder.missing == "error":
             raise InputError(
                 f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}; fill "
-                'them, or choose missing="mean"',
+                "them",
                 "X",
+                (", or choose another", "missing"),
             )
 
     def _scaling(self, found: Sequence["_Found"]) -> str | None:
