@@ -112,11 +112,11 @@ def test_each_format_by_its_name(tmp_path):
             if suffix in {"csv", "tsv", "parquet"}:
                 assert [str(kind) for kind in table.X.dtypes] == ["float64", "int64", "bool"]
                 assert table.row_names == ("owl", "fox", "ant")
-                assert table.notes == ("rows are called by 'name'",)
+                assert table.id_column == "name"
             else:
                 assert table.X.dtype == np.float64
                 assert table.X.flags.c_contiguous
-                assert (table.row_names, table.notes) == (None, ())
+                assert (table.row_names, table.id_column) == (None, None)
 
 
 def test_what_is_sparse_stays_so(tmp_path):
@@ -295,6 +295,8 @@ def test_one_column_names_the_rows():
 
     ids, words = [7, 4, 9], ["u", "v", "w"]
     assert names(name=words, movieId=ids) == ("u", "v", "w")
+    for days in (["1/2/20", "3/4/21", "5/6/22"], ["Jun 12 1998", "may 1. 1999", "3 July 98"]):
+        assert names(name=words, day=days) == ("u", "v", "w")
     assert names(movieId=ids) == names(**{"Film ID": ids}) == ("7", "4", "9")
     assert names(n=[5, 6, 7]) == ("5", "6", "7")  # which counts them
     for columns in (

@@ -110,6 +110,7 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
         _names(request, arrays, request.id_column or "row_names", X.shape[0]),
         None if label is None else as_labels(_labels(request, arrays, label, X.shape[0])),
         tuple((name, "an array beside the table") for name in beside if name not in used),
+        id_column=request.id_column,
     )
 
 
@@ -228,7 +229,7 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     refuse_infinite(request, X, names)
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
-    return Table(X, names, ids, as_labels(labels))
+    return Table(X, names, ids, as_labels(labels), id_column=request.id_column)
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:

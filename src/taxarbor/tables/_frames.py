@@ -73,7 +73,13 @@ ODD = 3
 """Different texts among numbers that are taken for mistakes, however often they come."""
 LONGEST_NAME = 100
 """Characters of a text that may be the name of a row."""
-AT_ONCE = 1 << 22
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+LIKE_DATE = re.compile(
+    rf"\s*(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d|(?:\d{{1,2}}[. -]+)?(?:{_MONTHS})[a-z]*[. -]+\d)",
+    re.IGNORECASE,
+)
+"""How texts begin that are dates in one of many ways, and no names."""
+AT_ONCE = 1 << 20
 """Cells of a parquet file that are read in one go."""
 
 
@@ -123,8 +129,11 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
             name: as_texts(column.to_pylist()) for name, column in _columns_of(file, wanted)
         }
         rest = _columns_of(file, [name for name in kinds if name not in texts])
-        cells = ((name, column.to_pandas(date_as_object=False)) for name, column in rest)
-        return _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
+        # Copied, a column at a time: what is Arrow's own would be kept when it is freed.
+        cells = ((name, one.to_pandas(date_as_object=False).copy()) for name, one in rest)
+        found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
+        pa.default_memory_pool().release_unused()  # as much as the table, half of the time
+        return found
 
 
 def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
@@ -297,12 +306,11 @@ def _table(columns: Columns) -> Table:
     refuse_absent(request, asked or (), [*found, *dropped])
     texts, index = dict(columns.texts), columns.index
     index = index if index in dropped else None
-    notes, ids = columns.notes, request.id_column or index
+    ids = request.id_column or index
     if ids is None and columns.has_names and len(found) > 1:
         ids = _names_of_rows({k: v for k, v in found.items() if k not in (asked or ())})
         if ids is not None:
             texts[ids] = as_texts(found.pop(ids).tolist())
-            notes += (f"rows are called by {ids!r}",)
     if asked is not None:
         refused = [name for name in asked if name in dropped]
         if refused:
@@ -325,7 +333,8 @@ def _table(columns: Columns) -> Table:
         None if ids is None else texts[ids],
         None if labels is None else as_labels(texts[labels]),
         left_out,
-        notes,
+        columns.notes,
+        None if ids == index else ids,
     )
 
 
@@ -456,6 +465,7 @@ def _names_of_rows(found: Mapping[str, "pd.Series"]) -> str | None:
         for name, cells in found.items()
         if cells.dtype.kind == "O" and types.infer_dtype(cells, skipna=False) == "string"
         if cells.is_unique and cells.notna().all() and cells.str.len().max() <= LONGEST_NAME
+        if not cells.str.match(LIKE_DATE).all()
     ]
     named = texts or [
         name

@@ -64,6 +64,8 @@ class Table:
         Each column that is not in ``X``, and why. A ``TableEncoder`` may leave out more.
     notes : tuple of str
         What to know of how the file was read.
+    id_column : str or None
+        The column with the names of the rows: the one asked for, or the one that was found.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Table:
     labels: NDArray[np.str_] | None = None
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    id_column: str | None = None
 
 
 class NamelessError(FileFormatError):
