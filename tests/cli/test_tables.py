@@ -5,6 +5,7 @@ import webbrowser
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from taxarbor import Hierarchy
 
@@ -164,6 +165,31 @@ def test_what_a_model_has_not_seen_is_missing(run, run_json, refused, folder, se
     assert told["gaps"] == ["mpg 12%", "horsepower 10%"]
     assert told["left_out"][0].startswith("name (text, 25")
     assert "left out  " in run("info", "cars.taxarbor").stdout
+
+
+def test_matrices_may_have_gaps(run_json, folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4)) + 5.0 * (np.arange(40) % 2)[:, None]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for name, save in (
+        ("a.npz", lambda path: np.savez(path, X=X, feature_names=["p", "q", "r", "s"])),
+        ("b.npy", lambda path: np.save(path, X)),
+        ("c.npz", lambda path: sparse.save_npz(path, sparse.csr_array(X))),
+    ):
+        save(folder / name)
+        for options in ((), ("--scale", "standard")):
+            told = run_json("fit", name, "-k", 2, "-o", "m", "--force", *options)
+            assert told["notes"][0].startswith("gaps in 4 of 4 columns count as the column's")
+            assert ("most in r," in told["notes"][0]) == (name == "a.npz")
+            labels = Hierarchy.load(folder / "m").labels.tolist()
+            assert labels in ([0, 1] * 20, [1, 0] * 20)
+            assert run_json("predict", "m", name)["labels"] == labels
+    X[:, 1] = np.nan
+    np.savez(folder / "a.npz", X=X, feature_names=["p", "q", "r", "s"])
+    both = ("fit", "a.npz", "-k", 2, "-o", "m", "--force", "--missing", "indicator")
+    assert run_json(*both)["dropped"] == [{"column": "q", "reason": "empty"}]
+    assert Hierarchy.load(folder / "m").feature_names[:2] == ["p", "p unknown"]
+    assert len(run_json("predict", "m", "a.npz")["labels"]) == 40
 
 
 def test_an_assessed_table(run_json, seen):

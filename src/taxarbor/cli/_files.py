@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import typer
+from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor.cli import interruptible
@@ -188,11 +189,20 @@ def columns_of(tree: Hierarchy) -> tuple[str, ...] | None:
 
 def as_features(tree: Hierarchy, table: Table) -> Any:
     """Return a table whose columns are a model's features, made once for all that follows."""
-    X: Any = table.X
     if tree.encoding is None:
         return table
     rule = deciding_rule(tree)
+    X = as_frame(table) if tree.encoding.has_names else table.X
     return replace(table, X=tree.encoding.expand(X, np.float64 if rule is None else rule.dtype))
+
+
+def as_frame(table: Table) -> Any:
+    """Return what a table holds, with the names of its columns if it is a dense matrix."""
+    if table.feature_names is None or not is_plain(table.X) or issparse(table.X):
+        return table.X
+    import pandas as pd
+
+    return pd.DataFrame(table.X, columns=list(table.feature_names), copy=False)
 
 
 def _read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:

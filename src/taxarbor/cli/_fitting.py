@@ -10,10 +10,11 @@ from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning
 from taxarbor.cli import interruptible
-from taxarbor.cli._files import as_categories, named_columns, split_names
+from taxarbor.cli._files import as_categories, as_frame, named_columns, split_names
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
+from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._encoder import AS_DATES, AS_IDENTIFIER
@@ -65,29 +66,30 @@ def make_encoder(
     days = named_columns(table, split_names(dates, "dates"), "dates") or None
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     is_frame = not is_plain(table.X)
-    if not (options or is_frame):
+    if not (options or is_frame or _has_named_gaps(table)):
         return "auto"
     scale = options.get("scale", "auto")
     options["scale"] = None if scale == "none" or (scale == "auto" and not is_frame) else scale
     return TableEncoder(**options, date_features=days)
 
 
+def _has_named_gaps(table: Table) -> bool:
+    """Say whether a matrix has gaps that are best told of by the names of its columns."""
+    X: Any = table.X
+    return table.feature_names is not None and not (issparse(X) or all_finite(X))
+
+
 def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = None) -> Fitted:
     """Fit an estimator to the rows of a table; what it did and warns of goes to the notes."""
-    X: Any = table.X
+    X = table.X if estimator.encoder == "auto" else as_frame(table)
     counts = {} if weights is None else {"sample_weight": weights}
-    names = table.feature_names
-    if names is not None and is_plain(X) and not issparse(X) and estimator.encoder != "auto":
-        import pandas as pd
-
-        X = pd.DataFrame(X, columns=list(names), copy=False)
     begun = time.perf_counter()
     with interruptible(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         tree = estimator.fit(X, **counts).hierarchy_
     seconds = time.perf_counter() - begun
-    if names is not None and tree.n_features == len(names):
-        tree = tree.rename_features(names)
+    if is_plain(X) and table.feature_names is not None:
+        tree = tree.rename_features(table.feature_names)
     dropped = table.dropped
     if tree.encoding is not None:
         notes += tree.encoding.notes
