@@ -192,6 +192,25 @@ def test_matrices_may_have_gaps(run_json, folder):
     assert len(run_json("predict", "m", "a.npz")["labels"]) == 40
 
 
+def test_rows_are_set_apart(run, run_json, refused, folder, seen):
+    told = run_json("fit", "cars.csv", "-k", 3, "--noise", 0.1, "--labels", "l.csv")
+    assert told["n_noise"] == 4
+    assert "4 rows are set apart, far from all clusters" in told["notes"]
+    lines = (folder / "l.csv").read_text(encoding="utf-8").splitlines()
+    assert sum(line.endswith(",-1") for line in lines) == 4
+    both = ("cars.taxarbor", "cars.csv")
+    noise = [
+        line for line in run("predict", *both, "--proba").stdout.splitlines() if ",-1," in line
+    ]
+    assert len(noise) == 4
+    assert all(line.split(",")[2] == "" for line in noise)
+    rows = run_json("explain", *both, "--new", "cars.csv")["rows"]
+    assert [row["leaf"] for row in rows if row["cluster"] < 0] == [None] * 4
+    assert run("explain", *both, "--new", "cars.csv").stdout.count("  set apart") == 4
+    for share in (1, -0.1):
+        refused("--noise must be", "fit", "cars.csv", "-k", 3, "-o", "m", "--noise", share)
+
+
 def test_an_assessed_table(run_json, seen):
     run_json("fit", "penguins.csv", "-k", 3, "--label-column", "species")
     told = run_json("assess", "penguins.taxarbor", "penguins.csv", "--refits", 2)

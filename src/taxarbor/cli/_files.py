@@ -366,7 +366,8 @@ def write_labels(
 ) -> None:
     """Write a line per row to a file or standard output: its name or number, its cluster.
 
-    And, if given, the probability of this cluster, and of each, to four digits.
+    And, if given, the probability of this cluster, and of each, to four digits. Noise, -1, has
+    none.
     """
     is_tsv = path is not None and path.suffix.lower() == ".tsv"
     buffer = io.StringIO()
@@ -377,7 +378,7 @@ def write_labels(
     if probabilities is not None:
         header += ["probability", *(f"c{leaf}" for leaf in range(len(probabilities[0])))]
         lines = (
-            [row, label, *(f"{p:.4f}" for p in (P[label], *P))]
+            [row, label, f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
             for (row, label), P in zip(lines, probabilities, strict=True)
         )
     writer.writerow(header)

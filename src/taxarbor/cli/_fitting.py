@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import issparse
 
-from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning
+from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning, counted
 from taxarbor.cli import interruptible
 from taxarbor.cli._files import as_categories, as_frame, named_columns, split_names
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
@@ -95,6 +95,11 @@ def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = Non
         notes += tree.encoding.notes
         for name, reason in tree.encoding.dropped:
             dropped += ((name, OPTIONS.get(reason, reason)),)
+    n_noise = int((tree.labels < 0).sum())
+    if n_noise:
+        notes.append(
+            f"{counted(n_noise, 'row is', 'rows are')} set apart, far from all clusters"
+        )
     told = [one for one in caught if not issubclass(one.category, TableWarning)]
     notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in told)
     was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
