@@ -111,13 +111,6 @@ def split_weights(table: Table, name: str | None) -> tuple[Table, Any]:
     return replace(table, X=X, feature_names=tuple(X.columns)), weights.to_numpy(np.float64)
 
 
-def as_categories(table: Table, names: Iterable[str]) -> None:
-    """Let columns of a table be categories, whatever they are made of."""
-    X: Any = table.X
-    for name in names:
-        X[name] = X[name].astype("category")
-
-
 def _read(source: Any, columns: Sequence[str] | None, **asked: str | None) -> Table:
     """Return the rows in a file; see :func:`read_table`. Odd ids are noted."""
     if isinstance(source, io.BytesIO):
@@ -235,14 +228,14 @@ def _note_on_gaps(tree: Hierarchy, table: Table) -> Iterator[str]:
     X: Any = table.X
     if tree.encoding is None or is_plain(X):
         return
-    has_names, columns = tree.encoding.has_names, tree.encoding.columns
-    cells_of = {one: X[one.name] if has_names else X.iloc[:, one.place] for one in columns}
-    n_gaps = sum(int(cells.isna().sum()) for cells in cells_of.values())
-    n_new, new = 0, []
-    for one in columns:
+    columns = {one.name: one for one in tree.encoding.columns}  # a date once
+    n_gaps, n_new, new = 0, 0, []
+    for one in columns.values():
+        cells = X[one.name] if tree.encoding.has_names else X.iloc[:, one.place]
+        n_gaps += int(cells.isna().sum())
         if one.kind != "category":
             continue
-        factor = as_factor(cells_of[one])
+        factor = as_factor(cells)
         texts = [text_of(value) for value in factor.values]
         odd = [code for code, text in enumerate(texts) if text and text not in one.categories]
         if count := int(np.isin(factor.codes, odd).sum()):
@@ -273,8 +266,9 @@ def read_both(tree: Hierarchy, path: Path, **asked: str | None) -> tuple[Table, 
             f"{tree.n_rows:,}: give the same rows, in the same order"
         )
     ready: Any = as_features(tree, table)
-    check_data(ready.X, tree)
-    if deciding_rule(tree) is not None:
+    if deciding_rule(tree) is None:
+        check_data(ready.X, tree)
+    else:
         share = float((tree.predict(ready.X) == tree.labels).mean())
         if share < LIKELY:
             doubt = f"the model would put only {share:.0%} of these rows where it has them: "

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning, counted
 from taxarbor.cli import interruptible
-from taxarbor.cli._files import as_categories, as_frame, named_columns, split_names
+from taxarbor.cli._files import as_frame, named_columns, split_names
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
@@ -61,11 +61,12 @@ def make_encoder(
 
     Matrices are numbers of one kind: they are not scaled unless that is asked for.
     """
-    named = split_names(categories, "categories")
-    as_categories(table, named_columns(table, named, "categories"))
+    X: Any = table.X
+    for name in named_columns(table, split_names(categories, "categories"), "categories"):
+        X[name] = X[name].astype("category")
     days = named_columns(table, split_names(dates, "dates"), "dates") or None
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    is_frame = not is_plain(table.X)
+    is_frame = not is_plain(X)
     if not (options or is_frame or _has_named_gaps(table)):
         return "auto"
     scale = options.get("scale", "auto")

@@ -71,6 +71,8 @@ GAPS = {"", "?", "-", "--", ".", "..", "na", "n/a", "n.a.", "nan", "null", "none
 """Stand for no value among numbers, in any case."""
 ODD = 3
 """Different texts among numbers that are taken for mistakes, however often they come."""
+MANY = 1_000
+"""Different texts that are enough to tell that a column spells neither numbers nor dates."""
 LONGEST_NAME = 100
 """Characters of a text that may be the name of a row."""
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -403,6 +405,9 @@ def _from_text(
     """Return text as the numbers, dates or categories that it spells, or as it is."""
     import pandas as pd
 
+    as_it_is = cells.astype(values.dtype) if str(cells.name) in columns.coded else cells
+    if len(values) > MANY and not any(map(re.compile(r"\W*\d").match, values[:MANY])):
+        return as_it_is
     codes = np.asarray(codes, dtype=np.intp)
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     texts = [value.strip() if n else "" for value, n in zip(values, counts, strict=True)]
@@ -423,7 +428,7 @@ def _from_text(
     if are_few(len(present), n_cells):
         codes = np.array([*(present.get(text, -1) for text in texts), -1])[codes]
         return pd.Series(pd.Categorical.from_codes(codes, [*present]))
-    return cells.astype(values.dtype) if str(cells.name) in columns.coded else cells
+    return as_it_is
 
 
 def _spelled(
@@ -465,7 +470,7 @@ def _names_of_rows(found: Mapping[str, "pd.Series"]) -> str | None:
         for name, cells in found.items()
         if cells.dtype.kind == "O" and types.infer_dtype(cells, skipna=False) == "string"
         if cells.is_unique and cells.notna().all() and cells.str.len().max() <= LONGEST_NAME
-        if not cells.str.match(LIKE_DATE).all()
+        if not all(map(LIKE_DATE.match, cells))
     ]
     named = texts or [
         name
