@@ -405,9 +405,8 @@ def _from_text(
     """Return text as the numbers, dates or categories that it spells, or as it is."""
     import pandas as pd
 
-    as_it_is = cells.astype(values.dtype) if str(cells.name) in columns.coded else cells
     if len(values) > MANY and not any(map(re.compile(r"\W*\d").match, values[:MANY])):
-        return as_it_is
+        return cells.astype(values.dtype)
     codes = np.asarray(codes, dtype=np.intp)
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     texts = [value.strip() if n else "" for value, n in zip(values, counts, strict=True)]
@@ -428,7 +427,7 @@ def _from_text(
     if are_few(len(present), n_cells):
         codes = np.array([*(present.get(text, -1) for text in texts), -1])[codes]
         return pd.Series(pd.Categorical.from_codes(codes, [*present]))
-    return as_it_is
+    return cells.astype(values.dtype)
 
 
 def _spelled(
