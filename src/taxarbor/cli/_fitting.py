@@ -113,7 +113,7 @@ def assess_table(
     """Fit a model again to its table; return its tree, and whether Ctrl-C ended it early."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(made_by.pop("estimator", ""))
-    if kind is None:
+    if kind is None or "standardized" in made_by:  # which an encoder says now
         raise InputError(
             "the model does not say how it was fitted, as it was made by an older taxarbor or "
             "from labels alone: fit it again"
