@@ -62,7 +62,7 @@ def explain(
         told = why.row(_row_id(why, row))
         say = partial(say_rows, [told])
     elif fresh is not None:
-        told = {"rows": place_rows(why, fresh.X, fresh.row_names)}
+        told = {"rows": place_rows(why, files.as_features(tree, fresh).X, fresh.row_names)}
         say = partial(say_rows, told["rows"])
     else:
         told = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}

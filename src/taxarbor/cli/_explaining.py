@@ -111,7 +111,8 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
     table = make_table(*columns, right=("step", "margin", "surer than"))
     for told in rows:
         name = f"row {told['row']}" if told["name"] is None else told["name"]
-        first: Any = plain(name).append(f"  c{told['cluster']}", "bold green")
+        home = "set apart" if told["cluster"] < 0 else f"c{told['cluster']}"
+        first: Any = plain(name).append(f"  {home}", "bold green")
         for step, one in enumerate(told["steps"], start=1):
             is_beyond = (one["margin"] or 0.0) < 0.0
             margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
@@ -130,7 +131,8 @@ def place_rows(why: Explanation, X: Any, row_names: Sequence[str] | None) -> lis
     rows: list[dict[str, Any]] = []
     for row, label in enumerate(tree.predict(X).tolist()):
         name = None if row_names is None else row_names[row].strip() or f"row {row}"
-        place = {"leaf": int(tree.leaves[label]), "cluster": label}
+        leaf = None if label < 0 else int(tree.leaves[label])
+        place = {"leaf": leaf, "cluster": label}
         rows.append({"row": row, "name": name, **place, "follows": True, "steps": []})
     kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "holds", "why")
     for line in why.place(X, row_names).to_dict("records"):

@@ -186,6 +186,7 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "n_rows": tree.n_rows,
+        "n_noise": int((tree.labels < 0).sum()),
         "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,

@@ -23,7 +23,8 @@ def predict(
 ) -> None:
     """Say which cluster of a model each row of a file belongs to, as csv.
 
-    Columns are found by name; others do not matter.
+    Columns are found by name; others do not matter. What is missing, or was not there when the
+    model was made, counts as the column's mean.
     """
     from taxarbor.cli import _files as files
     from taxarbor.hierarchy import Hierarchy
@@ -36,7 +37,7 @@ def predict(
     if deciding_rule(tree) is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
     table = files.read_for(tree, data, id_column=id_column, format=format)
-    X: Any = table.X
+    X: Any = files.as_features(tree, table).X
     labels, notes = tree.predict(X).tolist(), [*table.notes]
     told = {"output": output, "rows": table.row_names, "labels": labels}
     P = None
@@ -45,7 +46,7 @@ def predict(
         if tree.temperature is None:
             notes.append("probabilities are a rough guess until taxarbor assess measures them")
     if output is not None or not as_json:
-        files.write_labels(output, labels, table.row_names, id_column, P, force=force)
+        files.write_labels(output, labels, table, P, force=force)
     told |= {"n_clusters": tree.n_leaves, "notes": notes}
     line = f"{counted(len(labels), 'row')} -> {output}"
     answer(told, as_json, line if output else None)

@@ -21,7 +21,10 @@ from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
-CALLED = {"random_state": "seed", "n_jobs": "jobs"}
+CALLED = {
+    **{"random_state": "seed", "n_jobs": "jobs", "sample_weight": "weights"},
+    **{"categorical_features": "categories", "date_features": "dates"},
+}
 """Parameters whose options have other names."""
 
 

@@ -65,8 +65,11 @@ SILENT, MANY_SILENT = 0.01, 1 / 3
 tables of measurements more than half do, in embeddings and pictures less than a sixth."""
 FAR = 100.0
 """Ranges between the quartiles beyond which a value has no part in its column's mean."""
-IDENTIFIER = re.compile(r"id|index|.*_id", re.IGNORECASE | re.DOTALL)
+IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+ASKED = "asked"
+"""Where a frame says which columns somebody asked for by name, among pandas' ``attrs``."""
+AS_DATES = "dates; name it in date_features to use it"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
 
 
@@ -340,6 +343,7 @@ class _Study:
             raise InputError(f"{told}; make the names different", "X")
         self.categories = self._named("categorical_features")
         self.dates = self._named("date_features")
+        self.asked = getattr(table, "attrs", {}).get(ASKED, ())
         self.dropped: list[tuple[str, str]] = []
         self.rare: list[tuple[str, int]] = []
 
@@ -408,7 +412,7 @@ class _Study:
             if as_date or self.dates == FROM_DTYPE:
                 yield from self._of_date(name, place, cells)
             else:
-                self._drop(name, "dates; name it in date_features to use it")
+                self._drop(name, AS_DATES)
         elif kind == "number":
             yield from self._of_numbers(name, place, as_numbers(cells, name))
         elif kind in ("category", "text"):
@@ -429,6 +433,8 @@ class _Study:
         return self._block[place - first]
 
     def _drop(self, name: str, reason: str) -> None:
+        if name in self.asked:
+            raise InputError(f"has no use for the column {name!r}: {reason}", "X")
         self.dropped.append((name, reason))
 
     def _of_numbers(
@@ -442,7 +448,8 @@ class _Study:
             return
         values = cells if known.all() else cells[known]
         values = values.astype(np.float64, copy=False)
-        if kind == "number" and self.has_names and _is_identifier(name, values):
+        may_count = kind == "number" and self.has_names and name not in self.asked
+        if may_count and is_identifier(name, values):
             self._drop(name, AS_IDENTIFIER)
             return
         low, high = float(values.min()), float(values.max())
@@ -482,7 +489,10 @@ class _Study:
             self._drop(name, "always the same")
         elif kind == "text" and not declared and n_values == n_known:
             self._drop(name, "different in every row")
-        elif n_values > (MOST_CATEGORIES if declared or kind == "category" else MAX_CATEGORIES):
+        elif kind == "text" and not declared and not are_few(n_values, n_known):
+            rows_told = f" in {n_known:,} rows" if n_values <= MAX_CATEGORIES else ""
+            self._drop(name, f"text, {n_values:,} different values{rows_told}")
+        elif n_values > MOST_CATEGORIES:
             if declared:
                 raise InputError(
                     f"names {name!r}, which has {n_values:,} different values, more than "
@@ -490,8 +500,6 @@ class _Study:
                     "categorical_features",
                 )
             self._drop(name, f"text, {n_values:,} different values")
-        elif kind == "text" and not declared and 2 * n_values > n_known:
-            self._drop(name, f"text, {n_values:,} different values in {n_known:,} rows")
         else:
             least = min(len(codes) / 50, max(RARE, len(codes) / 1000))
             common = [code for code in present if rows[code] >= least]
@@ -553,8 +561,9 @@ class _Study:
         if with_gaps and self.encoder.missing == "error":
             raise InputError(
                 f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}; fill "
-                'them, or choose missing="mean"',
+                "them",
                 "X",
+                (", or choose another", "missing"),
             )
 
     def _scaling(self, found: Sequence["_Found"]) -> str | None:
@@ -679,7 +688,12 @@ def _kind_of_text(cells: Any) -> str:
     return "date" if are_dates else "text"
 
 
-def _is_identifier(name: str, values: Array) -> bool:
+def are_few(n_values: int, n_cells: int) -> bool:
+    """Say whether the texts of so many cells are few enough to be categories."""
+    return n_values <= MAX_CATEGORIES and 2 * n_values <= n_cells
+
+
+def is_identifier(name: str, values: Array) -> bool:
     """Say whether whole numbers, all different, are names of rows: by theirs, or as a count."""
     if len(values) < 3 or not all(
         bool((part == np.floor(part)).all()) for part in (values[:FEW], values)
