@@ -276,7 +276,7 @@ def test_a_pipeline_does_the_same_and_its_tree_can_be_brought_back():
     model = Taxarbor(4, random_state=0).fit(cars)
     pipeline = make_pipeline(TableEncoder(), Taxarbor(4, random_state=0)).fit(cars)
     np.testing.assert_array_equal(pipeline[-1].labels_, model.labels_)
-    tree = pipeline[0].decode(pipeline[-1].hierarchy_)
+    tree = pipeline[0].decode(pipeline[-1].hierarchy_, cars)
     np.testing.assert_array_equal(tree.predict(cars), model.labels_)
     assert tree.to_text() == model.hierarchy_.to_text()
 
@@ -324,6 +324,23 @@ def test_tables_that_cannot_be_used():
         Taxarbor(2, encoder="table").fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="shift has shape"):
         Encoding((), 0, False, np.zeros(1), np.ones(1))
+
+
+def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 4.0 * (np.arange(60)[:, None] % 2)
+    model = Taxarbor(2, random_state=0).fit(X)
+    new = X[:4].copy()
+    new[0, 1] = np.nan
+    filled = new.copy()
+    filled[0, 1] = X[:, 1].mean()
+    want = model.predict(filled).tolist()
+    for rows in (new, np.ma.masked_invalid(new), sparse.csr_array(new)):
+        assert model.predict(rows).tolist() == want
+        assert model.hierarchy_.predict(rows).tolist() == want
+    with pytest.raises(InputError, match="NaN"):
+        Taxarbor(2, encoder=None).fit(X).predict(new)
+    with pytest.raises(InputError, match="infinity"):
+        model.predict(np.where(np.isnan(new), np.inf, new))
 
 
 def test_rare_values_count_as_gaps():

@@ -94,9 +94,11 @@ def _say_standout(features: Sequence[dict[str, Any]]) -> None:
     say(table)
 
 
-def _pair(mean: float, other: float, is_yes_no: bool) -> list[str]:
+def _pair(mean: float | None, other: float | None, is_yes_no: bool) -> list[str]:
     """Return two means of a feature, as shares if it is one of yes and no."""
-    return [percent(mean), percent(other)] if is_yes_no else format_column([mean, other])
+    if is_yes_no:
+        return [percent(mean), percent(other)]
+    return format_column([math.nan if one is None else one for one in (mean, other)])
 
 
 def _drawn(counts: Sequence[int]) -> str:

@@ -32,6 +32,11 @@ def is_plain(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not np.ma.isMaskedArray(X)
 
 
+def unmasked(X: Any) -> Any:
+    """Return a masked array as floats with NaN, and all else as it is."""
+    return _floats(X) if np.ma.isMaskedArray(X) else X
+
+
 def column_names(X: Any) -> list[str] | None:
     """Return the names of a frame's columns; None where it has none, or they are numbers."""
     if not is_frame(X):

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._route import check_data, send
+from taxarbor.hierarchy._route import check_data, expand, send
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ LEAST = 0.01
 
 def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> Array:
     """Return the probability of each leaf; see :meth:`Hierarchy.predict_proba`."""
+    X = X if hierarchy.encoding is None else expand(X, hierarchy)  # once for both
     labels = send(hierarchy, X, n_threads=n_threads)
     found = np.ones((len(labels), hierarchy.n_leaves))
     if not len(labels) or hierarchy.n_leaves == 1:

@@ -11,6 +11,7 @@ from scipy import sparse
 from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._rule import deciding_rule
@@ -152,7 +153,7 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
-    data: Any = X if sparse.issparse(X) else np.asarray(X)
+    data: Any = X if sparse.issparse(X) else np.asarray(unmasked(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
@@ -167,8 +168,25 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         check_structure(data)  # what other formats were made into
     data = _as_float(data, dtype)
     if not all_finite(data.data if sparse.issparse(X) else data):
-        raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
+        return _filled(hierarchy, data)
     return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
+
+
+def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
+    """Take gaps in new rows for the means of the columns, if a table might have had some."""
+    matrix: Any = data
+    cells = matrix.data if sparse.issparse(data) else data
+    may_fill = (hierarchy.made_by or {}).get("encoder") is not None
+    if hierarchy.means is None or not may_fill or np.isinf(cells).any():
+        raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
+    fills = hierarchy.means[hierarchy.root]
+    if sparse.issparse(data):
+        matrix = matrix.copy()
+        is_gap = np.isnan(matrix.data)
+        matrix.data[is_gap] = fills[matrix.indices[is_gap]]
+        return Expanded(matrix, None)
+    gaps = np.isnan(data)
+    return Expanded(np.where(gaps, fills, data).astype(data.dtype), np.asfortranarray(gaps))
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
+from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows
 
@@ -92,7 +93,9 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     """
     tree = vars(estimator).get("hierarchy_")
     if tree is None or tree.encoding is None:
-        return _checked(estimator, X, reset=False)
+        has_gaps = vars(estimator).get("encoder") is not None
+        is_finite: Any = "allow-nan" if has_gaps else True
+        return _checked(estimator, unmasked(X), reset=False, ensure_all_finite=is_finite)
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X

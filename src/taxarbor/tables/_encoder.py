@@ -94,7 +94,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns hold categories: "from_dtype", those of a frame that are text or of type
         category, if text has few values (50 at most, each twice on average); or their names,
-        their places, or a mask. None: no column does. Unless a column is named, values that
+        their places, or a mask. None: no column does. In text that nobody named, values that
         hardly any row has (fewer than 5, or one in a thousand) count as gaps.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
@@ -187,8 +187,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dtype = np.float32 if self.encoding_.is_sparse else float_type(X)
         return self.encoding_.encode(self._checked(X, reset=False), dtype)
 
-    def decode(self, tree: Hierarchy) -> Hierarchy:
+    def decode(self, tree: Hierarchy, X: Any) -> Hierarchy:
         """Return a tree of transformed rows as one that takes rows of the table.
+
+        ``X`` are the rows of the table, whose gaps the tree then knows.
 
         Examples
         --------
@@ -197,12 +199,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> wine = load_wine(as_frame=True).data
         >>> encoder = TableEncoder().fit(wine)
         >>> model = Taxarbor(3, encoder=None, random_state=0).fit(encoder.transform(wine))
-        >>> tree = encoder.decode(model.hierarchy_)
+        >>> tree = encoder.decode(model.hierarchy_, wine)
         >>> bool((tree.predict(wine) == model.labels_).all())
         True
         """
         check_is_fitted(self)
-        return self.encoding_.decode(tree)
+        return self.encoding_.decode(tree, self.encode(X).gaps)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features."""
@@ -503,7 +505,7 @@ class _Study:
         else:
             least = min(len(codes) / 50, max(RARE, len(codes) / 1000))
             common = [code for code in present if rows[code] >= least]
-            if not declared and 1 < len(common) < n_values:
+            if kind == "text" and not declared and 1 < len(common) < n_values:
                 self.rare.append((name, n_values - len(common)))
                 present, known = common, known & np.isin(codes, common)
             shares = counts[present] / counts[present].sum()
@@ -699,7 +701,7 @@ def is_identifier(name: str, values: Array) -> bool:
         bool((part == np.floor(part)).all()) for part in (values[:FEW], values)
     ):
         return False
-    if (np.diff(values) == 1.0).all():
+    if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
         return True
     return IDENTIFIER.fullmatch(name) is not None and len(np.unique(values)) == len(values)
 

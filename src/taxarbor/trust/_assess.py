@@ -221,6 +221,10 @@ class _Study:
         stayed = np.zeros(tree.n_rows)
         Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
+        # Which value of a category a rule names may differ; -1 is in no rule.
+        encoding = tree.encoding
+        owner = np.arange(tree.n_features or 0) if encoding is None else encoding.owner
+        owner = np.append(owner, -1)
         for model, half, labels in zip(self.refits, self.halves, homes, strict=True):
             other = model.hierarchy_
             match, likeness, is_below = _match(tree, other, labels)
@@ -239,7 +243,7 @@ class _Study:
                     continue
                 is_used = np.isin(rule.features, again.features)
                 features[node] += is_used
-                rules[node] += top[node] in again.features
+                rules[node] += owner[top[node]] in owner[again.features]
         n_refits = len(self.refits)
         return Trust(
             n_refits, came_back, apart, rules, tuple(features), stayed / n_refits, self.curve()
