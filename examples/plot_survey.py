@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from taxarbor import Taxarbor, load_animals
+from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree
 from taxarbor.plot import plot_icicle
 
@@ -73,8 +74,9 @@ counts[1]
 # ``node_weights`` are what the rows of each node stand for, and means are weighted.
 
 share = tree.node_weights / tree.node_weights[0]
+why = explain(model, X)
 for label, leaf in enumerate(tree.leaves):
-    told = ", ".join(map(str, tree.reasons(leaf, 1)))
+    told = ", ".join(one["words"] for one in why.standout(leaf, 3))
     print(f"c{label}: {len(tree.rows(leaf))} animals, {share[leaf]:.0%} of all species: {told}")
 
 # %%
