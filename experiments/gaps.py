@@ -153,11 +153,13 @@ def _far(X: Rows, n: int, rng: np.random.Generator, spreads: float = FAR) -> Row
     return np.asarray(X.mean(axis=0) + spreads * X.std() * away, dtype=X.dtype)
 
 
-def _slipped(X: Rows, n: int, rng: np.random.Generator) -> Rows:
-    """Return rows like the others but for one cell, as a comma in a wrong place makes them."""
+def _slipped(
+    X: Rows, n: int, rng: np.random.Generator, spreads: float = FAR, together: bool = False
+) -> Rows:
+    """Return rows like the others but for one cell, which may be in the same column for all."""
     drawn = X[rng.integers(len(X), size=n)]
-    places = rng.integers(X.shape[1], size=n)
-    drawn[np.arange(n), places] += FAR * X.std() * rng.standard_normal(n)
+    places = rng.integers(X.shape[1], size=1 if together else n)
+    drawn[np.arange(n), places] += spreads * X.std() * rng.standard_normal(n)
     return drawn
 
 
@@ -165,6 +167,7 @@ KINDS: dict[str, Callable[..., Rows]] = {
     "far in all columns": _far,
     "far in one cell": _slipped,
     "ten spreads away": partial(_far, spreads=10.0),
+    "in one column": partial(_slipped, spreads=100.0, together=True),
 }
 
 
