@@ -42,6 +42,11 @@ print(*tree.encoding.notes, sep="\n")
 print(tree)
 
 # %%
+# The same in a picture.
+
+drawn = plot_tree(tree)
+
+# %%
 # Each value is a feature of the tree, 1 where it holds and 0 where not. So the mean of such a
 # feature is the share of the patients who have it.
 
@@ -63,11 +68,6 @@ model.predict(new)
 # Is it of use?
 # -------------
 # The data have what the tree did not see: how far the disease has progressed a year later.
-
-# sphinx_gallery_thumbnail_number = 2
-drawn = plot_tree(tree)
-
-# %%
 
 figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
 axes.boxplot([diabetes.target[tree.labels == label] for label in range(tree.n_leaves)])

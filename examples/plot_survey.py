@@ -80,6 +80,7 @@ for label, leaf in enumerate(tree.leaves):
     print(f"c{label}: {len(tree.rows(leaf))} animals, {share[leaf]:.0%} of all species: {told}")
 
 # %%
+# Pictures show the rows themselves.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), layout="constrained")
 for ax, one, told in zip(axes, (plain.hierarchy_, tree), ("without", "with"), strict=True):
