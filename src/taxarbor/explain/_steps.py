@@ -376,6 +376,12 @@ def as_csr(data: Any) -> Any:
 
 def dense_part(data: Any, positions: Any, features: Any) -> Any:
     """Return some columns of some rows as an array."""
-    part: Any = data[positions][:, features]
-    is_sparse = sparse.issparse(part)
-    return part.toarray() if is_sparse else part
+    if not sparse.issparse(data):
+        return data[positions][:, features]
+    matrix: Any = data
+    rows = np.arange(matrix.shape[0])[positions]
+    # Whole rows are copied first: a few at a time.
+    parts = [
+        matrix[rows[some]][:, features].toarray() for some in blocks(len(rows), matrix.shape[1])
+    ]
+    return np.concatenate(parts) if parts else matrix[rows][:, features].toarray()

@@ -60,9 +60,10 @@ small ones one in fifty. A value of few rows would be as far from all others as 
 FEW, SAMPLE, AT_ONCE = 64, 10_000, 16
 """Values that are looked at first, those from which quartiles are guessed, and columns of an
 array that are looked at together."""
-SILENT, MANY_SILENT = 0.01, 1 / 3
-"""Columns differ in unit if so many of them hold less than this share of the mean variance. In
-tables of measurements more than half do, in embeddings and pictures less than a sixth."""
+SILENT, MANY_SILENT, ALONE = 0.01, 1 / 3, 90.0
+"""Columns differ in unit if so many of them hold less than this share of the mean variance, or
+one of three or more holds so many percent of all. In tables of measurements more than half hold
+less, in embeddings and pictures less than a sixth, and none holds more than 15 percent."""
 FAR = 100.0
 """Ranges between the quartiles beyond which a value has no part in its column's mean."""
 IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
@@ -102,8 +103,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     scale : {"auto", "standard", "robust"} or None, default="auto"
         "standard": numbers to variance 1. "robust": to the range between their quartiles.
         None: nothing is scaled. "auto": to variance 1 where there are categories, or where
-        columns differ in unit: a third of the numbers or more would have no voice, as they
-        hold less than 1 % of the mean variance; else not.
+        columns differ in unit: one holds 90 % of the variance, or a third of them less than
+        1 % of the mean variance each, and so would have no voice; else not.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine": each row is brought to length 1 first, so that only its direction counts.
 
@@ -579,10 +580,11 @@ class _Study:
         variances = variances[variances > 0.0]
         if not len(variances):
             return None
-        if np.mean(variances < SILENT * variances.mean()) < MANY_SILENT:
-            return None
         largest = max(found, key=lambda one: one.spread)
         share = 100.0 * variances.max() / variances.sum()
+        is_alone = len(variances) > 2 and share > ALONE
+        if not is_alone and np.mean(variances < SILENT * variances.mean()) < MANY_SILENT:
+            return None
         told = f"{largest.column.label} alone holds {format_number(share, 3)} % of the variance"
         return f"numbers are scaled to variance 1, as they differ in unit: {told}"
 
