@@ -110,6 +110,8 @@ def explain(
         check_columns(X, columns)
         columns = columns_of(X) or columns
     data, gaps = expand(X, tree)
+    if gaps is not None and tree.encoding is None:
+        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
     n_rows, n_features = data.shape
     if n_rows != tree.n_rows:
         raise InputError(

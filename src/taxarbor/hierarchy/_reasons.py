@@ -291,7 +291,8 @@ def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
     """Return the column of each feature, a negative number for those that say who has none."""
     if hierarchy not in _BLOCKS:
         encoding = hierarchy.encoding
-        assert encoding is not None
+        if encoding is None:
+            return np.arange(hierarchy.n_features or 0)
         found = np.array(encoding.owner)
         ends = np.cumsum([column.n_features for column in encoding.columns])
         has_one = np.array([column.has_indicator for column in encoding.columns], dtype=bool)
