@@ -62,7 +62,6 @@ class Portraits:
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
         self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(self.center)
         self._bins: dict[int, Bins] = {}
-        self._by_column: Any = None
 
     def distances(self, rows: IndexArray, mean: Array) -> Array:
         """Return how far some rows are from their mean; 1 is their median.
@@ -200,10 +199,10 @@ class Portraits:
         rows: IndexArray = np.arange(n_rows)
         is_sparse = sparse.issparse(self.data)
         if is_sparse:
-            if self._by_column is None:
-                self._by_column = self.data.tocsc()
-            own = slice(*self._by_column.indptr[feature : feature + 2])
-            values, rows = self._by_column.data[own], self._by_column.indices[own]
+            # Looked for each time: all columns at once would take the memory of the data.
+            own = np.flatnonzero(self.data.indices == feature)
+            rows = np.searchsorted(self.data.indptr, own, side="right") - 1
+            values = self.data.data[own]
         else:
             values = self.data[:, feature]
         if self.source.gaps is not None and self._is_value[feature]:

@@ -319,13 +319,7 @@ class Encoding:
             data = data[:, chosen]
         if np.isinf(data.data).any():
             raise InputError("X holds infinity, or a value too large for its type")
-        is_gap = np.isnan(data.data)
-        if not is_gap.any():
-            return Expanded(data, None)
-        rows = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))[is_gap]
-        cells = np.ones(len(rows), dtype=bool), (rows, data.indices[is_gap])
-        data.data[is_gap] = self.fills[data.indices[is_gap]]
-        return Expanded(data, sparse.csc_array(cells, shape=data.shape))
+        return fill_sparse(data, self.fills)
 
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
         """Build features column by column; scaled in double, before digits are lost."""
@@ -486,6 +480,17 @@ class _SparseSheet:
 
 
 _Sheet = _DenseSheet | _SparseSheet
+
+
+def fill_sparse(matrix: Any, fills: Array) -> Expanded:
+    """Fill the gaps of a CSR matrix, in place, and return where they were."""
+    is_gap = np.isnan(matrix.data)
+    if not is_gap.any():
+        return Expanded(matrix, None)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
+    cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
+    matrix.data[is_gap] = fills[matrix.indices[is_gap]]
+    return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
 
 
 def to_unit_length(data: Any) -> None:

@@ -13,7 +13,7 @@ from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded
+from taxarbor.hierarchy._encoding import Expanded, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
@@ -181,10 +181,7 @@ def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
     fills = hierarchy.means[hierarchy.root]
     if sparse.issparse(data):
-        matrix = matrix.copy()
-        is_gap = np.isnan(matrix.data)
-        matrix.data[is_gap] = fills[matrix.indices[is_gap]]
-        return Expanded(matrix, None)
+        return fill_sparse(matrix.copy(), fills)
     gaps = np.isnan(data)
     return Expanded(np.where(gaps, fills, data).astype(data.dtype), np.asfortranarray(gaps))
 
