@@ -254,10 +254,7 @@ class Training:
     @property
     def empty(self) -> NDArray[np.bool_] | None:
         """Which rows have no value at all, if any: they have nothing to say in a fit."""
-        if self.gaps is None or issparse(self.gaps):
-            return None
-        found: NDArray[np.bool_] = self.gaps.all(axis=1)
-        return found if found.any() else None
+        return _empty_rows(self.gaps)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, n_threads: int, weights: Any = None) -> Self:
@@ -284,6 +281,11 @@ class Training:
             encoder = TableEncoder(scale="auto" if is_table else None)
         encoder = clone(encoder).fit(X, sample_weight=weights)
         found, encoding = encoder.encode(X), encoder.encoding_
+        if (empty := _empty_rows(found.gaps)) is not None:
+            told = (
+                f"{counted(int(empty.sum()), 'row')} without any value take no part in the fit"
+            )
+            encoding = replace(encoding, notes=(*encoding.notes, told))
         if found.data.shape[0] < 2:
             raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
         rows = as_rows(found.data, n_threads=n_threads)
@@ -293,6 +295,11 @@ class Training:
         if is_auto and notes:
             warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
         return cls(rows, seen, None if encoding.is_identity else encoding, found.gaps)
+
+
+def _empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
+    found = None if gaps is None or issparse(gaps) else gaps.all(axis=1)
+    return None if found is None or not found.any() else found
 
 
 def _is_plain(X: Any) -> bool:
