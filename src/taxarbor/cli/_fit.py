@@ -204,7 +204,7 @@ def fit(
     table, counts = files.split_weights(table, weights)
     options = {"missing": missing, "scale": scale or ("standard" if standardize else None)}
     encoder = make_encoder(table, categories, dates, metric=metric, **options)
-    notes = [*table.notes]
+    notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
     if table.id_column is not None and id_column is None:
         notes.append(f"rows are called by {table.id_column}")
     fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, counts)

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
-from taxarbor.tables._encoder import AS_DATES, AS_IDENTIFIER
+from taxarbor.tables._encoder import AS_DATES, AS_IDENTIFIER, ASKED
 from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {
@@ -64,6 +64,7 @@ def make_encoder(
     X: Any = table.X
     for name in named_columns(table, split_names(categories, "categories"), "categories"):
         X[name] = X[name].astype("category")
+        X.attrs[ASKED] = (*X.attrs.get(ASKED, ()), name)
     days = named_columns(table, split_names(dates, "dates"), "dates") or None
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     is_frame = not is_plain(X)
@@ -92,10 +93,16 @@ def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = Non
     if is_plain(X) and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     dropped = table.dropped
-    if tree.encoding is not None:
-        notes += tree.encoding.notes
-        for name, reason in tree.encoding.dropped:
+    if (encoding := tree.encoding) is not None:
+        notes += encoding.notes
+        tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
+        for name, reason in encoding.dropped:
             dropped += ((name, OPTIONS.get(reason, reason)),)
+    absent = 0 if tree.weights is None else (tree.weights == 0.0).sum()
+    absent -= 0 if weights is None else np.count_nonzero(np.asarray(weights) == 0.0)
+    if absent:
+        what = f"{counted(int(absent), 'row', 'rows')} far from all others, or without a value"
+        notes.append(f"{what}, had no part in the fit")
     n_noise = int((tree.labels < 0).sum())
     if n_noise:
         notes.append(

@@ -85,7 +85,7 @@ def say_assessed(tree: Hierarchy, trust: Trust) -> None:
     """Print how often each node of a tree came back, and how many clusters to keep."""
     say_tree(tree, None)
     say_verdict(trust)
-    if trust.suggested < tree.n_leaves:
+    if 1 < trust.suggested < tree.n_leaves:
         typer.echo("taxarbor cut --suggest undoes the other splits.")
 
 
@@ -168,7 +168,7 @@ def number(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
-    return "-" if value is None or math.isnan(value) else f"{value:.0%}"
+    return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
 
 
 def score_table(scores: Mapping[str, float]) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, warn_caller
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
@@ -128,6 +128,7 @@ def explain(
     check_same_rows(tree, portraits.center, portraits.spread)
     tree = _described(tree, rows)
     margins, units = measure(tree, rows)
+    _doubt_order(X, tree, margins)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -141,6 +142,17 @@ def explain(
         _source=source,
         _portraits=portraits,
     )
+
+
+def _doubt_order(X: Any, tree: Hierarchy, margins: tuple[Array | None, ...]) -> None:
+    """Warn if most rows are not where the tree has them: they may be in another order."""
+    first, follows = margins[tree.root], tree.follows
+    if first is None or follows is None or isinstance(X, Expanded):
+        return
+    share = float((first >= 0.0).mean())
+    if share < 0.5 + 0.5 * (float(tree.fidelity[tree.root]) - 0.5):
+        told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
+        warn_caller(f"{told}: are they in the same order?", UserWarning)
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:

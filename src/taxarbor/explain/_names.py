@@ -81,9 +81,9 @@ def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
         name = names[column] if names else f"x{column}"
         was, now = (format_number(float(means[column])) for means in (known, center))
         raise InputError(
-            f"X does not hold the rows that the tree was grown on: the mean of {name} was "
-            f"{was}, and is {now} now. If the rows were scaled for the fit, pass the scaled "
-            "rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
+            "X does not hold the rows that the tree was grown on, in the same order: the mean "
+            f"of {name} was {was}, and is {now} now. If the rows were scaled for the fit, pass "
+            "the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
             "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.hierarchy._words import phrase, round_between
+from taxarbor.hierarchy._words import MOSTLY, phrase, round_between
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -194,7 +194,8 @@ class _Told(NamedTuple):
             threshold, takes, toward = 0.5, bool(sent[-1]) and unknown > 0.0, sent[:-1]
         elif here is not None and beside is not None:
             gains = weights * (here - beside)
-            if gains.sum() > 1e-6 * np.abs(weights).max():
+            is_lacking = unknown > max(rest, MOSTLY)  # the few that have a value say little
+            if gains.sum() > 1e-6 * np.abs(weights).max() and not is_lacking:
                 toward = _leaning(weights, gains > MATTERS * gains.max())
             elif share > 0.0 and unknown != rest:  # it is those without a value that differ
                 said, part = (

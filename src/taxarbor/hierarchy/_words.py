@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from math import floor, isfinite, isnan, log10
 from typing import TYPE_CHECKING
 
-from taxarbor._errors import printable
+from taxarbor._errors import counted, printable
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._reasons import Reason
@@ -101,8 +101,9 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
     before, after = ("higher " if is_more else "lower "), ""
     is_plain = reason.threshold is not None
     if reason.have is not None:
-        # Of rows without a value it is not so.
-        so = (reason.have if is_more else 1.0 - reason.have) * (1.0 - reason.unknown)
+        so = reason.have if is_more else 1.0 - reason.have
+        if reason.categories not in (("known",), ("unknown",)):
+            so *= 1.0 - reason.unknown  # of rows without a value it is not so
         is_plain = is_plain or so > MOSTLY
     if reason.unknown >= 1.0:
         before, after = "", " unknown"
@@ -137,7 +138,7 @@ def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int
         verb = "unknown or " + verb
     for most in range(N_NAMED, 0, -1):
         shown = values if len(values) <= most else values[: max(most - 1, 1)]
-        rest = [f"{len(values) - len(shown):,} more"] * (len(shown) < len(values))
+        rest = [counted(len(values) - len(shown), "other value")] * (len(shown) < len(values))
         unknown = ["unknown"] * (reason.takes_unknown and is_more)
         # No commas: these stand between reasons.
         text = f"{before}{name} {verb}" + " or ".join([*shown, *rest, *unknown])

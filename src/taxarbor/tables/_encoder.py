@@ -54,6 +54,8 @@ MAX_CATEGORIES = 50
 """Values that a column of text may have to be read as categories."""
 MOST_CATEGORIES = 255
 """Values that a column may have that somebody declared to be of categories."""
+MANY = 100
+"""Rows from which on consecutive numbers, each once, are names of rows, wherever they begin."""
 RARE = 5
 """Rows that must have a value for it to be a category; in large tables one in a thousand, in
 small ones one in fifty. A value of few rows would be as far from all others as it is rare."""
@@ -70,7 +72,7 @@ IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 ASKED = "asked"
 """Where a frame says which columns somebody asked for by name, among pandas' ``attrs``."""
-AS_DATES = "dates; name it in date_features to use it"
+AS_DATES = "dates, which are used only if asked for"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
 
 
@@ -95,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns hold categories: "from_dtype", those of a frame that are text or of type
         category, if text has few values (50 at most, each twice on average); or their names,
-        their places, or a mask. None: no column does. In text that nobody named, values that
+        their places, or a mask. None: no column does. Unless a column is named, values that
         hardly any row has (fewer than 5, or one in a thousand) count as gaps.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
@@ -513,7 +515,7 @@ class _Study:
         else:
             least = min(len(codes) / 50, max(RARE, len(codes) / 1000))
             common = [code for code in present if rows[code] >= least]
-            if kind == "text" and not declared and 1 < len(common) < n_values:
+            if not declared and name not in self.asked and 1 < len(common) < n_values:
                 self.rare.append((name, n_values - len(common)))
                 present, known = common, known & np.isin(codes, common)
             shares = counts[present] / counts[present].sum()
@@ -581,8 +583,10 @@ class _Study:
         scale = self.encoder.scale
         if scale != "auto":
             return None if scale is None else f"numbers are scaled ({scale})"
-        if any(one.column.categories for one in found):
-            return "numbers are scaled to variance 1, beside categories"
+        numbers = [one for one in found if not one.column.categories]
+        if len(numbers) < len(found):
+            told = "numbers are scaled to variance 1, beside categories"
+            return told if numbers else "categories are scaled by how frequent they are"
         variances = np.array([one.spread**2 for one in found])
         variances = variances[variances > 0.0]
         if not len(variances):
@@ -625,9 +629,10 @@ class _Study:
         if with_gaps:
             worst = max(with_gaps, key=lambda one: one.missing)
             share = 100.0 * sum(one.missing for one in columns) / len(columns)
+            more = ", and have features of their own" if worst.has_indicator else ""
             yield (
                 f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
-                f"column's mean: {format_number(share, 2)} % of the cells, most in "
+                f"column's mean{more}: {format_number(share, 2)} % of the cells, most in "
                 f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
             )
         if self.rare:
@@ -653,10 +658,10 @@ class _Found:
 
 
 STARTS = {
-    **dict.fromkeys(("int", "uint", "float", "bool", "decimal"), "number"),
-    **dict.fromkeys(("categor", "enum"), "category"),
+    **dict.fromkeys(("int", "uint", "float", "double", "bool", "decimal"), "number"),
+    **dict.fromkeys(("categor", "enum", "dictionary"), "category"),
+    **dict.fromkeys(("date", "period", "timestamp"), "date"),
     **dict.fromkeys(("timedelta", "duration", "time"), "times"),
-    **dict.fromkeys(("date", "period"), "date"),
 }
 """What the names of types begin with, in NumPy, pandas and polars."""
 
@@ -710,9 +715,11 @@ def is_identifier(name: str, values: Array) -> bool:
         bool((part == np.floor(part)).all()) for part in (values[:FEW], values)
     ):
         return False
-    if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
-        return True
-    return IDENTIFIER.fullmatch(name) is not None and len(np.unique(values)) == len(values)
+    n, span = len(values), float(values.max() - values.min()) + 1.0
+    is_named = IDENTIFIER.fullmatch(name) is not None
+    # As many numbers as rows, without a gap: years may be so, but not very many of them.
+    is_count = span == n and (n >= MANY or values.min() in (0.0, 1.0))
+    return (is_named or is_count) and len(np.unique(values)) == n
 
 
 def _moments(

@@ -435,6 +435,8 @@ def _spelled(
 ) -> Array | None:
     """Return the numbers that texts spell, NaN for gaps, if that is what they do."""
     comma = columns.has_decimal_comma
+    if any(re.fullmatch(r"0\d+", text) for text in texts):  # codes, such as of places
+        return None
     read = [as_number(text.replace(",", ".") if comma else text) for text in texts]
     is_number = np.array([number is not None for number in read], dtype=bool)
     is_gap = np.array([text.casefold() in GAPS for text in texts], dtype=bool)
