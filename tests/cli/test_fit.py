@@ -198,7 +198,7 @@ def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
         told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         assert told["notes"] == []  # matrices are taken as they are
     told = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--force", "--metric", "cosine")
-    assert told["notes"] == ["rows are brought to length 1"]
+    assert told["notes"] == ["rows are brought to length 1, and values are parts of that"]
 
 
 def test_sparse_rows_stay_sparse(run_json, folder):

@@ -76,7 +76,7 @@ def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
     assert list(reasons) == ["car_id", "name", "sold"]
     assert "identifier" in reasons["car_id"]
     assert reasons["name"] == "different in every row"
-    assert "date_features" in reasons["sold"]
+    assert reasons["sold"] == "dates, which are used only if asked for"
 
 
 def test_many_categories_are_kept_sparse_and_mean_the_same():

@@ -27,7 +27,7 @@ from taxarbor.cli import interruptible
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
 from taxarbor.hierarchy._file import write_whole
-from taxarbor.hierarchy._route import check_data
+from taxarbor.hierarchy._route import check_data, expand
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
@@ -182,11 +182,9 @@ def columns_of(tree: Hierarchy) -> tuple[str, ...] | None:
 
 def as_features(tree: Hierarchy, table: Table) -> Any:
     """Return a table whose columns are a model's features, made once for all that follows."""
-    if tree.encoding is None:
-        return table
-    rule = deciding_rule(tree)
-    X = as_frame(table) if tree.encoding.has_names else table.X
-    return replace(table, X=tree.encoding.expand(X, np.float64 if rule is None else rule.dtype))
+    has_names = tree.encoding is not None and tree.encoding.has_names
+    X: Any = as_frame(table) if has_names else table.X
+    return replace(table, X=expand(X, tree))
 
 
 def as_frame(table: Table) -> Any:

@@ -23,6 +23,7 @@ from taxarbor.estimators._progress import CallbackSupportMixin, call_back, obser
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import Usual, score_rows
@@ -168,17 +169,23 @@ class Fitting:
         self._training = Training.of(estimator, X, n_threads, sample_weight)
         self._all, self.owner = self._training.rows, self._training.owner
         self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
-        outliers = find_outliers(self._all, seed) if is_robust else None
-        for mask in (outliers, self._training.empty):
-            if mask is not None:
-                self._weights = np.where(
-                    mask, 0.0, 1.0 if self._weights is None else self._weights
-                )
+        self._leave_out(self._training.empty)
         self._take_part()
+        outliers = find_outliers(self.rows, seed) if is_robust else None
+        if outliers is not None:
+            found = np.zeros(self._all.n_rows, dtype=bool)
+            found[outliers if self._index is None else self._index[outliers]] = True
+            self._leave_out(found)
+            self._take_part()
         if self.rows is not self._all and stop.max_leaf_size is not None:
             stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
         self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
+
+    def _leave_out(self, mask: NDArray[np.bool_] | None) -> None:
+        """Give rows no weight."""
+        if mask is not None:
+            self._weights = np.where(mask, 0.0, 1.0 if self._weights is None else self._weights)
 
     def _take_part(self, apart: NDArray[np.bool_] | None = None) -> None:
         """Find which rows take part, and how often each; those that are set apart do not."""
@@ -306,8 +313,10 @@ def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
             return value
         if isinstance(value, TableEncoder):
             return {name: plain(one) for name, one in value.get_params().items()}
-        if isinstance(value, np.ndarray):
+        if hasattr(value, "tolist"):
             return plain(value.tolist())
+        if isinstance(value, Encoding):  # of rows that were encoded before
+            return None
         return int(value) if isinstance(value, Integral) else float(value)
 
     how = ("random_state", "n_jobs", "verbose")

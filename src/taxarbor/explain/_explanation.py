@@ -128,7 +128,9 @@ def explain(
     check_same_rows(tree, portraits.center, portraits.spread)
     tree = _described(tree, rows)
     margins, units = measure(tree, rows)
-    _doubt_order(X, tree, margins)
+    least = least_margins(tree, margins)
+    if not isinstance(X, Expanded):
+        _doubt_order(hierarchy_of(model), least)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -136,7 +138,7 @@ def explain(
         classes=known,
         margins=margins,
         units=units,
-        _least=least_margins(tree, margins),
+        _least=least,
         _columns=columns,
         _n_used=tree.n_features_used.tolist(),
         _source=source,
@@ -144,13 +146,13 @@ def explain(
     )
 
 
-def _doubt_order(X: Any, tree: Hierarchy, margins: tuple[Array | None, ...]) -> None:
-    """Warn if most rows are not where the tree has them: they may be in another order."""
-    first, follows = margins[tree.root], tree.follows
-    if first is None or follows is None or isinstance(X, Expanded):
+def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
+    """Warn if the rules put most rows elsewhere: they may be in another order."""
+    follows = tree.follows
+    if follows is None or tree.placement is not None or tree.n_leaves == 1:
         return
-    share = float((first >= 0.0).mean())
-    if share < 0.5 + 0.5 * (float(tree.fidelity[tree.root]) - 0.5):
+    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
+    if share < 0.5 * follows.rows.mean():
         told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
         warn_caller(f"{told}: are they in the same order?", UserWarning)
 

@@ -33,7 +33,7 @@ def is_plain(X: Any) -> bool:
 
 
 def unmasked(X: Any) -> Any:
-    """Return a masked array as floats with NaN, and all else as it is."""
+    """Return a masked array as floats with NaN for gaps, and all else as it is."""
     return _floats(X) if np.ma.isMaskedArray(X) else X
 
 
@@ -106,6 +106,8 @@ def as_factor(cells: Any) -> Factor:
         codes, values = cells.factorize()
         return Factor(np.asarray(codes, dtype=np.intp), list(values))
     number: dict[Any, int] = {}
+    if any(isinstance(cell, list | dict | set) for cell in _listed(cells)):
+        raise InputError("has lists in its cells; make one value of each", "X")
     codes = np.array(
         [
             -1 if is_gap(cell) else number.setdefault(cell, len(number))
@@ -119,10 +121,12 @@ def as_factor(cells: Any) -> Factor:
 def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
     """Return a column of dates by their days, NaT where there is none."""
     try:
+        if getattr(getattr(cells, "dtype", None), "time_zone", None):  # of polars
+            cells = cells.dt.replace_time_zone(None)
         found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
         if found.dtype.kind != "M":
-            listed = [None if is_gap(cell) else str(cell)[:10] for cell in _listed(cells)]
-            found = np.array([cell or "NaT" for cell in listed], dtype="datetime64[D]")
+            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in _listed(cells)]
+            found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
         return np.asarray(found, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
         raise InputError(

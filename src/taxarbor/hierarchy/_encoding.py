@@ -17,6 +17,7 @@ from scipy import sparse
 from taxarbor._errors import InputError, some
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import (
+    Factor,
     as_cells,
     as_days,
     as_factor,
@@ -125,6 +126,8 @@ class Encoding:
         What the fit subtracted from each feature, and then divided it by.
     unit_length : bool
         Whether each row is brought to length one first.
+    refuses_gaps : bool
+        Whether rows with gaps are refused.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of str
@@ -137,6 +140,7 @@ class Encoding:
     shift: Array
     scale: Array
     unit_length: bool = False
+    refuses_gaps: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
@@ -195,6 +199,8 @@ class Encoding:
     def two_values(self) -> Array:
         """The two values of each feature that has no others, gaps aside; NaN for others."""
         pairs = np.full((self.n_features, 2), np.nan)
+        if self.unit_length:  # of which the lengths of rows make others
+            return pairs
         first = 0
         for one in self.columns:
             pairs[first : first + one.n_features] = 0.0, 1.0
@@ -220,7 +226,8 @@ class Encoding:
             tree = _in_double(tree)
         tree = tree.unscale(self.shift, self.scale)
         shares = None if gaps is None else _missing_shares(tree, gaps)
-        names = self.feature_names if self.has_names or self._has_words else tree.feature_names
+        has_own = self.has_names or self._has_words or bool(self.dropped)
+        names = self.feature_names if has_own else tree.feature_names
         return replace(
             tree,
             encoding=self,
@@ -251,13 +258,17 @@ class Encoding:
     def from_dict(cls, values: dict[str, Any]) -> "Encoding":
         """Return the encoding that :meth:`to_dict` took apart, or raise ValueError."""
         columns = tuple(_column(one) for one in values["columns"])
+        width = values["n_columns_in"]
+        if type(width) is not int or any(one.place >= width for one in columns):
+            raise ValueError("a column stands outside of its table")
         return cls(
             columns,
-            int(values["n_columns_in"]),
+            width,
             bool(values["has_names"]),
             np.array(values["shift"], dtype=np.float64),
             np.array(values["scale"], dtype=np.float64),
             bool(values["unit_length"]),
+            bool(values["refuses_gaps"]),
             tuple((str(name), str(why)) for name, why in values["dropped"]),
             tuple(str(note) for note in values["notes"]),
         )
@@ -266,17 +277,24 @@ class Encoding:
         table = as_table(X)
         if sparse.issparse(table):
             found = self._from_sparse(table, dtype)
-        elif self._are_cells(cells := as_cells(table)):
+        elif self._are_in_place(table) and self._are_cells(cells := as_cells(table)):
             found = self._from_array(cells, dtype)
         else:
             is_scaled = scaled and not self.unit_length
             found = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
+        if found.gaps is not None and self.refuses_gaps:
+            raise InputError("has gaps, which are refused; fill them", "X")
         if self.unit_length:
             to_unit_length(found.data)
         if scaled:
             self._scale(found.data)
         return found
+
+    def _are_in_place(self, table: Any) -> bool:
+        """Say whether a table has no names to go by, or the same in the same places."""
+        names = column_names(table) if self.has_names else None
+        return names is None or names == [one.name for one in self.columns]
 
     def _are_cells(self, table: Any) -> bool:
         """Say whether an array of numbers is the features already, but for gaps."""
@@ -376,13 +394,27 @@ class Encoding:
             matrix.data[entries] /= scale[features]
 
 
-_PLAIN = ("n_columns_in", "has_names", "unit_length", "dropped", "notes")
+_PLAIN = ("n_columns_in", "has_names", "unit_length", "refuses_gaps", "dropped", "notes")
 
 
 def _column(values: dict[str, Any]) -> Column:
     tuples = {name: tuple(values[name]) for name in ("fill", "categories", "values")}
     found = Column(**{**values, **tuples})
-    if found.kind not in KINDS or len(found.fill) != max(len(found.categories), 1):
+    numbers = (*found.fill, *found.values, found.missing)
+    is_right = (
+        isinstance(found.name, str)
+        and found.kind in KINDS
+        and type(found.place) is int
+        and found.place >= 0
+        and all(isinstance(one, str) for one in found.categories)
+        and len({*found.categories}) == len(found.categories)
+        and len(found.fill) == max(len(found.categories), 1)
+        and len(found.values) in (0, 2)
+        and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
+        and 0.0 <= found.missing <= 1.0
+        and type(found.has_indicator) is bool
+    )
+    if not is_right:
         raise ValueError(f"the column {found.name!r} is not one of a table")
     return found
 
@@ -396,26 +428,34 @@ def _other_width(came: int, expected: int) -> InputError:
 def _read(one: Column, cells: Any) -> NDArray[Any]:
     """Return the cells of a column: floats, or the codes of categories, of more than two."""
     if one.kind in ("year", "month", "weekday"):
-        days = as_days(cells, one.name)
-        is_gap = np.isnat(days)
-        days = np.where(is_gap, np.datetime64(0, "D"), days)
-        if one.kind == "weekday":
-            codes = (days.astype(np.int64) + 3) % 7
-            return np.where(is_gap, -1, codes)
-        years = days.astype("datetime64[Y]").astype(np.int64)
-        months = days.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
-        numbers = years + 1970 if one.kind == "year" else months
-        return np.where(is_gap, np.nan, numbers.astype(np.float64))
-    if one.kind == "number":
+        parts = date_parts(as_days(cells, one.name))
+        if one.kind != "weekday":
+            return parts[one.kind]
+        factor = Factor(parts["weekday"], list(WEEKDAYS))
+    elif one.kind == "number":
         found = as_numbers(cells, one.name)
         return found if found.flags.owndata and found.flags.writeable else found.copy()
-    factor = as_factor(cells)
+    else:
+        factor = as_factor(cells)
     code_of = {text: code for code, text in enumerate(one.categories)}
     known = [code_of.get(text_of(value), -1) for value in factor.values]
     codes = np.array([*known, -1], dtype=np.int64)[factor.codes]
     if len(one.categories) != 2:
         return codes
     return np.array([0.0, 1.0, np.nan])[codes]
+
+
+def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
+    """Return year and month, NaN for gaps, and the weekday from Monday, 0, on, -1 for gaps."""
+    is_gap = np.isnat(days)
+    filled = np.where(is_gap, np.datetime64(0, "D"), days)
+    years = filled.astype("datetime64[Y]").astype(np.int64)
+    months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
+    return {
+        "year": np.where(is_gap, np.nan, years + 1970.0),
+        "month": np.where(is_gap, np.nan, months.astype(np.float64)),
+        "weekday": np.where(is_gap, -1, (filled.astype(np.int64) + 3) % 7),
+    }
 
 
 class _DenseSheet:

@@ -282,7 +282,9 @@ def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
         )
     if not column.categories:
         return None
-    return Category(column.label, column.categories, column.fill, place, first)
+    # A value of these names is no gap.
+    shown = (f'"{one}"' if one in ("known", "unknown") else one for one in column.categories)
+    return Category(column.label, tuple(shown), column.fill, place, first)
 
 
 _BLOCKS: "WeakKeyDictionary[Hierarchy, IndexArray]" = WeakKeyDictionary()

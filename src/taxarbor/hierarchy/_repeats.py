@@ -95,11 +95,13 @@ def per_row(
         return found
     broken = np.full(n, -1, dtype=np.intp)
     broken[own] = tree.follows.broken[copy[own]]
-    if len(alone) and tree.placement is not None:  # the rules describe, and may not hold
-        again = measured(found, rows, run).follows
+    follows = tree.follows
+    if len(alone):  # of whom what is said must hold as well, and may not where rules describe
+        again = measured(found, rows, run, two_values=tree.two_values).follows
         assert again is not None
         broken[alone] = again.broken[alone]
-    return replace(found, follows=replace(tree.follows, broken=broken))
+        follows = replace(follows, gap=again.gap)
+    return replace(found, follows=replace(follows, broken=broken))
 
 
 def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":

@@ -153,7 +153,7 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
-    data: Any = X if sparse.issparse(X) else np.asarray(unmasked(X))
+    data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
@@ -172,18 +172,27 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
 
 
+def _with_nan(X: Any) -> Any:
+    """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
+    return X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else unmasked(X)
+
+
 def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
     """Take gaps in new rows for the means of the columns, if a table might have had some."""
     matrix: Any = data
     cells = matrix.data if sparse.issparse(data) else data
-    may_fill = (hierarchy.made_by or {}).get("encoder") is not None
+    encoder = (hierarchy.made_by or {}).get("encoder")
+    may_fill = encoder == "auto" or (
+        isinstance(encoder, dict) and encoder["missing"] != "error"
+    )
     if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
     fills = hierarchy.means[hierarchy.root]
     if sparse.issparse(data):
         return fill_sparse(matrix.copy(), fills)
     gaps = np.isnan(data)
-    return Expanded(np.where(gaps, fills, data).astype(data.dtype), np.asfortranarray(gaps))
+    filled = np.ascontiguousarray(np.where(gaps, fills, data), dtype=data.dtype)
+    return Expanded(filled, np.asfortranarray(gaps))
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

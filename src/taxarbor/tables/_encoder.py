@@ -33,7 +33,15 @@ from taxarbor.hierarchy._cells import (
     is_gap,
     text_of,
 )
-from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, Expanded
+from taxarbor.hierarchy._encoding import (
+    KINDS,
+    WEEKDAYS,
+    Column,
+    Encoding,
+    Expanded,
+    date_parts,
+)
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._checks import (
@@ -70,7 +78,7 @@ FAR = 100.0
 """Ranges between the quartiles beyond which a value has no part in its column's mean."""
 IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
-ASKED = "asked"
+ASKED = "taxarbor asked"
 """Where a frame says which columns somebody asked for by name, among pandas' ``attrs``."""
 AS_DATES = "dates, which are used only if asked for"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
@@ -108,7 +116,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns differ in unit: one holds 90 % of the variance, or a third of them less than
         1 % of the mean variance each, and so would have no voice; else not.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        "cosine": each row is brought to length 1 first, so that only its direction counts.
+        "cosine": each row is brought to length 1, so that only its direction counts; for
+        numbers, which are not scaled then. Values in words are parts of the length.
 
     Attributes
     ----------
@@ -173,6 +182,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("metric", self.metric, METRICS)
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
+        if weights is not None:  # what a fit will see
+            weights = repeats_of(weights).astype(np.float64)
         self.encoding_ = _Study(self, table, weights).encoding()
         return self
 
@@ -225,12 +236,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
         with input_errors():
-            if is_frame(X):
+            if is_frame(X) and hasattr(X, "shape"):
                 validate_data(self, X, skip_check_array=True, reset=reset)
                 if not X.shape[0]:
                     raise ValueError("Found array with 0 sample(s), while 1 is required.")
                 return X
-            kept = as_table(X) if np.ma.isMaskedArray(X) else X
+            if hasattr(X, "collect") and not hasattr(X, "shape"):
+                raise InputTypeError("is a lazy frame; pass X.collect()", "X")
+            is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
+            kept = as_table(X) if is_listed else X
             options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
             found = validate_data(self, kept, ensure_all_finite=False, **options)
         return kept if np.ma.isMaskedArray(kept) else found
@@ -245,13 +259,8 @@ class Training:
     seen: SeenFeatures
     encoding: Encoding | None = None
     gaps: Any = None
-
-    @property
-    def owner(self) -> IndexArray | None:
-        """The column of each feature, where any column has several."""
-        if self.encoding is None or len(self.encoding.columns) == self.encoding.n_features:
-            return None
-        return self.encoding.owner
+    owner: IndexArray | None = None
+    """The column of each feature, where any column has several."""
 
     @property
     def empty(self) -> NDArray[np.bool_] | None:
@@ -266,9 +275,12 @@ class Training:
         """
         encoder = estimator.encoder
         is_auto = isinstance(encoder, str) and encoder == "auto"
-        if not (encoder is None or is_auto or isinstance(encoder, TableEncoder)):
+        if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
             told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
             raise InputTypeError(told, "encoder")
+        if isinstance(encoder, Encoding):  # whose rows these are, encoded already
+            data, seen = check_array(estimator, X, with_gaps=False)
+            return cls(as_rows(data, n_threads=n_threads), seen, owner=_owner(encoder))
         if encoder is None or (is_auto and _is_plain(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
@@ -296,7 +308,13 @@ class Training:
         notes = [*encoding.notes, *_left_out(encoding.dropped)]
         if is_auto and notes:
             warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
-        return cls(rows, seen, None if encoding.is_identity else encoding, found.gaps)
+        if encoding.is_identity and found.gaps is None:
+            return cls(rows, seen)
+        return cls(rows, seen, encoding, found.gaps, _owner(encoding))
+
+
+def _owner(encoding: Encoding) -> IndexArray | None:
+    return None if len(encoding.columns) == encoding.n_features else encoding.owner
 
 
 def _empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
@@ -371,7 +389,12 @@ class _Study:
         columns = tuple(one.column for one in found)
         self._refuse_gaps(columns)
         if self.encoder.missing == "indicator":
-            columns = tuple(replace(one, has_indicator=one.missing > 0) for one in columns)
+            if issparse(self.table) and any(one.missing for one in columns):
+                raise InputError('must not be "indicator" for a sparse matrix', "missing")
+            columns = tuple(
+                replace(one, has_indicator=one.missing > 0 and one.kind not in KINDS[3:])
+                for one in columns
+            )
         scaling = self._scaling(found)
         n_features = sum(one.n_features for one in columns)
         plain = np.zeros(n_features), np.ones(n_features)
@@ -382,6 +405,7 @@ class _Study:
             shift=shift,
             scale=scale,
             unit_length=self.encoder.metric == "cosine",
+            refuses_gaps=self.encoder.missing == "error",
             dropped=tuple(self.dropped),
             notes=tuple(self._notes(columns, scaling)),
         )
@@ -513,8 +537,9 @@ class _Study:
                 )
             self._drop(name, f"text, {n_values:,} different values")
         else:
-            least = min(len(codes) / 50, max(RARE, len(codes) / 1000))
-            common = [code for code in present if rows[code] >= least]
+            n = len(codes) if self.weights is None else float(self.weights.sum())
+            least = min(n / 50, max(RARE, n / 1000))
+            common = [code for code in present if counts[code] >= least]
             if not declared and name not in self.asked and 1 < len(common) < n_values:
                 self.rare.append((name, n_values - len(common)))
                 present, known = common, known & np.isin(codes, common)
@@ -525,22 +550,20 @@ class _Study:
             yield _Found(Column(name, place, "category", fill, categories, missing=missing))
 
     def _of_date(self, name: str, place: int, cells: Any) -> Iterator["_Found"]:
-        days = as_days(cells, name)
-        known = ~np.isnat(days)
-        if not known.any():
-            self._drop(name, "empty")
-            return
-        filled = np.where(known, days, days[known][0])
-        years = filled.astype("datetime64[Y]").astype(np.int64)
-        months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
-        for kind, numbers in (("year", years + 1970), ("month", months)):
-            yield from self._of_numbers(name, place, np.where(known, numbers, np.nan), kind)
-        weekdays = (filled.astype(np.int64) + 3) % 7
-        weights = None if self.weights is None else self.weights[known]
-        counts = np.bincount(weekdays[known], weights, minlength=7)
-        missing = self._share_missing(known)
-        fill = tuple((counts / counts.sum()).tolist())
-        yield _Found(Column(name, place, "weekday", fill, WEEKDAYS, missing=missing))
+        parts = date_parts(as_days(cells, name))
+        for kind in ("year", "month"):
+            yield from self._of_numbers(name, place, parts[kind], kind)
+        days, weights = parts["weekday"], self.weights
+        known = days >= 0
+        counts = np.bincount(
+            days[known], None if weights is None else weights[known], minlength=7
+        )
+        if counts.any():
+            here = np.flatnonzero(counts)
+            fill = tuple((counts[here] / counts.sum()).tolist())
+            shown = tuple(WEEKDAYS[day] for day in here.tolist())
+            missing = self._share_missing(known)
+            yield _Found(Column(name, place, "weekday", fill, shown, missing=missing))
 
     def _of_sparse(self) -> Iterator["_Found"]:
         columns = csc_array(self.table)
@@ -581,6 +604,9 @@ class _Study:
     def _scaling(self, found: Sequence["_Found"]) -> str | None:
         """Return why and how columns are scaled, None if they are not."""
         scale = self.encoder.scale
+        if self.encoder.metric == "cosine":
+            self._check_cosine(found)
+            return None
         if scale != "auto":
             return None if scale is None else f"numbers are scaled ({scale})"
         numbers = [one for one in found if not one.column.categories]
@@ -598,6 +624,16 @@ class _Study:
             return None
         told = f"{largest.column.label} alone holds {format_number(share, 3)} % of the variance"
         return f"numbers are scaled to variance 1, as they differ in unit: {told}"
+
+    def _check_cosine(self, found: Sequence["_Found"]) -> None:
+        """Refuse what has no direction, and what the length of a row would undo."""
+        named = [repr(one.column.label) for one in found if one.column.categories]
+        if named:
+            told = f"is for numbers, and X has categories: {some(named, 5)}"
+            raise InputError(f"{told}; leave them out, or choose euclidean", "metric")
+        if self.encoder.scale not in ("auto", None):
+            told = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
+            raise InputError(f"{told}; got {self.encoder.scale!r}", "scale")
 
     def _scales(self, usual: Encoding, found: Sequence["_Found"]) -> tuple[Array, Array]:
         shift: list[float] = []
@@ -643,7 +679,7 @@ class _Study:
         if scaling is not None:
             yield scaling
         if self.encoder.metric == "cosine":
-            yield "rows are brought to length 1"
+            yield "rows are brought to length 1, and values are parts of that"
 
 
 @final
@@ -674,7 +710,8 @@ def _kind(cells: Any) -> str:
         return known
     if kind.startswith("object"):
         return _kind_of_cells(cells)
-    is_text = kind.startswith(("str", "utf8", "large_str", "<u", "|s", "<s"))
+    starts = ("string", "utf8", "large_str", "<u", "|s", "<s")
+    is_text = kind == "str" or kind.startswith(starts)
     return _kind_of_text(cells) if is_text else f"of type {kind}"
 
 
@@ -735,6 +772,8 @@ def _moments(
         step, own = 1, weights
     low, center, high = _quantiles(values[::step], own)
     reach = FAR * (high - low)
+    if reach == 0.0 and least < most:  # mostly one value: the others tell what is far
+        reach = FAR * float(np.median(np.abs(values[values != center] - center)))
     if 0.0 < reach < max(most - center, center - least):
         is_near = np.abs(values - center) <= reach
         values, weights = values[is_near], None if weights is None else weights[is_near]

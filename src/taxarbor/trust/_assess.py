@@ -281,7 +281,7 @@ def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
     given = model.get_params()
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
     if tree.encoding is not None:  # and done: all are fitted to the same features
-        changed["encoder"] = None
+        changed["encoder"] = tree.encoding
     n_clusters = given.get("n_clusters")
     if n_clusters is not None:
         n_most = max(size // 2, 1)
