@@ -68,9 +68,9 @@ class Taxarbor(HierarchyEstimator):
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     noise : float, default=0.0
-        Share of the rows, 0.5 at most, that is set apart, with the label -1: those farthest
-        from every cluster, by ``outlier_score_``. They are sought in a first tree, of which
-        the second, the one that is kept, takes no notice otherwise; it takes twice as long.
+        Share of the rows, by weight, 0.5 at most, that is set apart, with the label -1: those
+        farthest from every cluster, by ``outlier_score_``. A first tree finds them, and is not
+        kept, so that the fit takes twice as long.
         ``predict`` sets apart what is as far. A cluster of nothing else is removed.
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the

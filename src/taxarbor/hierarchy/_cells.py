@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import Array, IndexArray
 
 
@@ -22,6 +22,8 @@ class Factor(NamedTuple):
 
 def is_frame(X: Any) -> bool:
     """Say whether a table has columns with names and types of their own."""
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise InputTypeError("is a lazy frame; pass X.collect()", "X")
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 

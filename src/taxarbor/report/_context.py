@@ -63,6 +63,7 @@ def build_context(
         "title": printable(title),
         "n_rows": len(tree.order),
         "n_noise": len(noise),
+        "n_absent": 0 if tree.weights is None else int((tree.weights[tree.order] == 0.0).sum()),
         "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,

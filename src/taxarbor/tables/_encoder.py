@@ -236,13 +236,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
         with input_errors():
-            if is_frame(X) and hasattr(X, "shape"):
+            if is_frame(X):
                 validate_data(self, X, skip_check_array=True, reset=reset)
                 if not X.shape[0]:
                     raise ValueError("Found array with 0 sample(s), while 1 is required.")
                 return X
-            if hasattr(X, "collect") and not hasattr(X, "shape"):
-                raise InputTypeError("is a lazy frame; pass X.collect()", "X")
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
             options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
