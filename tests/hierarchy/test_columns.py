@@ -168,7 +168,7 @@ def test_phrases_of_categories_and_gaps():
     assert said(categories=("a",), unknown=1.0) == "origin unknown"
     assert said(categories=many, have=1.0) == "origin = a or b or 4 other values"
     assert said(18, categories=many, have=1.0) == "origin = a or 5 o…"
-    assert said(20, categories=many, have=1.0) == "origin = a or 5 more"
+    assert said(28, categories=many, have=1.0) == "origin = a or 5 other values"
     assert said(categories=("unknown",), have=0.5) == "more often origin unknown"
     assert said(categories=("known",), have=1.0) == "origin known"
     assert said(categories=("a\nb", " "), have=1.0) == "origin = a b or blank"
