@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test check check-long sanitize coverage docs bench results defaults rules calibration \
-	trust clean help
+	trust gaps clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
 	@echo "make rules       what rules that decide cost, docs/rules.md: a quarter of an hour"
 	@echo "make trust       how many clusters are suggested, docs/trust.md: half an hour"
+	@echo "make gaps        what gaps and outliers cost, docs/gaps.md: ten minutes"
 	@echo "make clean       remove .venv and build products"
 
 $(VENV)/.python:
@@ -95,6 +96,9 @@ calibration: $(BUILT)
 
 trust: $(BUILT)
 	$(BIN)/python -m experiments trust --data $(DATA) --report docs/trust.md
+
+gaps: $(BUILT)
+	$(BIN)/python -m experiments gaps --data $(DATA) --report docs/gaps.md
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \

@@ -70,7 +70,10 @@ sphinx_gallery_conf = {
     "within_subsection_order": ExplicitOrder(
         [
             "plot_animals.py",
-            "plot_customers.py",
+            "plot_measurements.py",
+            "plot_patients.py",
+            "plot_survey.py",
+            "plot_outliers.py",
             "plot_digits.py",
             "plot_cells.py",
             "plot_text.py",

@@ -13,13 +13,12 @@ function draws on the axes that you pass, or on a new figure, and returns what i
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.plot import (
     plot_dendrogram,
     plot_feature_levels,
     plot_icicle,
-    plot_trace,
     plot_tree,
 )
 from taxarbor.trust import assess
@@ -70,14 +69,6 @@ drawn = plot_dendrogram(tree)
 # the features of the splits above them (``novelty``), it looks like a staircase.
 
 drawn = plot_feature_levels(tree, n_top=15)
-
-# %%
-# Traces
-# ------
-# ``plot_trace`` is for those who study solvers. It shows how the objective of each split fell;
-# it never rises. The paper's method has a solver that works in rounds.
-
-drawn = plot_trace(HMMC(n_clusters=10, random_state=0).fit(X))
 plt.show()
 
 # %%

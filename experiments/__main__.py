@@ -1,4 +1,4 @@
-"""``python -m experiments PAGE``: results, defaults, rules, calibration or trust."""
+"""``python -m experiments PAGE``: results, defaults, rules, calibration, trust or gaps."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.calibration import plan_calibration, write_calibration
 from experiments.defaults import plan_defaults, write_defaults
+from experiments.gaps import write_gaps
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
 from experiments.rules import plan_rules, write_rules
@@ -22,6 +23,9 @@ PAGES = {
     "calibration": (plan_calibration, write_calibration),
 }
 
+ALONE = {"trust": (write_trust, 1), "gaps": (write_gaps, 3)}
+"""Pages whose results are not kept, and their seeds."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what has no result yet, and write the page; return the exit status."""
@@ -30,9 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setup = setup if asked.seeds is None else replace(setup, n_seeds=asked.seeds)
     page = asked.report or asked.out / asked.page
     try:
-        if asked.page == "trust":
-            page = page.with_suffix(".md")
-            print(f"wrote {write_trust(asked.data, page, asked.seeds or 1, setup.max_rows)}")
+        if asked.page in ALONE:
+            write_alone, n_seeds = ALONE[asked.page]
+            n_seeds = asked.seeds or (1 if asked.quick else n_seeds)
+            page = write_alone(asked.data, page.with_suffix(".md"), n_seeds, setup.max_rows)
+            print(f"wrote {page}")
             return 0
         plan, write = PAGES[asked.page]
         store = run_jobs(
@@ -59,10 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m experiments", description=__doc__)
     parser.add_argument(
         "page",
-        choices=[*PAGES, "trust"],
+        choices=[*PAGES, *ALONE],
         help="the paper's experiment, why Taxarbor's defaults are what they are, what rules "
-        "that decide cost, how far probabilities hold, or how many clusters are suggested (one "
-        "seed, unless --seeds)",
+        "that decide cost, how far probabilities hold, how many clusters are suggested (one "
+        "seed, unless --seeds), or what gaps and outliers cost (three)",
     )
     parser.add_argument(
         "--data",

@@ -7,8 +7,10 @@ comes, no labels. Both are means over seeds, with the standard deviation.
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from experiments.methods import DONE, METHODS, Family, write_settings
@@ -84,10 +86,14 @@ def choose(jobs: pd.DataFrame, method: str, protocol: Protocol, measure: str) ->
 
 def summarise(jobs: pd.DataFrame, measure: str) -> Mean:
     """Return the mean of a measure over the jobs, and its standard deviation."""
-    values = jobs[measure].dropna() if measure in jobs.columns else jobs.iloc[:0, 0]
-    if not len(values):
-        return Mean()
-    return Mean(float(values.mean()), float(values.std(ddof=0)), len(values))
+    return mean_of(jobs[measure].dropna().tolist() if measure in jobs.columns else [])
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of some values, and their standard deviation."""
+    return (
+        Mean(float(np.mean(values)), float(np.std(values)), len(values)) if values else Mean()
+    )
 
 
 def score(here: pd.DataFrame, method: str, protocol: Protocol, measure: str) -> Mean:
@@ -124,6 +130,17 @@ def table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     rows = [headings, ["---", *["--:"] * (len(headings) - 1)], *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def write_between(page: Path, begin: str, text: str, end: str) -> Path:
+    """Write text between two marks of a page, if it has them, else alone."""
+    old = page.read_text(encoding="utf-8") if page.exists() else ""
+    before, mark, rest = old.partition(begin)
+    after = rest.partition(end)[2] if mark else "\n"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    written = f"{before if mark else ''}{begin}\n\n{text}\n\n{end}{after}"
+    page.write_text(written, encoding="utf-8")
+    return page
 
 
 def without_gaps(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

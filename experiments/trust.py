@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
 from experiments.data import list_datasets, open_dataset
-from experiments.tables import table
+from experiments.tables import table, write_between
 from taxarbor import GrowthWarning, Taxarbor
 
 Rows: TypeAlias = NDArray[Any]
@@ -39,13 +39,7 @@ def write_trust(folder: Path | None, page: Path, n_seeds: int = 1, max_rows: int
         ["data set", "rows", "features", "classes", "suggested", "silhouette", "gap"],
         [_line(folder, name, n_seeds, max_rows or MAX_ROWS) for name in list_datasets(folder)],
     )
-    old = page.read_text(encoding="utf-8") if page.exists() else ""
-    before, mark, rest = old.partition(BEGIN)
-    after = rest.partition(END)[2] if mark else "\n"
-    text = f"{before if mark else ''}{BEGIN}\n\n{known}\n\n{found}\n\n{END}{after}"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
-    return page
+    return write_between(page, BEGIN, f"{known}\n\n{found}", END)
 
 
 def plant(n_leaves: int, seed: int, n_rows: int = 1000, n_features: int = 20) -> Rows:

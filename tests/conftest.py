@@ -3,6 +3,8 @@
 import os
 import signal
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import settings
 
@@ -17,3 +19,31 @@ def ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def make_cars():
+    """Make tables of cars: numbers, yes and no, categories of two and more, gaps, an id."""
+
+    def made(seed=0, n_rows=120, *, gaps=0.15):
+        rng = np.random.default_rng(seed)
+        origin = rng.choice(["usa", "europe", "japan"], n_rows, p=[0.5, 0.25, 0.25])
+        is_large = (origin == "usa") & (rng.random(n_rows) < 0.6)
+        weight = np.where(is_large, 4000.0, 2400.0) + rng.normal(0, 250, n_rows)
+        makes = {
+            "usa": ["ford", "dodge"],
+            "europe": ["vw", "fiat"],
+            "japan": ["toyota", "mazda"],
+        }
+        table = pd.DataFrame({
+            "id": np.arange(1, n_rows + 1), "weight": weight.round(),
+            "mpg": (50 - 0.008 * weight + rng.normal(0, 2, n_rows)).round(1),
+            "origin": origin, "make": [rng.choice(makes[place]) for place in origin],
+            "fuel": np.where(rng.random(n_rows) < 0.3, "diesel", "petrol"),
+            "automatic": rng.random(n_rows) < np.where(is_large, 0.8, 0.2),
+        })  # fmt: skip
+        for name in ("mpg", "origin", "make", "fuel"):
+            table[name] = table[name].where(rng.random(n_rows) >= gaps, None)
+        return table
+
+    return made

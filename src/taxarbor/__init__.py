@@ -7,6 +7,7 @@ from taxarbor._errors import (
     FileFormatError,
     GrowthWarning,
     InterruptedFitWarning,
+    TableWarning,
     TaxarborError,
 )
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         Taxarbor,
     )
     from taxarbor.hierarchy import Hierarchy, LinearRule
+    from taxarbor.tables import TableEncoder
 
 __version__ = "0.1.0.dev0"
 
@@ -33,6 +35,8 @@ __all__ = [
     "Hierarchy",
     "InterruptedFitWarning",
     "LinearRule",
+    "TableEncoder",
+    "TableWarning",
     "Taxarbor",
     "TaxarborError",
     "load_animals",
@@ -43,6 +47,7 @@ _METHODS = ("HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral", "Taxarb
 _LATE = {
     **dict.fromkeys(_METHODS, "estimators"),
     **dict.fromkeys(("Hierarchy", "LinearRule"), "hierarchy"),
+    "TableEncoder": "tables",
     **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""

@@ -56,6 +56,10 @@ class GrowthWarning(UserWarning):
     """The tree has fewer leaves than asked for; the message says why."""
 
 
+class TableWarning(UserWarning):
+    """A table was changed before the fit: gaps filled, columns scaled or left out."""
+
+
 class InterruptedFitWarning(UserWarning):
     """The fit was interrupted; the tree grown so far is kept."""
 

@@ -12,13 +12,16 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
 from taxarbor.cli import _files, _fit, _fitting
 from taxarbor.exchange import to_json
-from taxarbor.tables import read_table
+from taxarbor.tables import TableEncoder, read_table
+from tests.cli.conftest import COLUMNS
 
-ROLES = ("--id-column", "id", "--label-column", "class")
+NUMBERS = ("--columns", ",".join(COLUMNS))
+ROLES = ("--id-column", "id", "--label-column", "class", *NUMBERS)
 
 
 def lines_of(path, delimiter=","):
@@ -27,11 +30,12 @@ def lines_of(path, delimiter=","):
 
 
 def test_a_model_is_written_and_summed_up(run, folder):
-    told = run("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
+    told = run("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[:4])
     assert told.exit_code == 0
-    assert told.stderr == "taxarbor: note: left out: city (text, 3 different values)\n"
+    scaled = "numbers are scaled to variance 1, beside categories"
+    assert told.stderr == f"taxarbor: note: {scaled}\n"
     first, second, *rest = told.stdout.splitlines()
-    assert first == "customers.csv: 120 rows, 4 features (1 column left out)"
+    assert first == "customers.csv: 120 rows, 5 columns"
     assert second.startswith("6 clusters in ")
     assert second.endswith(" s -> m.taxarbor")
     assert rest[1] == "node 0: 120 rows"
@@ -39,15 +43,18 @@ def test_a_model_is_written_and_summed_up(run, folder):
         assert any(line.startswith(measure) for line in rest)
     assert not [line for line in told.stdout.splitlines() if line != line.rstrip()]
     tree = Hierarchy.load(folder / "m.taxarbor")
-    assert tree.feature_names == ["age", "spend", "visits", "items"]
-    assert (tree.labels == Hierarchy.load(folder / "model.taxarbor").labels).all()
+    cities = [f"city = {city}" for city in ("Bern", "Graz", "Lund")]
+    assert tree.feature_names == ["age", "spend", "visits", "items", *cities]
+    X = read_table(folder / "customers.csv", id_column="id", label_column="class").X
+    expected = Taxarbor(6, encoder=TableEncoder(), random_state=0).fit(X).labels_
+    assert (tree.labels == expected).all()
 
 
 def test_json_has_all_of_it(run_json, folder):
     told = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
     assert (told["data"], told["method"]) == ("customers.csv", "taxarbor")
     assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
-    assert told["dropped"] == [{"column": "city", "reason": "text, 3 different values"}]
+    assert told["dropped"] == [{"column": "city", "reason": "not among the columns asked for"}]
     assert told["notes"] == []
     assert told["scores"]["dendrogram_purity"] > 0.9
     assert (told["model"], told["labels"], told["report"]) == ("m.taxarbor", None, None)
@@ -122,22 +129,22 @@ def test_as_many_clusters_as_are_stable(run, run_json, refused, folder):
 
 
 def test_the_methods_are_the_estimators(run, folder):
-    table = read_table(folder / "customers.csv")
+    X = read_table(folder / "customers.csv", columns=COLUMNS).X
     for method, estimator in {
         "taxarbor": Taxarbor(4, random_state=0),
         "hmmc": HMMC(4, random_state=0),
         "kmeans": HierarchicalKMeans(4, random_state=0),
         "spectral": HierarchicalSpectral(4, random_state=0),
     }.items():
-        told = run("fit", "customers.csv", "-o", "m", "--force", "-k", 4, "--method", method)
+        both = ("-o", "m", "--force", "-k", 4, *NUMBERS)
+        told = run("fit", "customers.csv", *both, "--method", method)
         assert told.exit_code == 0
-        expected = estimator.fit(table.X).hierarchy_
-        found = to_json(Hierarchy.load(folder / "m"))
-        assert found == to_json(expected.rename_features(table.feature_names))
+        expected = estimator.set_params(encoder=TableEncoder()).fit(X).hierarchy_
+        assert to_json(Hierarchy.load(folder / "m")) == to_json(expected)
 
 
 def test_each_method_has_the_options_of_its_estimator():
-    shared = {*_fit.ALL, "random_state", "n_jobs", "verbose"}
+    shared = {*_fit.ALL, "encoder", "random_state", "n_jobs", "verbose"}
     for method, estimator in _fitting.METHODS.items():
         own = {name for name, methods in _fit.ONLY.items() if method in methods}
         assert own == set(inspect.signature(estimator).parameters) - shared
@@ -161,27 +168,37 @@ def test_an_option_of_another_method_is_refused(refused):
 
 
 def test_columns_are_chosen(run, run_json, folder):
-    assert run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2).stderr == ""
+    told = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
+    assert told.stderr == "taxarbor: note: rows are called by id\n"
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
     assert Hierarchy.load(folder / "m").feature_names == ["items", "age"]
 
 
-def test_standardized_columns_count_alike_and_raw_rows_fit(run_json, folder):
+def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
     """The model takes rows as they are in the file."""
-    table = read_table(folder / "customers.csv")
-    spread = [1.0, 1e6, 1.0, 1.0]
-    np.savez(folder / "wide.npz", X=table.X * spread, feature_names=table.feature_names)
-    plain = run_json("fit", "wide.npz", "-k", 4, "-o", "plain")
-    assert "spend varies " in plain["notes"][0]
-    assert "--standardize" in plain["notes"][0]
-    told = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--standardize")
-    assert told["notes"] == []
-    tree = Hierarchy.load(folder / "m")
-    X = read_table(folder / "wide.npz").X
-    assert (tree.predict(X) == tree.labels).all()
-    assert np.abs(tree.means[0] / X.mean(axis=0) - 1.0).max() < 1e-6
+    X = read_table(folder / "customers.csv", columns=COLUMNS).X * [1.0, 1e6, 1.0, 1.0]
+    X.to_csv(folder / "wide.csv", index=False)
+    np.savez(folder / "wide.npz", X=X, feature_names=COLUMNS)
     kinds = np.arange(120) % 4
-    assert all(len(set(tree.labels[kinds == kind])) == 1 for kind in range(4))
+    for data, options, why in (
+        ("wide.csv", (), "numbers are scaled to variance 1, as they differ in unit: spend"),
+        ("wide.csv", ("--scale", "robust"), "numbers are scaled (robust)"),
+        ("wide.npz", ("--scale", "standard"), "numbers are scaled (standard)"),
+        ("wide.npz", ("--standardize",), "numbers are scaled (standard)"),  # as it was
+    ):
+        told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
+        (note,) = told["notes"]
+        assert note.startswith(why)
+        tree = Hierarchy.load(folder / "m")
+        assert tree.feature_names == [*COLUMNS]
+        assert np.abs(tree.means[0] / X.mean(axis=0) - 1.0).max() < 1e-6
+        assert all(len(set(tree.labels[kinds == kind])) == 1 for kind in range(4))
+        assert run_json("predict", "m", "wide.csv")["labels"] == tree.labels.tolist()
+    for data, options in (("wide.npz", ()), ("wide.csv", ("--scale", "none"))):
+        told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
+        assert told["notes"] == []  # matrices are taken as they are
+    told = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--force", "--metric", "cosine")
+    assert told["notes"] == ["rows are brought to length 1, and values are parts of that"]
 
 
 def test_sparse_rows_stay_sparse(run_json, folder):
@@ -221,7 +238,8 @@ def test_standard_input_and_names_that_do_not_tell(run, run_json, refused, folde
     data = (folder / "customers.csv").read_bytes()
     told = run("fit", "-", "-k", 3, "-o", "m.taxarbor", stdin=data)
     assert told.exit_code == 0
-    assert told.stdout.startswith("standard input: 120 rows, 4 features (3 columns left out)\n")
+    assert told.stdout.startswith("standard input: 120 rows, 6 columns\n")
+    refused("the model has no name: give one with --output", "fit", "-", stdin=data)
     (folder / "customers.csv").rename(folder / "customers.data")
     refused("--format", "fit", "customers.data", "-o", "m")
     assert run_json("fit", "customers.data", "--format", "csv", "-o", "m")["n_rows"] == 120
@@ -234,15 +252,34 @@ def test_many_columns_left_out_are_summed_up(run, folder):
     told = run("fit", "texts.csv", "-k", 2, "-o", "m")
     assert told.exit_code == 0
     assert told.stderr.count("\n") == 1
-    assert told.stderr.endswith(" t4 (text, always the same) and 12 more\n")
-    assert "(17 columns left out)" in told.stdout
+    assert told.stderr.endswith(" t4 (always the same) and 12 more\n")
+    assert "1 column (17 left out)" in told.stdout
 
 
-def test_missing_labels_are_not_scored(run_json, edited):
+def test_labels_with_gaps_are_told_alike(run_json, run, refused, edited, folder):
     edited("gaps.csv", ("Bern,senior", "Bern,"))
     told = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
-    assert told["scores"] is None
-    assert told["notes"] == ["not scored: 10 rows without a label"]
+    note = "10 rows without a label are left out of the scores"
+    assert told["notes"] == [note]
+    labels = read_table(folder / "gaps.csv", label_column="class").labels
+    is_known = labels != ""
+    found = Hierarchy.load(folder / "m").labels[is_known]
+    expected = adjusted_rand_score(labels[is_known], found)
+    assert told["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-12)
+    role = ("--label-column", "class")
+    again = run_json("score", "m", "gaps.csv", *role)
+    assert (again["scores"], again["notes"], again["n_classes"]) == (told["scores"], [note], 4)
+    assert run("score", "m", "gaps.csv", *role).stderr == f"taxarbor: note: {note}\n"
+    assert run_json("report", "m", "gaps.csv", *role, "-o", "s.html")["notes"] == [note]
+    why = run_json("explain", "m", "gaps.csv", *role, "--node", 0)
+    assert (list(why["classes"])[-1], why["classes"]["(no label)"]) == ("(no label)", 10)
+    rows = (folder / "gaps.csv").read_text(encoding="utf-8").splitlines()
+    bare = [rows[0], *(f"{row.rpartition(',')[0]}," for row in rows[1:])]
+    for one, problem in ((bare[1], "none of the "), (rows[1], "one row with a label")):
+        text = "\n".join([bare[0], one, *bare[2:]])
+        (folder / "bare.csv").write_text(text, encoding="utf-8")
+        refused(problem, "fit", "bare.csv", "-k", 3, "-o", "none", *ROLES)
+        assert not (folder / "none").exists()
 
 
 def test_a_warning_is_a_note(run, run_json, folder):
@@ -287,16 +324,24 @@ def test_bad_data_is_one_line(refused, folder):
         ("to standard output", ["customers.csv", "--labels", "-"]),
         ("did you mean 'class'", ["customers.csv", "--label-column", "clas"]),
         ("no column called 'x'", ["customers.csv", "--columns", "x"]),
-        ("has no numbers in the column 'city'", ["customers.csv", "--columns", "age,city"]),
+        ("has no use for the column 'y': empty", ["empty.csv", "-k", "2", "--columns", "x,y"]),
+        ("'z', which is no column", ["empty.csv", "-k", "2", "--categories", "z"]),
+        ("did you mean 'city'?", ["customers.csv", "--categories", "age, citty"]),
+        ("--dates names 'when', which is no column", ["customers.csv", "--dates", "when"]),
+        ("column 'age' of X holds no dates", ["customers.csv", "--dates", "age"]),
+        ("for files of csv, tsv and parquet", ["huge.npy", "--dates", "age"]),
+        ("the table has no column to use: 'y' (empty)", ["none.csv", "-k", "2"]),
+        ("gaps in 1 column: 'x'; fill", ["empty.csv", "-k", "2", "--missing", "error"]),
         ("has 120 rows, too few for 121 clusters", ["customers.csv", "-k", "121"]),
         ("--jobs must not be 0; give 1", ["customers.csv", "--jobs", "0"]),
-        ("holes.csv", ["holes.csv"]),
+        ("has 1 infinite cell in 'x'", ["holes.csv"]),
         ("damaged", ["bad.parquet"]),
         ("x.mtx is no mtx file", ["x.mtx"]),
         ("the table varies by about", ["huge.npy"]),
-        ("too large for --standardize", ["huge.npy", "--standardize"]),
     ]
-    (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
+    (folder / "holes.csv").write_text("x,y\n1,2\ninf,3\n", encoding="utf-8")
+    (folder / "empty.csv").write_text("x,y\n1,\n,\n4,\n", encoding="utf-8")
+    (folder / "none.csv").write_text("y,z\n,u\n,u\n,u\n", encoding="utf-8")
     (folder / "bad.parquet").write_bytes(b"hello\nworld")
     (folder / "one.csv").write_text("x,y\n1,2\n", encoding="utf-8")
     (folder / "two.csv").write_text("x,y\n1,2\n3,4\n", encoding="utf-8")
@@ -307,16 +352,19 @@ def test_bad_data_is_one_line(refused, folder):
 
 
 def test_messages_name_options(refused, folder, run):
-    (folder / "holes.csv").write_text("x,y\n1,2\n,3\n", encoding="utf-8")
+    (folder / "holes.csv").write_text("x,y\n1,2\nv,3\n2,3\n", encoding="utf-8")
     refused("choose other columns with --columns", "fit", "holes.csv", "-o", "m")
+    gaps = ("fit", "gaps.csv", "-o", "m", "-k", 2, "--missing", "error")
+    (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n2,4\n", encoding="utf-8")
+    refused("fill them, or choose another --missing", *gaps)
     roles = ("--columns", "x,y", "--id-column", "x")
     refused("--columns has 'x', which is the id", "fit", "holes.csv", "-o", "m", *roles)
     for names in ("x,x", "x\ny"):
         refused("--columns must be names", "fit", "holes.csv", "-o", "m", "--columns", names)
-    lines = ["id,x", *(f"{row},{row % 7}" for row in range(20))]
+    lines = ["a_id,b_id,x", *(f"{row},{-row},{row % 7}" for row in range(20))]
     (folder / "ids.csv").write_text("\n".join(lines), encoding="utf-8")
     told = run("fit", "ids.csv", "-k", 2, "-o", "m").stderr
-    assert "looks like an identifier; ask for the column to use it" in told
+    assert told.count("looks like an identifier") == 2
 
 
 def test_the_page_has_a_title(run, folder):
@@ -351,7 +399,7 @@ def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch):
 def test_texts_of_files_do_nothing_to_a_terminal(run, edited):
     edited("odd.csv", ("city", "ci\x1b[2Jty"), ("age", "a\x1b]0;title\x07ge"))
     told = run("fit", "odd.csv", "-k", 2, "-o", "m")
-    assert "left out: id" in told.stderr
+    assert told.exit_code == 0
     assert "\x1b" not in told.output
     told = run("fit", "odd.csv", "-o", "n", "--columns", "nothing")
     assert told.exit_code == 2
@@ -359,7 +407,7 @@ def test_texts_of_files_do_nothing_to_a_terminal(run, edited):
 
 
 def test_a_header_of_numbers_is_noted(run, run_json, folder):
-    X = read_table(folder / "customers.csv").X
+    X = read_table(folder / "customers.csv", columns=COLUMNS).X
     np.savetxt(folder / "bare.csv", X, delimiter=",")
     told = run("fit", "bare.csv", "-k", 2, "-o", "m")
     assert "taxarbor: note: the first line holds numbers only" in told.stderr
@@ -391,27 +439,11 @@ def test_names_are_no_markup(run, edited, terminal):
     names = {"items": "[/b]:cat:[red]\x1b[2J", "age": "[bold]", "spend": "line \x1b[2J"}
     edited("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
     terminal(200)
-    told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor")
+    told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[2:4], "--scale", "none")
     assert told.exit_code == 0
     assert "[/b]:cat:[red]" in told.stdout
     assert "\x1b[2J" not in told.stdout
     assert "├──" in told.stdout
-
-
-def test_float32_is_scaled_in_float64():
-    """Years and the like: means that are large beside what varies."""
-    rng = np.random.default_rng(0)
-    X = (1e5 + rng.normal(size=(50_000, 2))).astype(np.float32)
-    scaled, mean, scale = _fitting.standardized(X)
-    exact = X.astype(np.float64)
-    expected = (exact - exact.mean(axis=0)) / exact.std(axis=0)
-    assert scaled.dtype == np.float32
-    np.testing.assert_allclose(scaled, expected, atol=1e-6)
-    np.testing.assert_allclose(mean, exact.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(scale, exact.std(axis=0), rtol=1e-9)
-    scaled, mean, _ = _fitting.standardized(sparse.csr_array(np.eye(4, dtype=np.float32)))
-    assert (scaled.nnz, scaled.dtype) == (4, np.float32)  # sparse columns keep their means
-    assert not mean.any()
 
 
 def test_blanks_around_names_count_only_where_names_have_them(folder, run, edited):

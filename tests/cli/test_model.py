@@ -122,7 +122,9 @@ def test_cut_writes_a_smaller_model(run, folder, tree):
 def test_cut_in_json(run_json, folder, tree):
     told = run_json("cut", "model.taxarbor", "-k", 2, "--data", "customers.csv")
     assert told["labels"] == tree.cut(2).tolist()
-    assert (told["n_clusters"], told["rows"], told["output"]) == (2, None, None)
+    assert (told["n_clusters"], told["output"]) == (2, None)
+    assert told["rows"][:2] == ["C000", "C001"]
+    assert run_json("cut", "model.taxarbor", "-k", 2)["rows"] is None
     told = run_json("cut", "model.taxarbor", "-k", 2, "-o", "coarse.taxarbor")
     assert told["output"] == "coarse.taxarbor"
     assert (folder / "coarse.taxarbor").exists()

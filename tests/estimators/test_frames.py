@@ -12,6 +12,7 @@ from taxarbor import (
     MMC,
     HierarchicalKMeans,
     HierarchicalSpectral,
+    TableWarning,
     Taxarbor,
     load_animals,
 )
@@ -83,15 +84,15 @@ def test_a_refit_forgets_the_names_and_a_failed_one_keeps_them(X, fit):
     frame = as_pandas(X)
     model = fit(frame)
     before = model.predict(frame)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(pd.DataFrame({"a": [1.0, np.nan], "b": [0.0, 1.0]}))
+    with pytest.raises(ValueError, match="column 'b' of X holds infinity, first in row 1"):
+        model.fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.inf]}))
     assert model.feature_names_in_.tolist() == NAMES
     np.testing.assert_array_equal(model.predict(frame), before)
     assert model.fit(X).hierarchy_.feature_names is None
     assert "feature_names_in_" not in vars(model)
 
 
-def test_mixed_types(fit):
+def test_mixed_types(kind, fit):
     rng = np.random.default_rng(0)
     columns = {
         "whole": rng.integers(-3, 4, 90),
@@ -107,10 +108,10 @@ def test_mixed_types(fit):
         assert model.hierarchy_.rules[0].dtype == np.float64
         assert model.hierarchy_.feature_names == list(columns)
         with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
-            fit(frame({"size": [1.0, 2.0, 3.0], "colour": ["red", "green", "blue"]}))
+            kind(2, encoder=None).fit(frame({"a": [1.0, 2.0, 3.0], "b": ["red", "x", "y"]}))
 
 
-def test_nullable_types(data, fit):
+def test_nullable_types(data, kind, fit):
     frame = pd.DataFrame(data["binary"].astype(int)).add_prefix("f")
     plain = to_json(fit(frame).hierarchy_)
     for dtype in ("Int64", "Float64", "boolean"):
@@ -118,7 +119,12 @@ def test_nullable_types(data, fit):
         assert to_json(fit(nullable).hierarchy_) == plain
         nullable.iloc[3, 4] = pd.NA
         with pytest.raises(ValueError, match=r"NaN|NA"):
-            fit(nullable)
+            kind(4, encoder=None).fit(nullable)
+        with pytest.warns(TableWarning, match=r"gaps in 1 of 12 columns .*, 0\.33 % \(see"):
+            model = fit(nullable)
+        assert model.hierarchy_.missing[0].tolist() == [1 / 300 * (j == 4) for j in range(12)]
+        if kind is not HierarchicalSpectral:  # whose labels come from a graph
+            np.testing.assert_array_equal(model.predict(nullable), model.labels_)
 
 
 def test_names_that_are_numbers(X, fit):

@@ -31,7 +31,7 @@ def test_json_changes_nothing(trees, same, data):
 
 def test_json_is_strict_and_says_what_there_is(known, bare):
     document = strict(to_json(known))
-    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 2)
+    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 3)
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
@@ -103,7 +103,9 @@ def test_json_files(known, bare, placed, chain, same, tmp_path):
 
 
 FORGED = [
-    ("version", "newer taxarbor", [3]),
+    ("version", "newer taxarbor", [4]),
+    ("missing", "damaged", [[[2.0]], 1.0, "a"]),
+    ("encoding", "damaged|lacks", [{}, [], "a", {"columns": [{}]}]),
     ("format", "not a taxarbor hierarchy", ["other"]),
     ("order", "lacks 'order'", [KeyError]),
     ("order 0", "once", [2]),
@@ -188,7 +190,7 @@ def test_forged_json_is_refused(placed, assessed, refused):
         from_json(json.dumps(document))
 
     cases = [((path, x), told) for path, told, values in FORGED + wrong for x in values]
-    assert len(cases) == 89 + 35
+    assert len(cases) == 96 + 35
     refused(load, cases, FileFormatError)
     for node in good["nodes"]:
         node["mean"] = [0.0] * 3

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels, from_sklearn
 from taxarbor.explain import Explanation, explain
 from taxarbor.explain._names import LONGEST, name_nodes
@@ -127,8 +127,8 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
         (X[:, 1:], "X has 84 features, but the hierarchy was grown on 85"),
         (X[:, 0], "two dimensions"),
         (X[None], "two dimensions"),
-        (holes[0], "X holds NaN, infinity"),
-        (holes[1], "X holds NaN, infinity"),
+        (holes[0], "X holds NaN"),
+        (holes[1], "X holds NaN"),
         (sparse.csr_array(holes[0]), "X holds NaN"),
         (X.astype(str), "X must hold numbers"),
         (np.full(X.shape, "a", dtype=object), "X must hold numbers"),
@@ -173,8 +173,8 @@ def test_there_must_be_a_name_for_each(model, X):
             explain(model, X, **{f"{kind}_names": "a" * 85})
     with pytest.raises(ValueError, match=r"one class for each of the 206 rows.*got shape \(2,"):
         explain(model, X, classes=["a", "b"])
-    with pytest.raises(ValueError, match=r"there is no class for 1 row \(row 3\);"):
-        explain(model, X, classes=["a"] * 3 + [None] + ["b"] * 202)
+    with pytest.raises(ValueError, match="none of the 206 rows has a label"):
+        explain(model, X, classes=[None] * 206)
 
 
 def test_what_has_no_tree(X):
@@ -330,3 +330,21 @@ def test_names_of_every_tree(named, animals, whys):
         assert len(why.names) == why.hierarchy.n_nodes
         assert all(isinstance(name, str) and name.strip() for name in why.names)
         assert why.names[0] == "all rows"
+
+
+def test_noise_has_no_path_and_weights_no_say_in_which_rows_these_are():
+    planted = make_planted_tree(190, depth=2)
+    far = 30.0 * np.random.default_rng(0).normal(size=(10, planted.X.shape[1]))
+    X = np.concatenate([np.asarray(planted.X), far])
+    model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
+    why, noise = explain(model, X), model.hierarchy_.noise.tolist()
+    told = why.row(noise[0])
+    assert (told["leaf"], told["cluster"], told["steps"]) == (None, -1, [])
+    for frame in (why.rows(), why.place(X)):
+        assert not set(frame["row"]) & set(noise)
+        assert frame["row"].nunique() == 190
+    weights = np.random.default_rng(1).uniform(0.0, 5.0, 200)
+    heavy = Taxarbor(4, random_state=0).fit(X, sample_weight=weights)
+    assert explain(heavy, X).row(3)["cluster"] == heavy.labels_[3]
+    with pytest.raises(ValueError, match="does not hold the rows"):
+        explain(heavy, X + X.std(axis=0))

@@ -14,11 +14,12 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
+from taxarbor.hierarchy._words import format_column
 
 FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
-FEATURES += ["share", "weight", "mean", "rest_mean"]
+FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "fidelity"]
-NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "features"]
+NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "missing", "features"]
 NODES += ["standout", "typical", "extreme", "borderline"]
 STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"]
 STEPS += ["surer_than", "holds", "why"]
@@ -184,6 +185,13 @@ def test_classes_are_counted(model, X, animals, strict):
         assert counts == sorted(counts, reverse=True)
         told = ", ".join(f"{name} {count}" for name, count in values["classes"].items())
         assert frame["classes"][node] == told
+    gaps = [None if name in "abc" else name for name in kinds]  # the largest class among them
+    why = explain(model, X, classes=gaps)
+    assert set(why.classes.names) == {*kinds} - {*"abc"}
+    for node in range(why.hierarchy.n_nodes):
+        own, found = [gaps[row] for row in why.hierarchy.rows(node)], why.node(node)["classes"]
+        assert found == {name or "(no label)": own.count(name) for name in set(own)}
+        assert "(no label)" not in list(found)[:-1]
 
 
 def test_for_how_many_rows_the_rules_hold_and_which_is_worst(whys):
@@ -394,7 +402,7 @@ def test_new_rows_that_cannot_be_placed(named, X):
     for new, message in [
         (X[:, :4], "X has 4 features, but the hierarchy was grown on 85"),
         (X[0], "two dimensions"),
-        (np.full_like(X, np.nan), "X holds NaN"),
+        (np.full_like(X, np.inf), "X holds NaN, infinity"),
         (X.astype(str), "X must hold numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -444,13 +452,16 @@ def test_it_is_frozen_and_asking_changes_nothing(named, X):
     assert (X.tobytes(), to_json(tree)) == (before, text)
 
 
-def test_values_of_the_rows(cases):
-    rows, columns = np.array([3, 0, 3]), np.array([2, 0])
+def test_cells_of_the_rows_in_words(cases):
+    rows = np.array([3, 0, 3])
     for case in cases.values():
-        for some, those in ((rows, columns), (rows, columns[:0]), (rows[:0], columns)):
-            found = case.why.values(some, those)
-            assert type(found) is np.ndarray
-            np.testing.assert_allclose(found, case.dense[some][:, those], rtol=1e-6)
+        yes_no = case.why.hierarchy.yes_no
+        for column in (2, 0):
+            values = case.dense[rows, column]
+            told = ["yes" if value else "no" for value in values]
+            expected = told if yes_no[column] else format_column(values)
+            assert case.why.cells(rows, column) == expected
+            assert case.why.cells(rows[:0], column) == []
 
 
 def test_deep_trees_take_no_time_by_the_cube_of_their_depth(strict):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from taxarbor import HierarchicalKMeans
+from taxarbor import HierarchicalKMeans, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
 from taxarbor.explain._portrait import BINS, make_bins
@@ -200,3 +200,26 @@ def test_a_cluster_per_row(strict):
         (row,) = why.hierarchy.rows(leaf)
         assert why.typical(leaf)[0]["distance"] == 0.0
         assert why.standout(leaf)[0]["feature"] == f"x{row}"
+
+
+def test_weights_do_what_repeated_rows_do():
+    rng = np.random.default_rng(0)
+    for kind in (np.asarray, sparse.csr_array):
+        X = rng.normal(size=(60, 3)) * (rng.random((60, 3)) < 0.7)
+        X += np.arange(60)[:, None] // 20
+        X[:3] = 1e6  # which count for nothing
+        weights = rng.integers(1, 4, 60).astype(float)
+        weights[:3] = 0.0
+        tree = Taxarbor(3, random_state=0).fit(kind(X), sample_weight=weights).hierarchy_
+        copies = np.repeat(np.arange(60), weights.astype(int))
+        repeated = from_labels(tree.labels[copies])
+        why, other = explain(tree, kind(X)), explain(repeated, X[copies])
+        assert (why.data.shape, tree.n_leaves) == (X.shape, repeated.n_leaves)
+        np.testing.assert_allclose(why._portraits.spread, other._portraits.spread)
+        for label, leaf in enumerate(tree.leaves.tolist()):
+            found, expected = why.standout(leaf), other.standout(repeated.leaves[label])
+            assert [one["column"] for one in found] == [one["column"] for one in expected]
+            for one, same in zip(found, expected, strict=True):
+                for name in ("effect", "mean", "all_mean", "counts", "all_counts", "edges"):
+                    assert one[name] == pytest.approx(same[name], abs=1e-6)
+            assert {one["distance"] < 10 for one in why.typical(leaf, 3)} == {True}

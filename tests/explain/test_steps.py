@@ -155,7 +155,7 @@ def paths(why):
     """Return the steps of each row, from the root down."""
     tree = why.hierarchy
     leaves = tree.leaves[tree.labels]
-    source, chosen = (why._rows, why._portraits.data), np.arange(len(leaves))
+    source, chosen = why._source, np.arange(len(leaves))
     found = [[] for _ in chosen]
     for at in find_steps(why, source, leaves, chosen, tuple):
         for values in zip(*(part.tolist() for part in at), strict=True):

@@ -52,7 +52,7 @@ def test_numpy_reads_the_file_without_pickles(known, bare, placed, path):
         np.testing.assert_array_equal(arrays["order"], known.order)
         shapes = [arrays[name].shape for name in ("weights", "centers", "offsets", "means")]
         assert shapes == [(5, 2), (2, 2), (5,), (0, 0)]
-        assert json.loads(str(arrays["meta"]))["version"] == 2
+        assert json.loads(str(arrays["meta"]))["version"] == 3
         assert not any(arrays[f"placement_{name}"].size for name in PLACEMENT)
         assert np.isnan(arrays["fidelity"]).all()
     bare.save(path)
@@ -184,7 +184,7 @@ def test_no_flipped_bit_goes_unnoticed_or_untamed(placed, same, path):
 
 
 META = [
-    ({"version": 3}, "newer taxarbor: format version 3.*Upgrade"),
+    ({"version": 4}, "newer taxarbor: format version 4.*Upgrade"),
     *(({"version": version}, "valid version") for version in ("1", True, 0)),
     ({"format": "other"}, "not a taxarbor hierarchy"),
     ({"info": []}, "info has 0 entries"),

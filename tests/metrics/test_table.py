@@ -66,7 +66,7 @@ def test_labels_read_as_python_would():
     assert (codes.tolist(), classes) == ([0, 0, 1, 0, 1], (1, 2))
 
 
-def test_missing_classes_are_refused():
+def test_rows_without_a_class():
     for y in (
         ["a", None, "b", None],
         ["a", math.nan, "b", math.nan],
@@ -81,11 +81,19 @@ def test_missing_classes_are_refused():
         pd.Categorical(["a", None, "b", None]),
         pl.Series(["a", None, "b", None]),
         pl.Series([1, None, 2, None]),
+        ["a", "", "b", " "],
+        np.array([b"a", b"", b"b", b""]),
+        pd.Series(["a", "", "b", None], dtype="category"),
+        np.array([1, math.nan, 1j, math.nan]),
     ):
-        with pytest.raises(ValueError, match="class for 2 rows, the first of them row 1; lea"):
-            encode_labels(y, 4)
-    with pytest.raises(ValueError, match=r"no class for 1 row \(row 2\); leave such rows out"):
-        encode_labels(["a", "b", None], 3)
+        codes, classes = encode_labels(y, 4)
+        assert codes[[1, 3]].tolist() == [-1, -1]
+        found = {classes[code] for code in codes[[0, 2]]}
+        assert len(found) == len(classes) == len({*np.asarray(y)[[0, 2]].tolist()})
+    assert encode_labels([1, None, "1", ""], 4)[0].tolist() == [0, -1, 0, -1]
+    for y in ([None] * 3, [math.nan] * 3, ["", None, " "], pd.Series([None] * 3)):
+        with pytest.raises(ValueError, match=r"^none of the 3 rows has a label"):
+            encode_labels(y, 3)
 
 
 def test_what_cannot_be_classes_is_refused():
@@ -118,6 +126,31 @@ def test_counts(trees):
         tabulate(HierarchyBuilder(1).freeze(), ["a"])
 
 
+def test_wrong_weights_are_refused(trees):
+    tree, y = trees.grow(0), np.arange(14) % 3
+    for weights, told in (
+        (np.ones(13), r"one number for each of 14 rows; got shape \(13,\)"),
+        (np.ones((14, 1)), r"got shape \(14, 1\)"),
+        (2.0, r"got shape \(\)"),
+        (-np.eye(14)[3], "finite and not negative; row 3 has -1"),
+        ([1.0, math.nan] * 7, "finite and not negative; row 1 has nan"),
+        (pd.Series([1, None] * 7), "row 1 has nan"),
+        ([1.0, math.inf] * 7, "row 1 has inf"),
+        (["a"] * 14, "must hold numbers"),
+        (np.zeros(14), "is zero for all rows"),
+    ):
+        with pytest.raises(ValueError, match=f"^sample_weight .*{told}"):
+            tabulate(tree, y, weights)
+    for weights, told in (
+        (np.full(14, 0.1), "got 1.4$"),
+        (np.full(14, 1e9), "got 1.4e.10; di"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            tabulate(tree, y, weights)
+    with pytest.raises(ValueError, match="with a label: at least two are needed, got 0"):
+        tabulate(tree, ["a"] * 2 + [""] * 12, [0] * 2 + [1] * 12)
+
+
 # Flat scores
 
 
@@ -132,6 +165,16 @@ def test_scores_as_in_sklearn(trees, score):
         found = getattr(metrics, score)(tree, y)
         assert type(found) is float
         assert found == pytest.approx(getattr(sk, score)(y, tree.labels), abs=1e-10)
+        known, weights = rng.random(n_rows) < 0.7, rng.integers(0, 4, n_rows)
+        known[:8] = weights[:8] = True
+        some = pd.Series(y).where(known)
+        with pytest.warns(
+            UserWarning, match=r"^\d+ rows? without a label (is|are) left out of"
+        ):
+            found = getattr(metrics, score)(tree, some, sample_weight=weights)
+        repeated = np.repeat(np.arange(n_rows), weights * known)
+        expected = getattr(sk, score)(y[repeated], tree.labels[repeated])
+        assert found == pytest.approx(expected, abs=1e-10)
     with pytest.raises(ValueError, match="each of the 14 rows"):
         getattr(metrics, score)(trees.grow(0), [1, 2, 3])
 
@@ -149,6 +192,20 @@ def test_perfect_agreement_is_exactly_one_and_order_does_not_matter(trees, score
     found, order = function(tree, y), rng.permutation(14)
     assert function(from_labels(tree.labels[order]), y[order]) == pytest.approx(found)
     assert function(tree, rng.permutation(4)[y]) == pytest.approx(found, abs=1e-14)
+
+
+def test_fractions_lie_between_whole_weights(trees):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        tree, y = trees.grow(seed, n_rows=300), rng.integers(0, 4, 300)
+        whole, step = rng.integers(1, 4, 300), 1e-7 * rng.random(300)
+        for score in (getattr(metrics, name) for name in SCORES):
+            exact = score(tree, y, sample_weight=whole)
+            for near in (whole + step, whole - step):
+                assert score(tree, y, sample_weight=near) == pytest.approx(exact, abs=1e-4)
+            assert score(tree, y, sample_weight=whole / 1.0) == exact
+            assert abs(score(tree, y, sample_weight=rng.random(300) * 2) - exact) < 0.2
+            assert score(tree, tree.labels, sample_weight=whole / 3) == pytest.approx(1.0)
 
 
 def test_rand_pair_by_pair(trees, literal):

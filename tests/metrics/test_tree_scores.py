@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -322,6 +323,50 @@ def test_all_are_the_same_as_one_by_one(trees):
         assert list(without) == [*OF_CLASSES, "dasgupta_cost"]
         assert list(score_hierarchy(tree, y, truth)) == OF_TREES + OF_CLASSES
         assert list(score_hierarchy(tree, y)) == OF_CLASSES
+
+
+def repeat(tree, weights):
+    """Return the same tree, its rows from left to right as often as they count."""
+    ends = np.append(0, np.cumsum(weights[tree.order]))
+    found = {"start": ends[tree.start], "stop": ends[tree.stop]}
+    return replace(tree, order=np.arange(ends[-1]), **found)
+
+
+def test_weights_are_repeated_rows_and_gaps_are_absent(trees):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        tree, truth = trees.grow(seed), trees.draw_truth(seed, [*NAMES, "z"])
+        y, weights = rng.choice(NAMES, 14).astype(object), rng.integers(1, 4, 14)
+        first = [tree.rows(leaf)[0] for leaf in tree.leaves]  # a tree has no empty leaf
+        others = np.setdiff1d(np.arange(14), first)
+        y[others[:3]], weights[others[3:5]] = [None, "", math.nan], 0
+        y[others[3]] = "no leaf"  # what does not count need not be known
+        with pytest.warns(UserWarning, match="^3 rows without a label are left out of the sco"):
+            found = score_hierarchy(tree, y, truth, dasgupta=True, sample_weight=weights)
+        weights[others[:3]] = 0
+        rows = np.repeat(tree.order, weights[tree.order])
+        expected = score_hierarchy(repeat(tree, weights), y[rows], truth, dasgupta=True)
+        assert found == pytest.approx(expected, abs=1e-13)
+        assert score_hierarchy(tree, y, truth, dasgupta=True, sample_weight=weights) == found
+
+
+def test_leaves_may_be_empty(known):
+    # Of the leaves {0, 1}, {2}, {3}, {4, 5}, the second has no row that counts.
+    y = ["a", "a", None, "b", "b", "a"]
+    with pytest.warns(UserWarning, match="^1 row without a label is left out of the scores$"):
+        found = score_hierarchy(known, y, "((a,b),c);", dasgupta=True)
+    assert found["dendrogram_purity"] == pytest.approx((1 + 2 * 3 / 5 + 2 / 3) / 4)
+    # Pairs of a class are 1 alike (01, 05, 15, 34), others 1/3 (35, 45, and 0, 1 with 3, 4).
+    cost = 2 + 2 * 5 + 3 + (3 + 2 + 4 * 5) / 3
+    assert found["dasgupta_cost"] == pytest.approx(cost / (5 * (4 + 6 / 3)))
+    # The tree is as deep as before: leaves of one parent are 2 of at most 4 edges apart.
+    similar = np.array([1, 0, 0, 0, 0, 0, 0, 1 / 2, 1 / 2, 1])  # 01, 03, 04, 05, 13, ..., 45
+    true = np.array([1, 1 / 3, 1 / 3, 1, 1 / 3, 1 / 3, 1, 1, 1 / 3, 1 / 3])
+    assert found["shortest_path"] == pytest.approx(1 - np.mean((similar - true) ** 2))
+    weights = [1, 1, 0, 1, 1, 1]
+    y[2] = "unheard of"
+    again = score_hierarchy(known, y, "((a,b),c);", dasgupta=True, sample_weight=weights)
+    assert again == found
 
 
 def test_scores_of_the_bundled_animals(trees):

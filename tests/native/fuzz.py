@@ -128,7 +128,7 @@ def pair(rng):
     fields = {
         "start": rng.normal(size=p) * (rng.random() < 0.5),
         "labels": labels,
-        "hold": int(rng.integers(0, 3)),
+        "is_fixed": bool(rng.integers(2)),
         "bounds": (n // 4, n - n // 4),
         "l1": np.full(p, float(rng.choice([0.0, 1e-3, 0.1]))),
         "ridge": float(rng.choice([0.0, 1e-2])),
@@ -182,6 +182,7 @@ def rule(rng):
         "n_children": K,
         "weights": rng.choice([0.0, 0.5, 1.0], n),
         "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "owner": None if rng.random() < 0.5 else rng.integers(0, p, p),
         "rounding": float(rng.choice([0.0, 1.0])),
         "price": float(rng.choice([0.0, 0.1])),
         "ridge": float(rng.choice([0.0, 1e-3])),
@@ -200,22 +201,6 @@ def hinge_multi(rng):
 
 def hinge_costs(rng):
     return native.hinge_costs, {"S": draw_matrix(rng)}
-
-
-def descend_blocks(rng):
-    M, F = (int(n) for n in rng.integers(1, [5, 12]))
-    A = rng.normal(size=(M, 2 * F, F))
-    H = np.einsum("mnp,mnq->mpq", A, A)
-    return native.descend_blocks, {
-        "H": np.ascontiguousarray(H),
-        "gradient": rng.normal(size=(M, F)),
-        "W": rng.normal(size=(M, F)),
-        "group": float(rng.choice([0.0, 0.5])),
-        "l1": np.full(F, float(rng.choice([0.0, 0.5]))),
-        "ridge": float(rng.choice([0.0, 0.5])),
-        "tol": 1e-6,
-        "max_sweeps": 30,
-    }
 
 
 def assign_flow(rng):
@@ -248,7 +233,7 @@ def ward_links(rng):
 
 CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
-CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs, descend_blocks]
+CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
 
 

@@ -26,12 +26,21 @@ DENSE = native.Data.dense(X, None, 1)
 CSR = native.Data.csr(S.data, S.indices.astype("i4"), S.indptr.astype("i8"), P, None, 1)
 LABELS = np.arange(N, dtype="i4") % 3
 PAIR = PairProblem(
-    np.zeros(P), (LABELS % 2).astype("i1"), 0, (3, 9), np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
+    np.zeros(P),
+    (LABELS % 2).astype("i1"),
+    False,
+    (3, 9),
+    np.full(P, 0.1),
+    0.0,
+    1e-6,
+    1e-6,
+    9,
+    99,
 )
 KWAY = KwayProblem(
-    np.zeros((3, P)), LABELS, 0, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
+    np.zeros((3, P)), LABELS, False, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), 0.0, 0.1, 1e-3, 2)
+RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), None, 0.0, 0.1, 1e-3, 2)
 
 
 def ints(*values):
@@ -148,10 +157,9 @@ ON_ROWS = [
     (lambda d: pair(d, bounds=(0, N + 1)), "bounds must .* upper = 13 for n = 12"),
     (lambda d: pair(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: pair(d, tol=-1.0), "tol must be finite and not negative"),
-    (lambda d: pair(d, hold=-1), "hold must be at least 0"),
     (lambda d: pair(d, max_alternations=-1), "max_alternations must be at least 0"),
     (lambda d: pair(d, max_working=0), "max_working must be at least 1"),
-    (lambda d: pair(d, hold="x"), "hold cannot be read from"),
+    (lambda d: pair(d, tol="x"), "tol cannot be read from"),
     (
         lambda d: native.pair(d.take(ints(), np.zeros(P)), PAIR),
         "number of rows must be at least",
@@ -178,6 +186,8 @@ ON_ROWS = [
     (lambda d: rule(d, reluctance=-np.ones(P)), "reluctance must not be negative"),
     (lambda d: rule(d, reluctance=np.full(P, np.inf)), "reluctance must be finite"),
     (lambda d: rule(d, reluctance=None), "reluctance cannot be read from"),
+    (lambda d: rule(d, owner=np.full(P, P)), "owner must"),
+    (lambda d: rule(d, owner=ints(0)), "owner must"),
     (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
     (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
     (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),
@@ -188,7 +198,7 @@ ON_ROWS = [
     ),
 ]
 
-COSTS, HALF = np.zeros((10, 3)), np.zeros((2, 3))
+COSTS = np.zeros((10, 3))
 ON_ARRAYS = [
     (lambda: native.hinge_multi(COSTS, np.zeros(9, "i4")), "labels must"),
     (
@@ -214,28 +224,6 @@ ON_ARRAYS = [
     (lambda: native.ward(X[:0], 1), "n_clusters must"),
     (lambda: native.ward(X.T, 2), "X must be C-contiguous"),
 ]
-MODEL = {
-    "H": np.zeros((2, 3, 3)),
-    "gradient": HALF,
-    "W": HALF,
-    "group": 0.0,
-    "l1": np.zeros(3),
-    "ridge": 0.0,
-    "tol": 1e-3,
-    "max_sweeps": 5,
-}
-ON_MODELS = [
-    ({"H": np.zeros((4, 3, 3))}, r"H must .*\(2, 3, 3\).*\(4, 3, 3\)"),
-    ({"H": np.zeros((2, 3, 2))}, "H must"),
-    ({"gradient": np.zeros((2, 2))}, "gradient must"),
-    ({"W": np.zeros((0, 3))}, "the number of models must be at least 1"),
-    ({"l1": np.zeros(2)}, "l1 must"),
-    ({"l1": -np.ones(3)}, "l1 must not be negative"),
-    ({"group": -1.0}, "group must be finite and not negative"),
-    ({"ridge": np.nan}, "ridge must be finite and not negative"),
-    ({"tol": np.nan}, "tol must be finite and not negative"),
-    ({"max_sweeps": -1}, "max_sweeps must be at least 0"),
-]
 
 
 def test_data_are_checked_when_made():
@@ -255,9 +243,6 @@ def test_kernels_on_arrays_check_them():
     for use, message in ON_ARRAYS:
         with pytest.raises(ValueError, match=message):
             use()
-    for fields, message in ON_MODELS:
-        with pytest.raises(ValueError, match=message):
-            native.descend_blocks(**{**MODEL, **fields})
 
 
 def test_what_is_no_array_is_a_type_error():

@@ -119,6 +119,33 @@ def test_a_group_of_one_is_the_lasso(W, step):
     np.testing.assert_allclose(grouped.prox(W, step), plain.prox(W, step), atol=1e-12)
 
 
+@given(W=weights(), slope=weights(1), step=steps())
+def test_a_group_of_features_is_one_of_more_models(W, slope, step):
+    """The features of a group, one below the other, are a single one of so many models."""
+    owner, l1 = np.array([0, 1, 0, 2, 1]), np.array([0.2, 0.0, 0.3])
+    grouped = SparseGroupPenalty(0.4, l1[owner], 0.1, owner)
+    plain = SparseGroupPenalty(0.4, l1, 0.1)
+
+    def stack(V):
+        first, second = V[:, [0, 1, 3]], V[:, [2, 4, 4]].copy()
+        second[:, 2] = 0.0  # a group of one
+        return np.concatenate([first, second])
+
+    def close(one, other):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+    close(grouped.value(W), plain.value(stack(W)))
+    close(stack(grouped.prox(W, step)), plain.prox(stack(W), step))
+    V, gradient = grouped.prox(W, step), np.repeat(slope, len(W), axis=0)
+    found, whole = grouped.violations(V, gradient), plain.violations(stack(V), stack(gradient))
+    squares, used = np.bincount(owner, found**2), stack(V).any(axis=0)
+    close(np.sqrt(squares[used]), whole[used])
+    close(found[~used[owner]], whole[owner][~used[owner]])  # all of a group alike
+    assert grouped.optimality(V, (V - W) / step) <= 1e-9
+    some = np.array([0, 2, 3])
+    close(grouped.restrict(some).prox(W[:, some], step), grouped.prox(W, step)[:, some])
+
+
 def test_features_do_not_mix(penalty_of, kind):
     W = np.random.default_rng(1).normal(size=(3, 8))
     penalty, some = penalty_of(kind, 8), np.array([1, 4, 6])

@@ -101,7 +101,7 @@ def chain():
 
 @pytest.fixture(scope="session")
 def animals():
-    """The animals' tree, with traces, doubtful words and trust, and their names."""
+    """The animals' tree, with doubtful words and trust, and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
     model = Taxarbor(30, rules="describe", max_features=1, max_depth=9, random_state=0)

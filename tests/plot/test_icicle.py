@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 from taxarbor.plot import plot_icicle
-from taxarbor.plot._axes import CLASSES, FACE, mix
+from taxarbor.plot._axes import CLASSES, FACE, GRID, mix
 from taxarbor.plot._icicle import Cells, draw_cells, lay_out_cells, write_in_cells
 from taxarbor.plot._layout import count_classes, lay_out
 
@@ -117,6 +117,11 @@ def test_colours_of_classes_and_branches(known):
     assert faces[0] == pytest.approx(mix(CLASSES[0], FACE, 0.1 + 0.7 * 0.75))
     assert faces[1] == pytest.approx(mix(CLASSES[0], FACE, 0.8))
     assert len(np.unique(faces.round(6), axis=0)) > 2
+    rows, gaps = known.rows(1), np.array(["a"] * 12, dtype=object)
+    gaps[rows] = None
+    faces = plot_icicle(known, classes=gaps).cells.get_facecolors()[:, :3]
+    assert faces[1] == pytest.approx(mix(GRID, FACE, 0.8))
+    assert faces[0] == pytest.approx(mix(CLASSES[0], FACE, 0.8))
     faces = plot_icicle(known).cells.get_facecolors()[:, :3]
     # Branches differ, and the root belongs to none.
     assert len(np.unique(faces[[0, 1, 3, 4, 5]].round(6), axis=0)) == 5

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxarbor.exchange import from_labels
-from taxarbor.plot._axes import CLASSES, N_BRANCHES, OTHER
+from taxarbor.plot._axes import CLASSES, GRID, N_BRANCHES, OTHER
 from taxarbor.plot._layout import count_classes, find_branches, lay_out, shade, tidy
 from taxarbor.plot._tree import describe_node
 
@@ -155,8 +155,28 @@ def test_the_order_and_names_of_classes(known):
     assert many.entries[8:] == (("other", OTHER),)
     assert many.counts[0].tolist() == [1] * 8 + [4]
     assert count_classes(known, None).describe(known, 0) == []
+    gaps = count_classes(known, ["a", None, "b", "a", "", "a"] * 2)
+    assert gaps.entries == (("a", CLASSES[0]), ("b", CLASSES[1]), ("(no label)", GRID))
+    assert (gaps.names, gaps.counts[0].tolist()) == (("a", "b"), [6, 2, 4])
+    assert gaps.describe(known, 0) == [("a · 75%", "plain"), ("b · 25%", "plain")]
+    many = count_classes(known, [f"c{n:02}" for n in range(11)] + [None])
+    assert many.entries[8:] == (("other", OTHER), ("(no label)", GRID))
+    assert many.counts[0].tolist() == [1] * 8 + [3, 1]
     given_names = np.empty(12, dtype=object)
-    given_names[:] = [7, 1, "", "x\ny", ("t",), 2.5, True, b"b", "z" * 99, "\ud800", "a", "b"]
+    given_names[:] = [
+        7,
+        1,
+        "\x00",
+        "x\ny",
+        ("t",),
+        2.5,
+        True,
+        b"b",
+        "z" * 99,
+        "\ud800",
+        "a",
+        "b",
+    ]
     shown = set(count_classes(known, given_names).names)
     assert {"7", "1", "(empty)", "x y", "2.5"} < shown
     assert max(map(len, shown)) == 28
@@ -166,8 +186,8 @@ def test_wrong_classes_are_refused(known):
     for classes in ([1, 2], 3, np.zeros((12, 2)), []):
         with pytest.raises(ValueError, match="one class for each of the 12 rows"):
             count_classes(known, classes)
-    with pytest.raises(ValueError, match=r"there is no class for 1 row \(row 3\)"):
-        count_classes(known, ["a", "b", "a", None] + ["b"] * 8)
+    with pytest.raises(ValueError, match="none of the 12 rows has a label"):
+        count_classes(known, ["", None] * 6)
 
 
 @given(data=st.data())

@@ -14,16 +14,14 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 from taxarbor import Taxarbor, plot
-from taxarbor._types import SolveInfo, Status
 from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.plot._dendrogram import lay_out_dendrogram
 from taxarbor.plot._layout import lay_out
 from taxarbor.plot._levels import measure_levels
-from taxarbor.plot._trace import find_traces
 
 DRAW = [getattr(plot, name) for name in plot.__all__]
-MEASURE = [lay_out, lay_out_dendrogram, find_traces, measure_levels]
+MEASURE = [lay_out, lay_out_dendrogram, measure_levels]
 every_plot = pytest.mark.parametrize("draw", DRAW, ids=lambda draw: draw.__name__)
 
 
@@ -49,7 +47,7 @@ def test_what_is_drawn_shows_itself_quietly(animals, draw):
     assert len(repr(drawn)) < 80
     for shown in ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_ipython_display_"):
         assert not hasattr(drawn, shown)
-    values = [getattr(drawn, name, None) for name in ("layout", "levels", "traces")]
+    values = [getattr(drawn, name, None) for name in ("layout", "levels")]
     assert all(len(repr(value)) < 80 for value in values)
 
 
@@ -126,8 +124,6 @@ def test_wrong_arguments_leave_no_figure(known, single):
         (plot.plot_feature_levels, single, "the tree has no rules"),
         (plot.plot_feature_levels, from_labels([0, 1]), "the tree has no rules"),
         (plot.plot_feature_levels, idle.freeze(), "the rules of the tree use no features"),
-        (plot.plot_trace, single, "there are no traces to show"),
-        (plot.plot_trace, from_labels([0, 1]), "there are no traces to show"),
     ]:
         with pytest.raises(ValueError, match=told):
             draw(tree)
@@ -155,7 +151,7 @@ def test_given_axes(animals, draw):
 
 def test_hostile_names_are_literal(hostile):
     tree, classes = hostile
-    for draw in set(DRAW) - {plot.plot_trace, plot.plot_stability}:  # they name no features
+    for draw in set(DRAW) - {plot.plot_stability}:  # it names no features
         has_classes = draw in (plot.plot_tree, plot.plot_icicle)
         drawn = draw(tree, **({"classes": classes} if has_classes else {}))
         drawn.axes.figure.canvas.draw()
@@ -168,7 +164,7 @@ def test_hostile_names_are_literal(hostile):
         assert longest <= 28
         if has_classes:
             shown = {text.get_text() for text in drawn.legend.texts}
-            assert {"$x$", "two lines", "(empty)", "_under", "a & <b>"} < shown
+            assert {"$x$", "two lines", "(no label)", "_under", "a & <b>"} < shown
 
 
 def test_no_tree_is_too_deep(chain):
@@ -185,11 +181,6 @@ def test_no_tree_is_too_deep(chain):
     drawn.axes.figure.canvas.draw()
     assert len(drawn.lines.get_segments()) == chain.n_splits
     assert drawn.texts == ()
-    trace = SolveInfo(Status.SETTLED, 1, 1.0, (1.0, 0.5))
-    drawn = plot.plot_trace(dataclasses.replace(chain, info=[trace] * chain.n_nodes))
-    assert len(drawn.lines.get_segments()) == chain.n_splits
-    assert len(drawn.legend.get_texts()) == 6
-    assert drawn.legend.get_texts()[0].get_text() == "root"
 
 
 def test_what_is_not_stable_is_pale(known, assessed):

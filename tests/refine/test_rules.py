@@ -22,7 +22,7 @@ KINDS = ("dense", "csr")
 SIZES = "ignore::taxarbor.GrowthWarning"
 
 
-def find(rows, labels, *, weights=None, reluctance=None, price=0.5, most=None):
+def find(rows, labels, *, weights=None, reluctance=None, price=0.5, most=None, owner=None):
     labels = np.asarray(labels, dtype=np.int32)
     return find_rule(
         rows,
@@ -31,7 +31,7 @@ def find(rows, labels, *, weights=None, reluctance=None, price=0.5, most=None):
         np.ones(rows.n_features) if reluctance is None else np.asarray(reluctance, float),
         n_children=int(labels.max()) + 1,
         price=price,
-        max_features=most,
+        sparsity=Sparsity(max_features=most, owner=owner),
     )
 
 
@@ -111,6 +111,70 @@ def test_features_of_ancestors_are_avoided(rows_of):
         rule = find(rows_of(X), labels, reluctance=[reluctance, 1, 1, 1, 1, 1])
         assert 0 not in used(rule)
         assert share(X, labels, rule) >= 0.95
+
+
+def mixed(seed, n_rows=400, n_categories=8):
+    """Return three numbers and three categories of 0/1 features, their columns and codes."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_categories, (n_rows, 3))
+    flags = (codes[:, :, None] == np.arange(n_categories)).reshape(n_rows, -1)
+    X = np.hstack([rng.standard_normal((n_rows, 3)), flags])
+    return X, np.append(range(3), np.repeat([3, 4, 5], n_categories)), codes
+
+
+def test_a_category_counts_as_one_feature(rows_of):
+    for seed in range(4):
+        X, owner, codes = mixed(seed)
+        for n_values in (1, 2, 4):
+            labels = (codes[:, 0] < n_values).astype(int)
+            X[:, 0] += labels  # a number that tells less, but more than one value does
+            for kind in KINDS:
+                rules = {
+                    most: find(rows_of(X, kind), labels, most=most, owner=owner)
+                    for most in (None, 1)
+                }
+                # These values, and no others, or as many that are on the other side.
+                for rule in rules.values():
+                    assert share(X, labels, rule) == 1.0
+                    assert set(owner[rule.features]) == {3}
+                    assert len(rule.features) == n_values
+        # Alone, one value may tell less than the number.
+        assert used(find(rows_of(X), labels, most=1)) == {0}
+
+
+def test_columns_are_counted_for_all_children(rows_of):
+    for seed in range(4):
+        X, owner, codes = mixed(seed)
+        labels = codes[:, 1] // 3  # values 0 to 2, 3 to 5, and the two others
+        for most in (1, 2, None):
+            rule = find(rows_of(X), labels, most=most, owner=owner)
+            assert set(owner[rule.features]) == {4}
+            assert share(X, labels, rule) == 1.0
+        noise = np.random.default_rng(seed).integers(0, 3, len(X))
+        for most in (1, 2):
+            rule = find(rows_of(X), noise, price=0.0, most=most, owner=owner)
+            assert len(set(owner[rule.features])) == most
+
+
+def test_columns_of_one_feature_change_nothing(rows_of):
+    for K in (2, 3):
+        for seed in range(3):
+            X, labels = blobs(K, n_telling=6, distance=1.0, seed=seed)
+            for most in (None, 3):
+                one = find(rows_of(X), labels, price=0.2, most=most)
+                other = find(rows_of(X), labels, price=0.2, most=most, owner=np.arange(12))
+                np.testing.assert_array_equal(one.weights, other.weights)
+                np.testing.assert_array_equal(one.offsets, other.offsets)
+
+
+def test_a_column_that_is_known_makes_all_its_features_dear():
+    X, owner, codes = mixed(0)
+    sparsity = Sparsity(owner=owner)
+    rule = find(as_rows(X), codes[:, 2] == 5, owner=owner)
+    assert used(rule) == {3 + 2 * 8 + 5}
+    known = sparsity.known(owner == 0, rule)
+    np.testing.assert_array_equal(known, np.isin(owner, [0, 5]))
+    assert used(rule) == set(np.flatnonzero(Sparsity().known(owner < 0, rule)))
 
 
 def test_constant_columns_get_no_weight(rows_of):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import Taxarbor, load_animals, make_planted_tree
+from taxarbor import TableWarning, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
@@ -48,6 +48,20 @@ def hostile_page(tmp_path_factory):
     classes = np.array([HOSTILE, BREAKOUT, "%%script%%"])[labels]
     report(model, frame, path, row_names=names, classes=classes, title=BREAKOUT)
     return path
+
+
+@pytest.fixture(scope="session")
+def table_page(make_cars, tmp_path_factory):
+    """A page of a table with gaps, categories and an id, some of whose texts are hostile."""
+    table = make_cars(0, 150)
+    table["origin"] = table["origin"].replace({"usa": HOSTILE, "japan": BREAKOUT})
+    table[f"wheels {HOSTILE}"] = np.where(np.arange(150) % 2, BREAKOUT, "4")
+    table[f"name {BREAKOUT}"] = [f"{HOSTILE} {n}" for n in range(150)]
+    path = tmp_path_factory.mktemp("pages") / "table.html"
+    with pytest.warns(TableWarning):
+        model = Taxarbor(6, random_state=0).fit(table)
+    report(model, table, path, title="Cars")
+    return path, model.hierarchy_
 
 
 @pytest.fixture(scope="session")

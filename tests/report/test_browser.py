@@ -368,6 +368,27 @@ def test_classes_are_folded_only_where_there_is_no_room(visit, animals_page, pla
     assert page.locator("#panel .legend i:visible").count() == 64
 
 
+def test_rows_without_a_class_are_grey_and_no_share(visit, animals, tmp_path):
+    X, kinds, model = animals
+    classes, tree = np.array(kinds, dtype=object), model.hierarchy_
+    bare = tree.rows(tree.leaves[0])
+    classes[bare] = None
+    with pytest.warns(UserWarning, match=f"^{len(bare)} rows without a label are left out"):
+        report(model, X, tmp_path / "page.html", classes=classes)
+    page = visit(tmp_path / "page.html")
+    told = page.locator("#panel .legend").text_content()
+    n_birds, n_known = np.sum(classes == "birds"), 206 - len(bare)
+    assert f"birds{n_birds} · {100 * n_birds / n_known:.0f} %" in told
+    assert told.endswith(f"(no label){len(bare)}")
+    page.click("#tab-clusters")
+    cells = page.locator("td.make-up").all_text_contents()
+    assert cells.count("(no label)") == 1
+    assert not any("(no label)" in cell and "%" in cell for cell in cells)
+    page.click("#tab-measures")
+    told = page.locator("#measures").text_content()
+    assert f"Without {len(bare)} rows that have no label." in told
+
+
 def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, animals_page):
     page = visit(animals_page)
     assert page.title() == "Animals"
@@ -622,3 +643,30 @@ def test_1000_clusters_are_fluid(visit, planted):
     page.fill("#search", "x3")
     assert page.locator(".node.hit").count() > 3
     assert page.evaluate("window.kept === document.getElementById('node-7')")
+
+
+def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
+    path, tree = table_page
+    page = visit(path)
+    panel, columns = page.locator("#panel"), tree.encoding.columns
+    told = (
+        f"{len(columns)} columns of the table are used, {len(tree.encoding.dropped)} left out"
+    )
+    assert told in panel.inner_text()
+    node = int(tree.leaves[np.argmax(tree.missing[tree.leaves].sum(axis=1))])
+    page.evaluate(f"choose(nodes[{node}])")
+    assert re.search(r"\d+ % unknown", panel.inner_text())
+    page.evaluate("choose(root)")
+    page.get_by_role("button", name="How it was read").click()
+    read = page.locator("#measures").inner_text()
+    for column in columns:
+        assert f"{column.label}" in read
+    for name, why in tree.encoding.dropped:
+        assert name in read
+        assert why in read
+    for note in tree.encoding.notes:
+        assert note[1:] in read
+    page.click("#tab-help")
+    assert page.locator("#help-table").is_visible()
+    page.click("#tab-clusters")
+    assert "onerror=" in page.locator("#clusters").inner_text()

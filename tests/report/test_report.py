@@ -12,6 +12,7 @@ from PIL import Image
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, from_linkage
@@ -118,6 +119,22 @@ def test_any_tree_has_a_page(tmp_path):
     assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1
 
 
+def test_rows_without_a_class_are_no_class(animals, tmp_path):
+    X, kinds, model = animals
+    path, tree = tmp_path / "page.html", model.hierarchy_
+    gaps = [kind if row % 3 else None for row, kind in enumerate(kinds)]
+    with pytest.warns(UserWarning, match="69 rows without a label are left out of the scores"):
+        report(model, X, path, classes=gaps)
+    context, known = context_of(path), np.arange(206) % 3 > 0
+    assert set(context["classes"]) == {*gaps} - {None}
+    for node, shown in enumerate(context["nodes"]):
+        counts, rows = dict(shown["classes"]), tree.rows(node)
+        assert counts.pop(-2, 0) == np.sum(~known[rows])
+        assert sum(counts.values()) == np.sum(known[rows])
+    expected = adjusted_rand_score(np.array(kinds)[known], tree.labels[known])
+    assert context["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-4)
+
+
 def test_what_does_not_fit_is_refused_and_nothing_is_written(animals, tmp_path):
     X, _, model = animals
     path = tmp_path / "page.html"
@@ -192,3 +209,21 @@ def test_a_thumbnail_is_an_average_with_no_longer_edge():
     for value in (-1.0, 2.0, np.nan):
         with pytest.raises(ValueError, match=r"from 0 to 1, got .* for row 1"):
             thumbnail(np.array([[[0.5]], [[value]]]), 1, 8)
+
+
+def test_the_page_of_a_table(table_page):
+    path, tree = table_page
+    context, encoding = context_of(path), tree.encoding
+    assert (context["n_features"], context["n_noise"]) == (len(encoding.columns), 0)
+    table = context["table"]
+    assert [name for name, _, _ in table["columns"]] == [one.label for one in encoding.columns]
+    assert {kind.split(":")[0] for _, kind, _ in table["columns"]} >= {"number", "category"}
+    assert table["dropped"] == [list(pair) for pair in encoding.dropped]
+    assert table["notes"] == list(encoding.notes)
+    shown = [one for node in context["nodes"] for one in node["typical"] + node["borderline"]]
+    cells = [cell for one in shown for cell in one["values"]]
+    assert "unknown" in cells
+    leads = [lead for node in context["nodes"] for lead in node["leads"]]
+    assert any("missing" in lead for lead in leads)
+    assert all("%" in lead["mean"] for lead in leads if " = " in lead["text"])
+    assert any(len(stand) == 6 for node in context["nodes"] for stand in node["stands"])

@@ -276,10 +276,10 @@ def everything(rows):
     return [array.tobytes() for array in [*arrays, np.array(pair.trace)]]
 
 
-def pair_problem(p, labels, *, bounds, l1, rounds=100, hold=0, max_working=100, ridge=0.0):
+def pair_problem(p, labels, *, bounds, l1, rounds=100, fixed=False, max_working=100, ridge=0.0):
     penalty = np.full(p, l1)
     return PairProblem(
-        np.zeros(p), labels, hold, bounds, penalty, ridge, 1e-9, 1e-9, rounds, max_working
+        np.zeros(p), labels, fixed, bounds, penalty, ridge, 1e-9, 1e-9, rounds, max_working
     )
 
 
@@ -346,7 +346,7 @@ def test_few_features_at_a_time_reach_the_same_optimum(kind):
         least = exact.point.value + penalty.value(exact.point.W)
         for max_working in (p, 80, 40, 2):  # the last: fewer than are in use in the end
             rounds = 400 if max_working > 2 else 20_000
-            held = {"rounds": rounds, "hold": rounds, "max_working": max_working}
+            held = {"rounds": rounds, "fixed": True, "max_working": max_working}
             problem = pair_problem(p, labels, bounds=(0, n), l1=l1, ridge=ridge, **held)
             found = rows.solve_pair(problem)
             np.testing.assert_allclose(found.trace[-1], least, rtol=1e-6)

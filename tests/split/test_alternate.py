@@ -24,11 +24,11 @@ def kind(request):
     return request.param
 
 
-def problem_of(rows, kind, K, *, tol=1e-10, alpha=0.05, solver="newton", hold=0):
+def problem_of(rows, kind, K, *, tol=1e-10, alpha=0.05, solver="newton"):
     spread = float(rows.spread().max())
     usage = np.random.default_rng(3).uniform(0.2, 1.0, rows.n_features)
     penalty = Regularizer(kind, alpha, 0.05, relative=True).at(usage, spread, K)
-    return Problem(penalty, BALANCE, K, tol, tol * spread, solver, hold)
+    return Problem(penalty, BALANCE, K, tol, tol * spread, solver)
 
 
 def origins(rows):
@@ -55,7 +55,7 @@ def run_general(problem, rows, labels):
         KwayProblem(
             start=np.zeros((2, rows.n_features)),
             labels=labels.astype(np.int32),
-            hold=problem.hold,
+            is_fixed=False,
             bounds=size_bounds(n, 2, *problem.balance),
             group=penalty.group,
             l1=penalty.l1,
@@ -84,7 +84,7 @@ def test_given_labels_have_one_optimum(draw, rows_of, hinge, kind):
                         PairProblem(
                             start=np.zeros(rows.n_features),
                             labels=labels.astype(np.int8),
-                            hold=500,
+                            is_fixed=True,
                             bounds=(0, len(X)),
                             l1=penalty.l1 + penalty.group / np.sqrt(2.0),
                             ridge=penalty.ridge / 2.0,
@@ -116,16 +116,14 @@ def test_compiled_and_general_rounds_agree(draw, rows_of, kind):
         for seed in (0, 1, 2):
             for rows in origins(rows_of(draw(2, distance=6.0, seed=seed), storage)):
                 centers = start_of(rows, 2)
-                for hold in (0, 1, 2, 4):
-                    problem = problem_of(rows, kind, 2, hold=hold)
-                    compiled = problem.from_centers(rows, centers)
-                    general = run_general(problem, rows, first_labels(rows, centers))
-                    np.testing.assert_allclose(compiled.trace[-1], general.trace[-1], rtol=1e-6)
-                    np.testing.assert_array_equal(compiled.labels, general.labels)
-                    W = general.weights
-                    largest = np.abs(W).max()
-                    np.testing.assert_allclose(compiled.weights, W, atol=1e-4 * largest)
-                    assert {compiled.status, Status(general.status)} <= ends
+                problem = problem_of(rows, kind, 2)
+                compiled = problem.from_centers(rows, centers)
+                general = run_general(problem, rows, first_labels(rows, centers))
+                np.testing.assert_allclose(compiled.trace[-1], general.trace[-1], rtol=1e-6)
+                np.testing.assert_array_equal(compiled.labels, general.labels)
+                W = general.weights
+                np.testing.assert_allclose(compiled.weights, W, atol=1e-4 * np.abs(W).max())
+                assert {compiled.status, Status(general.status)} <= ends
 
 
 def test_quasi_newton_agrees(draw, rows_of, kind):
@@ -140,34 +138,6 @@ def test_quasi_newton_agrees(draw, rows_of, kind):
             np.testing.assert_array_equal(newton.labels, pqn.labels)
             np.testing.assert_allclose(newton.trace[-1], pqn.trace[-1], rtol=1e-6)
             assert newton.W.shape == pqn.W.shape == (1 if K == 2 else K, rows.n_features)
-
-
-def test_rows_are_held_for_as_many_rounds_as_asked(draw, rows_of, monkeypatch):
-    """Cut off before that they have the labels of the start, and after it others."""
-    for storage in STORAGE:
-        for K in (2, 3):
-            rows = rows_of(draw(K, distance=0.7, seed=4), storage)
-            centers = start_of(rows, K)
-            for hold in (1, 2, 3, 5):
-                problem = problem_of(rows, "l1", K, hold=hold, tol=1e-14)
-                monkeypatch.setattr(MAX_ROUNDS, hold)
-                held = problem.from_centers(rows, centers).labels
-                monkeypatch.setattr(MAX_ROUNDS, hold + 1)
-                assert (problem.from_centers(rows, centers).labels != held).any()
-                monkeypatch.setattr(MAX_ROUNDS, 1)
-                np.testing.assert_array_equal(problem.from_centers(rows, centers).labels, held)
-                if K == 2:
-                    np.testing.assert_array_equal(held, first_labels(rows, centers))
-
-
-def test_weights_of_other_rows_hold_nothing(draw, rows_of):
-    """Held are the labels of a start; weights say which labels go with them."""
-    rows = rows_of(draw(2, distance=0.7, seed=4))
-    held, free = (problem_of(rows, "l1", 2, hold=hold) for hold in (5, 0))
-    W = free.from_centers(rows, start_of(rows, 2)).W * 0.5
-    one, other = held.from_weights(rows, W), free.from_weights(rows, W)
-    np.testing.assert_array_equal(one.trace, other.trace)
-    np.testing.assert_array_equal(one.labels, other.labels)
 
 
 def test_a_hessian_of_some_features_at_a_time(draw, rows_of, monkeypatch, kind):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from taxarbor._errors import InputError
 from taxarbor._types import Status
 from taxarbor.assign import size_bounds
 from taxarbor.hierarchy import LinearRule
@@ -238,6 +239,63 @@ def test_no_feature_shared_with_an_ancestor():
     found = splitter_of("exclusive", strengths=(0.0, 10.0)).split(task)
     assert 0 not in found.rule.features
     assert found.score > 0.0  # infinite is fine, NaN is not
+
+
+# ---- tables, where some columns are several features ----
+
+
+def mixed(seed=0):
+    """Return two numbers and two categories of six values, scaled, and their columns."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 6, (300, 2))
+    flags = (codes[:, :, None] == np.arange(6)).reshape(300, -1)
+    X = np.hstack([rng.normal(size=(300, 2)) + 2.0 * (codes[:, :1] < 3), flags])
+    return X / X.std(axis=0), np.append([0, 1], np.repeat([2, 3], 6))
+
+
+def test_a_column_is_used_as_a_whole(task_of):
+    for K in (2, 3):
+        for seed in range(3):
+            X, owner = mixed(seed)
+            counts = np.bincount(owner)
+            for kind in ("group", "group+exclusive"):
+                for alpha in (0.01, 0.2):
+                    regularizer = Regularizer(kind, alpha, 0.0, True, owner)
+                    splitter = MaxMarginSplitter(regularizer, BALANCE, tol=1e-6)
+                    found = splitter.split(task_of(as_rows(X), K))
+                    used = np.bincount(owner[found.rule.features], minlength=4)
+                    assert ((used == 0) | (used == counts)).all()
+                strong = MaxMarginSplitter(Regularizer(kind, 1.0, 0, True, owner), BALANCE)
+                assert isinstance(strong.split(task_of(as_rows(X), K)), Refusal)
+
+
+def test_what_ancestors_use_of_a_column_counts_for_all_of_it():
+    X, owner = mixed()
+    above = LinearRule(np.where(np.arange(14) == 4, [[-2.0], [2.0]], 0.0), np.zeros(14))
+    for kind in ("exclusive", "group+exclusive"):
+        regularizer = Regularizer(kind, 0.01, 0.1, True, owner)
+        usage = regularizer.usage((0,), (above,), 14)
+        np.testing.assert_array_equal(usage, owner == 2)
+        task = SplitTask(as_rows(X), (0,), (above,), 2, 0)
+        strong = Regularizer(kind, 0.01, 9.0, True, owner)
+        found = MaxMarginSplitter(strong, BALANCE).split(task)
+        assert 2 not in owner[found.rule.features]
+
+
+def test_columns_of_one_feature_change_nothing(draw, rows_of, task_of, kind):
+    task = task_of(rows_of(draw(2)), 2)
+    plain = splitter_of(kind, solver="newton").split(task)
+    regularizer = Regularizer(kind, *STRENGTHS["relative"], True, np.arange(8)[::-1])
+    other = MaxMarginSplitter(regularizer, BALANCE, solver="newton").split(task)
+    np.testing.assert_array_equal(plain.rule.weights, other.rule.weights)
+    assert plain.score == other.score
+
+
+def test_newton_has_no_groups_of_features():
+    _, owner = mixed()
+    with pytest.raises(InputError, match=r"solver='newton' cannot .* Use solver='auto'"):
+        MaxMarginSplitter(Regularizer("group", 0.1, 0, True, owner), BALANCE, solver="newton")
+    MaxMarginSplitter(Regularizer("l1", 0.1, 0, True, owner), BALANCE, solver="newton")
 
 
 # ---- what has no plane, or may not be used ----

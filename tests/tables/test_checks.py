@@ -22,14 +22,16 @@ from taxarbor.tables._checks import (
     check_jobs,
     check_new_rows,
     check_strength,
-    check_training_rows,
 )
+from taxarbor.tables._encoder import Training
 
 LAYOUTS = (np.asarray, sparse.csr_array)
 
 
 class Anything(BaseEstimator):
     """An estimator in whose name data are checked."""
+
+    encoder = None
 
 
 @pytest.fixture(scope="module", name="X")
@@ -40,7 +42,7 @@ def cloud():
 
 
 def check(X):
-    return check_training_rows(Anything(), X, 1)[0]
+    return Training.of(Anything(), X, 1).rows
 
 
 def refused(told, X, check=check, kind=InputError):
@@ -192,13 +194,13 @@ def test_other_sparse_formats_are_converted(X):
 
 def test_names_are_noted_when_told_to_and_forgotten(X):
     estimator = Anything()
-    _, seen = check_training_rows(estimator, pd.DataFrame(X, columns=list("abcd")), 1)
+    seen = Training.of(estimator, pd.DataFrame(X, columns=list("abcd")), 1).seen
     assert not vars(estimator)
     assert seen.names == ["a", "b", "c", "d"]
     vars(estimator).update(seen.attributes)
     assert estimator.n_features_in_ == 4
     assert estimator.feature_names_in_.tolist() == seen.names
-    _, seen = check_training_rows(estimator, X, 1)
+    seen = Training.of(estimator, X, 1).seen
     assert seen.names is None
     assert "feature_names_in_" not in seen.attributes
 
@@ -209,7 +211,7 @@ def test_names_are_noted_when_told_to_and_forgotten(X):
 @pytest.fixture
 def fitted(X):
     estimator = Anything()
-    vars(estimator).update(check_training_rows(estimator, X, 1)[1].attributes)
+    vars(estimator).update(Training.of(estimator, X, 1).seen.attributes)
     return estimator
 
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from taxarbor._errors import FileFormatError
-from taxarbor.tables import Table, read_table
+from taxarbor.tables import Table, TableEncoder, read_table
 from taxarbor.tables._frames import as_number
 
 FILES = Path(__file__).parent / "files"
@@ -60,6 +60,9 @@ def refusal(content, **options) -> str:
 
 
 def dense(X):
+    """Return a table's numbers as an array."""
+    if isinstance(X, pd.DataFrame):
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.toarray() if sparse.issparse(X) else X
 
 
@@ -102,15 +105,18 @@ def test_each_format_by_its_name(tmp_path):
         path.write_bytes(content)
         for source in (path, str(path)):
             table = read_table(source)
-            assert table.X.dtype == np.float64
-            assert table.X.flags.c_contiguous
-            np.testing.assert_array_equal(table.X, EXPECTED)
+            np.testing.assert_array_equal(dense(table.X), EXPECTED)
             named = None if suffix in {"npy", "mtx"} else ("height", "legs", "flies")
             assert table.feature_names == named
-            assert table.row_names is None is table.labels
-            left_out = (("name", "text, 3 different values"),)
-            is_frame = suffix in {"csv", "tsv", "parquet"}
-            assert table.dropped == (left_out if is_frame else ())
+            assert (table.labels, table.dropped) == (None, ())
+            if suffix in {"csv", "tsv", "parquet"}:
+                assert [str(kind) for kind in table.X.dtypes] == ["float64", "int64", "bool"]
+                assert table.row_names == ("owl", "fox", "ant")
+                assert table.id_column == "name"
+            else:
+                assert table.X.dtype == np.float64
+                assert table.X.flags.c_contiguous
+                assert (table.row_names, table.id_column) == (None, None)
 
 
 def test_what_is_sparse_stays_so(tmp_path):
@@ -128,8 +134,8 @@ def test_only_text_may_be_compressed(tmp_path):
         # At last as browsers leave it, unpacked under the old name.
         for content in (gzip.compress(WRITTEN[suffix]), WRITTEN[suffix]):
             path.write_bytes(content)
-            np.testing.assert_array_equal(read_table(path).X, EXPECTED)
-    np.testing.assert_array_equal(read(gzip.compress(WRITTEN["csv"])).X, EXPECTED)
+            np.testing.assert_array_equal(dense(read_table(path).X), EXPECTED)
+    np.testing.assert_array_equal(dense(read(gzip.compress(WRITTEN["csv"])).X), EXPECTED)
     assert "unpack it first" in refusal(gzip.compress(WRITTEN["npy"]))
 
 
@@ -142,18 +148,18 @@ def test_the_first_bytes_tell_the_format(monkeypatch):
 
 
 def test_a_pipe_and_the_rest_of_a_stream(tmp_path):
-    code = "from taxarbor.tables import read_table; print(read_table('-').X.tolist())"
+    code = "from taxarbor.tables import read_table as read; print(read('-').X.values.tolist())"
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, input=WRITTEN["parquet"], capture_output=True, check=True)
-    assert json.loads(run.stdout) == EXPECTED
+    assert json.loads(run.stdout.lower()) == EXPECTED
     stream = io.BytesIO(b"12345" + WRITTEN["npy"])
     stream.seek(5)
     np.testing.assert_array_equal(read_table(stream).X, EXPECTED)
     assert not stream.closed
-    (tmp_path / "named.csv").write_bytes(b"a,b\n1,x\n,y\n")
+    (tmp_path / "named.csv").write_bytes(b"a,b\n1,x\ninf,y\n")
     with (
         (tmp_path / "named.csv").open("rb") as file,
-        pytest.raises(FileFormatError, match=r"^named\.csv has a cell that is missing"),
+        pytest.raises(FileFormatError, match=r"^named\.csv has 1 infinite cell in 'a', first"),
     ):
         read_table(file)
     pipe = tmp_path / "63"  # as /dev/fd/63, which <(command) is in a shell
@@ -181,9 +187,9 @@ def test_floats_survive_csv_and_parquet(X, data):
     for content in (frame.to_csv(index=False, quoting=1), parquet(frame)):
         table = read(content)
         assert table.feature_names == tuple(columns)
-        np.testing.assert_array_equal(table.X, X)
+        np.testing.assert_array_equal(dense(table.X), X)
         again = read(content, columns=columns[::-1])
-        np.testing.assert_array_equal(again.X, X[:, ::-1])
+        np.testing.assert_array_equal(dense(again.X), X[:, ::-1])
 
 
 def test_separators_and_marks_of_csv():
@@ -192,8 +198,8 @@ def test_separators_and_marks_of_csv():
         assert table.feature_names == ("a", "b;;;c", "d")
         np.testing.assert_array_equal(table.X, [[1, 2, 3]])
     table = read("a;b;c\n1,5;1;x\n2,5;2,25;y,z\n")  # where commas may be decimal
-    np.testing.assert_array_equal(table.X, [[1.5, 1], [2.5, 2.25]])
-    assert table.dropped == (("c", "text, 2 different values"),)
+    np.testing.assert_array_equal(dense(table.X), [[1.5, 1], [2.5, 2.25]])
+    assert table.row_names == ("x", "y,z")
 
 
 def test_a_first_line_of_numbers_is_no_header():
@@ -201,7 +207,7 @@ def test_a_first_line_of_numbers_is_no_header():
         table = read(ending.join(["1,2.5,-1e3", "4,5,6", ""]))
         assert table.feature_names is None
         np.testing.assert_array_equal(table.X, [[1, 2.5, -1000], [4, 5, 6]])
-    assert read("1,\n2,").feature_names == ("1",)
+    assert read("1,\n2,").feature_names == ("1", "Unnamed: 1")
     assert read("1\n0\n1\n").X.shape == (3, 1)
     assert read("a,b\n1,2\n").notes == ()
     for header in ("0,2,3", "3,2,1", "1.0,2.0,3.0", "-1,0,1", "1,1,1", "0.5,1,2"):
@@ -220,45 +226,86 @@ def test_names_may_be_hostile():
     frame = pd.DataFrame([[1.0, 2.0, 3.0, 4.0, 5.0]], columns=HOSTILE)
     for content in (frame.to_csv(index=False), parquet(frame)):
         assert read(content).feature_names == tuple(HOSTILE)
-    frame.loc[0, "two\nlines"] = np.nan
-    frame.loc[1] = 1.0
+    frame.loc[0, "two\nlines"] = np.inf
     assert r"'two\nlines'" in refusal(frame.to_csv(index=False))
     for name in HOSTILE:
         assert repr(name) in refusal("a\n1", columns=[name])
         assert repr(name) in refusal("a\n1", id_column=name)
 
 
-def test_what_is_no_number_is_left_out_with_a_reason():
+def test_cells_have_the_types_that_they_spell():
     frame = pd.DataFrame(
         {
-            "x": [1.0, 2.0, 3.0],
-            "text": ["u", "u", "v"],
-            "one": ["u", "u", "u"],
-            "day": pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-01"]),
-            "empty": [np.nan] * 3,
-            "constant": [7, 7, 7],
-            "Station_ID": [10, 11, 12],
-            "group_id": [10, 10, 12],
-            "id": [0.5, 1.5, 2.5],
+            "x": [1.0, None, 3.0, 4.0],
+            "town": ["v", "u", "v", "u"],
+            "sex": ["m", None, "m", "m"],
+            "day": pd.to_datetime(["2024-01-01", None, "2024-03-01", "2024-03-01"]),
+            "empty": [None] * 4,
+            "count": [7, 7, 7, 7],
+            "is_new": [True, False, True, True],
+            "has_gap": [True, None, False, True],
+            "words": ["some", "other", "words", "here"],
+            "more": ["and", "more", "of", "them"],
         }
     )
-    identifier = (
-        "looks like an identifier; ask for the column to use it, or make it the id column"
-    )
-    texts = {"text": "text, 2 different values", "one": "text, always the same"}
-    others = {"day": "dates", "empty": "empty", "Station_ID": identifier}
     for content in (parquet(frame), frame.to_csv(index=False)):
-        table = read(content)
-        assert table.feature_names == ("x", "constant", "group_id", "id")
-        assert dict(table.dropped) == texts | others
-        asked = read(content, columns=["Station_ID", "x"], label_column="text")
-        np.testing.assert_array_equal(asked.X, [[10, 1], [11, 2], [12, 3]])
-        assert asked.labels.tolist() == ["u", "u", "v"]
-        assert dict(asked.dropped)["day"] == "not among the columns asked for"
-        assert "text" not in dict(asked.dropped)
-        assert read(content, id_column="Station_ID").row_names == ("10", "11", "12")
-        assert "'day': dates" in refusal(content, columns=["x", "day"])
-        assert "'empty': empty" in refusal(content, columns=["empty"])
+        table = read(content, label_column="words")
+        X = table.X
+        assert table.row_names == ("and", "more", "of", "them")
+        assert X["town"].cat.categories.tolist() == ["u", "v"]
+        assert X["town"].cat.codes.tolist() == [1, 0, 1, 0]
+        assert X["sex"].cat.codes.tolist() == [0, -1, 0, 0]
+        assert X["day"].dtype.kind == "M"
+        assert X["day"].isna().tolist() == [False, True, False, False]
+        kinds = {name: str(X[name].dtype) for name in ("x", "count", "is_new", "has_gap")}
+        floats = {"x": "float64", "has_gap": "float64"}
+        assert kinds == floats | {"count": "int64", "is_new": "bool"}
+        assert X["empty"].isna().all()
+        encoder = TableEncoder(date_features=["day"]).fit(X)
+        assert encoder.encoding_.dropped == (("sex", "always the same"), ("empty", "empty"))
+    odd = read("a,b,c\n?,2024-02-31, \n1,2024-02-28,u\nN.A.,2024-02-27,u\n2,2024-02-28,u\n")
+    np.testing.assert_array_equal(odd.X["a"], [np.nan, 1, np.nan, 2])  # words for no value
+    assert odd.X["b"].tolist()[0] == "2024-02-31"  # there is no such day
+    assert odd.X["c"].isna().tolist() == [True, False, False, False]
+    mostly = [f"{row}" if row % 4 else f"PC {row}" for row in range(40)]
+    assert read("a,b\n" + "".join(f"1,{cell}\n" for cell in mostly)).row_names is not None
+
+
+def test_what_was_asked_for_is_used_or_refused():
+    frame = FRAME.assign(film_id=[10, 12, 11], empty=None, day=pd.to_datetime("2024-01-01"))
+    for content in (parquet(frame), frame.to_csv(index=False)):
+        assert ("film_id" in read(content).X) is True  # the rows have better names
+        table = read(content, columns=["film_id", "legs"])
+        assert dict(table.dropped) == dict.fromkeys(
+            ("height", "flies", "empty", "day"), "not among the columns asked for"
+        )
+        encoded = TableEncoder().fit(table.X).encoding_
+        assert [one.name for one in encoded.columns] == ["film_id", "legs"]
+        for name, why in (("day", "dates"), ("empty", "empty")):
+            with pytest.raises(ValueError, match=f"no use for the column '{name}': {why}"):
+                TableEncoder().fit(read(content, columns=["legs", name]).X)
+
+
+def test_one_column_names_the_rows():
+    def names(**columns):
+        frame = pd.DataFrame({"x": [3.0, 1.0, 3.0]} | columns)
+        found = {read(one).row_names for one in (parquet(frame), frame.to_csv(index=False))}
+        (only,) = found
+        return only
+
+    ids, words = [7, 4, 9], ["u", "v", "w"]
+    assert names(name=words, movieId=ids) == ("u", "v", "w")
+    for days in (["1/2/20", "3/4/21", "5/6/22"], ["Jun 12 1998", "may 1. 1999", "3 July 98"]):
+        assert names(name=words, day=days) == ("u", "v", "w")
+    assert names(movieId=ids) == names(**{"Film ID": ids}) == ("7", "4", "9")
+    assert names(n=[1, 2, 3]) == ("1", "2", "3")  # which counts them
+    assert names(year=[2018, 2019, 2020]) is None
+    for columns in (
+        *({"a": words, "b": words}, {"a_id": ids, "b_id": ids}, {"n": ids}),
+        *({"a": ["u", None, "w"]}, {"a": [letter * 101 for letter in words]}),
+    ):
+        assert names(**columns) is None
+    assert read("a\n1\n2\n3\n").X.shape == (3, 1)
 
 
 def test_an_index_becomes_row_names():
@@ -273,11 +320,11 @@ def test_an_index_becomes_row_names():
         assert other.row_names == ("owl", "fox", "ant")
         assert (index, "the index") in other.dropped
         for found in (table, other):
-            np.testing.assert_array_equal(found.X, EXPECTED)
+            np.testing.assert_array_equal(dense(found.X[[*FRAME][:3]]), EXPECTED)
         assert read(content, id_column=index).row_names == ("007", "NA", "x")
-    repeated = read(",a\n1,5\n1,6\n2,7\n")
+    repeated = read(",a\n1,5\n1,7\n2,6\n")
     assert (repeated.feature_names, repeated.row_names) == (("Unnamed: 0", "a"), None)
-    np.testing.assert_array_equal(repeated.X, [[1, 5], [1, 6], [2, 7]])
+    np.testing.assert_array_equal(repeated.X, [[1, 5], [1, 7], [2, 6]])
     asked = read("Unnamed: 0,a\n3,5\n1,6\n", columns=["Unnamed: 0"])
     np.testing.assert_array_equal(asked.X, [[3], [1]])
 
@@ -285,42 +332,37 @@ def test_an_index_becomes_row_names():
 def test_lines_may_be_longer_than_the_header():
     table = read("a,b\nr1,1,2\nr2,3,4\n")  # as R writes row names
     assert (table.feature_names, table.row_names) == (("a", "b"), ("r1", "r2"))
-    assert read("a,b\n1,2,\n3,4,\n").dropped == (("Unnamed: 2", "empty"),)
+    assert read("a,b\n1,2,\n3,4,\n").X["Unnamed: 2"].isna().all()
     assert "4 cells in line 2, and 2 columns" in refusal("a,b\n1,2,3,4\n")
     assert "3 cells in line 5, and 2 columns" in refusal('a,"b\nc"\n\n1,2\n1,2,3\n')
     assert "3 cells in line 3, and 2 columns" in refusal("a,b\n1\n1,2,3\n")
     assert "3 cells in line 2, and 2 columns" in refusal("1,9\n1,2,3\n")
 
 
-def test_a_column_of_numbers_may_not_have_texts():
+def test_a_column_of_numbers_may_not_have_odd_texts():
     message = refusal('a,b\n1,"x\ny"\n\n2,z\n3 m,z\n4,z\n')
-    assert "the column 'a' except '3 m' in line 6; mend it, or choose" in message
-    assert "'oops' in row 2, counted from 0" in refusal(arrow(a=["1", "2", "oops"]))
-    assert read("a,b\n1,1\n2,x\n3,y\n").feature_names == ("a",)
-    assert read("a,b\n1,1\n2,x\n", columns=["a"]).feature_names == ("a",)
+    told = "the column 'a' except '3 m' in line 6; mend it, or empty the cell, or choose"
+    assert told in message
+    assert read("a,b,c\n1,1,2\n2,x,2\n3,y,3\n").feature_names == ("a", "c")
+    assert read("a,b,c\n1,1,q\n2,x,q\n2,2,q\n", columns=["a"]).feature_names == ("a",)
 
 
-def test_cells_may_not_be_missing_or_infinite():
-    message = refusal('a,"b\nc",d\n1,2,x\n,2,x\n3,inf,x\n1e999,2,x\n')
-    assert (
-        "3 cells that are missing or infinite, in columns 'a', 'b\\nc', first in line 4"
-        in message
-    )
-    assert "columns=" in message
-    assert "a cell that is missing or infinite, in column 'a'" in refusal("a,b\n1,2\nNA,3\n")
-    assert "'a'" in refusal("a,b\nTrue,2\n,3\nFalse,4\n")
-    assert "'b', first in line 3" in refusal("a,b\n1,2\n3")
-    assert "row 1" in refusal(arrow(a=[True, None]))
-    assert read("a,b\n1,2\n,3\n", columns=["b"]).feature_names == ("b",)
+def test_cells_may_be_missing_but_not_infinite():
+    told = refusal('a,"b\nc",d\n1,2,x\n,2,x\n3,inf,x\n1,2,x\n')
+    assert "has 1 infinite cell in 'b\\nc', first in line 5; mend or empty them" in told
+    assert "2 infinite cells in 'a', first in line 2" in refusal("a,b\n1e999,x\n-inf,y\n,z\n")
+    assert "row 1, counted from 0" in refusal(arrow(a=[1.0, np.inf], b=[1, 2]))
+    np.testing.assert_array_equal(read("a,b\n1,2\n3").X["b"], [2, np.nan])
+    np.testing.assert_array_equal(read(arrow(a=[True, None])).X["a"], [1, np.nan])
     X = np.zeros((40, 30), dtype=np.float32)
+    X[0] = np.nan
+    for content in (as_bytes(np.save, X), as_bytes(sparse.save_npz, sparse.csc_array(X))):
+        np.testing.assert_array_equal(dense(read(content).X), X)
     X[3:, 4:] = np.inf
-    message = refusal(as_bytes(np.save, X))
-    assert "962 cells" in message
-    assert "columns 4, 5, 6" in message
-    assert "and 16 more (counted from 0), first in row 3" in message
-    message = refusal(as_bytes(sparse.save_npz, sparse.csc_array(X)))
-    assert "962 cells" in message
-    assert "first in row 3" in message
+    for content in (as_bytes(np.save, X), as_bytes(sparse.save_npz, sparse.csc_array(X))):
+        message = refusal(content)
+        assert "962 infinite cells in 4, 5, 6" in message
+        assert "and 16 more (counted from 0), first in row 3" in message
 
 
 def test_large_values_are_finite_though_their_sum_is_not():
@@ -349,7 +391,6 @@ def test_columns_that_are_not_there():
             assert "called 'hight': it has" in refusal(content, **asked)
     content = ",".join(f"c{j}" for j in range(30)) + "\n" + ",".join("x" * 30)
     assert "'c9' and 20 more" in refusal(content, columns=["nothing"])
-    assert "'c9' (text, always the same) and 20 more" in refusal(content)
 
 
 def test_what_is_asked_must_make_sense():
@@ -375,9 +416,7 @@ def test_names_may_not_repeat():
 
 
 def test_there_must_be_something_to_use():
-    message = refusal("name,day\nu,2024-01-01\nv,2024-01-02\n")
-    assert "'name' (text, 2 different values), 'day' (dates)" in message
-    assert "no column of numbers" in refusal("y\n1\n", label_column="y")
+    assert "has no column to use" in refusal("y\n1\n", label_column="y")
     assert "standard" not in refusal("")
     for content in ("", "\n\n", "\ufeff"):
         assert "is empty" in refusal(content)
@@ -399,27 +438,22 @@ def test_types_of_numbers():
             contents.append(arrow(a=X[:, 0], b=X[:, 1]))
         for content in contents:
             found = read(content).X
+            if isinstance(found, pd.DataFrame):
+                np.testing.assert_array_equal(dense(found), X)
+                continue
             assert found.dtype == np.dtype(kept)
             assert found.dtype.isnative
             assert dense(found).flags.c_contiguous
             np.testing.assert_array_equal(dense(found), X.astype(kept))
 
 
-def test_mixed_and_odd_numbers_become_float64():
-    found = read(arrow(a=np.ones(2, np.float32), b=[1, 2]))
-    assert found.X.dtype == np.float64
+def test_odd_numbers_become_float64():
     decimals = pa.array([1, 2]).cast(pa.decimal128(25, 2))
-    coded = pa.array([3, 4]).dictionary_encode()
-    found = read(arrow(a=decimals, b=coded, c=[[1], [2]], d=["1", "2"]))
-    np.testing.assert_array_equal(found.X, [[1, 3], [2, 4]])
-    assert found.dropped == (
-        ("c", "neither numbers nor text"),
-        ("d", "text that reads as numbers, 2 different values"),
-    )
-    assert read(f"a,b\n{'9' * 30},1\n").X[0, 0] == 1e30
+    coded = pa.array(["v", "u"]).dictionary_encode()  # as pandas writes categories
+    found = read(arrow(a=decimals, b=coded, c=[[1], [2]], d=["1", "1"])).X
+    assert [str(kind) for kind in found.dtypes] == ["float64", "category", "object", "category"]
+    assert read(f"a,b\n{'9' * 30},1\n").X["a"][0] == 1e30
     assert refusal(f"a,b\n{'9' * 400},1\n1,2\n")  # by pandas 3.0 itself
-    blank = read(arrow(a=["", None], b=[1, 2], c=pa.nulls(2)))
-    assert blank.dropped == (("a", "empty"), ("c", "empty"))
 
 
 def test_arrays_must_be_tables_of_numbers():
@@ -683,7 +717,7 @@ def test_a_first_line_that_counts_is_a_header():
     X = np.random.default_rng(0).normal(size=(5, 4))
     for with_index in (False, True):  # as pandas writes an array
         table = read(pd.DataFrame(X).to_csv(index=with_index))
-        np.testing.assert_array_equal(table.X, X)
+        np.testing.assert_array_equal(dense(table.X), X)
         assert table.feature_names == ("0", "1", "2", "3")
     for header in ("0,1,2", "1,2,3", "2019,2020,2021", "1;2;3", '"1","2","3"'):
         separator = ";" if ";" in header else ","
@@ -700,8 +734,8 @@ FORMATTED = "text that looks like numbers with signs such as %, $ or separators 
 
 
 def why_dropped(cells, **options):
-    frame = pd.DataFrame({"x": range(len(cells)), "y": cells})
-    return dict(read(frame.to_csv(index=False, **options)).dropped)["y"]
+    frame = pd.DataFrame({"x": 0.5, "y": cells})
+    return dict(read(frame.to_csv(index=False, **options)).dropped).get("y")
 
 
 def test_formatted_numbers_are_told_from_text():
@@ -720,11 +754,11 @@ def test_formatted_numbers_are_told_from_text():
         *(["12.05.2024", "13.05.2024"], ["192.168.1.1", "10.0.0.1"], ["5 apples", "7 pears"]),
         *(["A-1", "B-2"], ["12,34,56", "1,2,3"], ["2.7%", "none", "few"]),
     ):
-        assert why_dropped(cells).startswith("text, "), cells
+        assert why_dropped(cells) is None, cells
     columns = {f"t{j}": ["u", "v"] for j in range(12)} | {"pay": ["$1", "$2"], "x": [1, 2]}
     frame = pd.DataFrame(columns)
-    assert read(frame.to_csv(index=False)).dropped[0][0] == "pay"  # it comes first
-    assert "to use: 'pay'" in refusal(frame.drop(columns="x").to_csv(index=False))
+    assert read(frame.to_csv(index=False)).dropped[0][0] == "pay"
+    assert "to use: 'pay'" in refusal(frame[["pay"]].to_csv(index=False))
 
 
 # Files that would read other files

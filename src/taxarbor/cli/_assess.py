@@ -47,7 +47,7 @@ def assess(
         files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_own(tree, data, **asked)
+    table = files.read_both(tree, data, **asked)[0]
     notes = [*table.notes]
     settings: dict[str, Any] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
     settings["verbose"] = int(sys.stderr.isatty())

@@ -38,7 +38,6 @@ def explain(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
-    from taxarbor.cli._render import without_gaps
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
@@ -54,8 +53,8 @@ def explain(
     notes = [*table.notes, *(() if fresh is None else fresh.notes)]
     names = tree.feature_names or table.feature_names
     X: Any = table.X
-    classes = None if table.labels is None else without_gaps(table.labels)
-    why = explain_tree(tree, X, row_names=table.row_names, feature_names=names, classes=classes)
+    named = {"row_names": table.row_names, "feature_names": names}
+    why = explain_tree(tree, X, classes=table.labels, **named)
     if wanted is not None:
         told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         say = partial(say_node, why, told)
@@ -63,7 +62,7 @@ def explain(
         told = why.row(_row_id(why, row))
         say = partial(say_rows, [told])
     elif fresh is not None:
-        told = {"rows": place_rows(why, fresh.X, fresh.row_names)}
+        told = {"rows": place_rows(why, files.as_features(tree, fresh).X, fresh.row_names)}
         say = partial(say_rows, told["rows"])
     else:
         told = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}

@@ -94,9 +94,11 @@ def _say_standout(features: Sequence[dict[str, Any]]) -> None:
     say(table)
 
 
-def _pair(mean: float, other: float, is_yes_no: bool) -> list[str]:
+def _pair(mean: float | None, other: float | None, is_yes_no: bool) -> list[str]:
     """Return two means of a feature, as shares if it is one of yes and no."""
-    return [percent(mean), percent(other)] if is_yes_no else format_column([mean, other])
+    if is_yes_no:
+        return [percent(mean), percent(other)]
+    return format_column([math.nan if one is None else one for one in (mean, other)])
 
 
 def _drawn(counts: Sequence[int]) -> str:
@@ -111,7 +113,8 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
     table = make_table(*columns, right=("step", "margin", "surer than"))
     for told in rows:
         name = f"row {told['row']}" if told["name"] is None else told["name"]
-        first: Any = plain(name).append(f"  c{told['cluster']}", "bold green")
+        home = "set apart" if told["cluster"] < 0 else f"c{told['cluster']}"
+        first: Any = plain(name).append(f"  {home}", "bold green")
         for step, one in enumerate(told["steps"], start=1):
             is_beyond = (one["margin"] or 0.0) < 0.0
             margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
@@ -130,7 +133,8 @@ def place_rows(why: Explanation, X: Any, row_names: Sequence[str] | None) -> lis
     rows: list[dict[str, Any]] = []
     for row, label in enumerate(tree.predict(X).tolist()):
         name = None if row_names is None else row_names[row].strip() or f"row {row}"
-        place = {"leaf": int(tree.leaves[label]), "cluster": label}
+        leaf = None if label < 0 else int(tree.leaves[label])
+        place = {"leaf": leaf, "cluster": label}
         rows.append({"row": row, "name": name, **place, "follows": True, "steps": []})
     kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "holds", "why")
     for line in why.place(X, row_names).to_dict("records"):

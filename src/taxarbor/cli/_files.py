@@ -4,6 +4,7 @@ Outputs are checked before any work, and written whole or not at all.
 """
 
 import csv
+import difflib
 import io
 import os
 import shutil
@@ -17,16 +18,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
+from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor.cli import interruptible
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
 from taxarbor.hierarchy._file import write_whole
-from taxarbor.hierarchy._route import check_data
+from taxarbor.hierarchy._route import check_data, expand
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._encoder import ASKED
 from taxarbor.tables._table import NamelessError
 
 LIKELY = 0.5
@@ -45,19 +50,25 @@ def _kept(path: Path) -> Any:
     return _Stdin(sys.stdin.buffer.read()) if str(path) == STDIN else str(path)
 
 
-def read_columns(path: Path, columns: str | None, **asked: str | None) -> Table:
+def split_names(text: str | None, option: str) -> list[str]:
+    """Return the names in a text such as ``a, b``."""
+    try:
+        return next(csv.reader([text or ""]), [])
+    except csv.Error as error:
+        raise InputError(f"must be names with commas between them: {error}", option) from error
+
+
+def read_columns(
+    path: Path, columns: str | None, weights: str | None = None, **asked: str | None
+) -> Table:
     """Return the columns of a file that a text such as ``a, b`` names, or all.
 
     Blanks around names do not count, unless there are columns whose names have them.
     """
     if columns is None:
         return _read(str(path), None, **asked)
-    try:
-        names = next(csv.reader([columns]), [])
-    except csv.Error as error:
-        raise InputError(
-            f"must be names with commas between them: {error}", "columns"
-        ) from error
+    names = split_names(columns, "columns")
+    names += [weights] if weights is not None and weights not in names else []
     bare, source = [name.strip() for name in names], _kept(path)
     try:
         return _read(source, names, **asked)
@@ -67,12 +78,45 @@ def read_columns(path: Path, columns: str | None, **asked: str | None) -> Table:
         return _read(source, bare, **asked)
 
 
+def named_columns(table: Table, names: Sequence[str], option: str) -> list[str]:
+    """Return the columns of a table that an option names; they are then used, or refused."""
+    X = table.X
+    if names and is_plain(X):
+        raise InputError("is for files of csv, tsv and parquet", option)
+    there = table.feature_names or ()
+    found = [name if name in there else name.strip() for name in names]
+    for name in found:
+        if name not in there:
+            close = difflib.get_close_matches(name, there, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"names {name!r}, which is no column to use{hint}", option)
+    if found:
+        frame: Any = X
+        frame.attrs[ASKED] = (*frame.attrs[ASKED], *found)
+    return found
+
+
+def split_weights(table: Table, name: str | None) -> tuple[Table, Any]:
+    """Return a table without the column that says what rows count for, and this column."""
+    if name is None:
+        return table, None
+    (name,) = named_columns(table, [name], "weights")
+    X: Any = table.X
+    weights = X[name]
+    if weights.dtype.kind not in "fiub":
+        raise InputError(f"names {name!r}, which does not hold numbers", "weights")
+    X = X.drop(columns=name)
+    if not X.shape[1]:
+        raise InputError(f"names {name!r}, the only column there is", "weights")
+    return replace(table, X=X, feature_names=tuple(X.columns)), weights.to_numpy(np.float64)
+
+
 def _read(source: Any, columns: Sequence[str] | None, **asked: str | None) -> Table:
     """Return the rows in a file; see :func:`read_table`. Odd ids are noted."""
     if isinstance(source, io.BytesIO):
         source.seek(0)
     table = read_table(source, columns=columns, **asked)
-    ids = () if asked.get("id_column") is None else table.row_names or ()
+    ids = () if table.id_column is None else table.row_names or ()
     notes = [*table.notes]
     n_empty = sum(not name.strip() for name in ids)
     if n_empty:
@@ -81,6 +125,26 @@ def _read(source: Any, columns: Sequence[str] | None, **asked: str | None) -> Ta
     if repeated:
         notes.append(f"ids repeat: {some(repeated, 1)}")
     return replace(table, notes=tuple(notes))
+
+
+def named_after(data: Path, suffix: str) -> Path:
+    """Return a file in this folder that is called as the data are."""
+    if str(data) == STDIN:
+        raise InputError("the model has no name: give one with --output")
+    return Path(Path(data.name.removesuffix(".gz")).stem + suffix)
+
+
+def opened(page: Path) -> bool:
+    """Open a page in a browser with a window of its own, and say whether there is one."""
+    import webbrowser
+
+    has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if sys.platform.startswith("linux") and not has_screen:  # else it may be one in text
+        return False
+    try:
+        return webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        return False
 
 
 def heading(title: str | None, data: Path) -> dict[str, str]:
@@ -99,16 +163,46 @@ def read_truth(path: Path | None) -> ClassTree | None:
 
 
 def read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
-    """Return rows with the features of a model: by name where both have names, else by place.
+    """Return rows with the columns of a model: by name where both have names, else by place.
 
-    Columns that the model does not know are passed over in silence.
+    Columns that the model does not know are passed over in silence; what counts as missing is
+    noted.
     """
-    names = tree.feature_names
+    table = _read_for(tree, path, **asked)
+    return replace(table, notes=(*table.notes, *_note_on_gaps(tree, table)))
+
+
+def columns_of(tree: Hierarchy) -> tuple[str, ...] | None:
+    """Return the names of the columns that a model was made from, where it knows them."""
+    if tree.encoding is None:
+        return None if tree.feature_names is None else tuple(tree.feature_names)
+    names = dict.fromkeys(one.name for one in tree.encoding.columns)
+    return tuple(names) if tree.encoding.has_names else None
+
+
+def as_features(tree: Hierarchy, table: Table) -> Any:
+    """Return a table whose columns are a model's features, made once for all that follows."""
+    has_names = tree.encoding is not None and tree.encoding.has_names
+    X: Any = as_frame(table) if has_names else table.X
+    return replace(table, X=expand(X, tree))
+
+
+def as_frame(table: Table) -> Any:
+    """Return what a table holds, with the names of its columns if it is a dense matrix."""
+    if table.feature_names is None or not is_plain(table.X) or issparse(table.X):
+        return table.X
+    import pandas as pd
+
+    return pd.DataFrame(table.X, columns=list(table.feature_names), copy=False)
+
+
+def _read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
+    names = columns_of(tree)
     source = str(path) if names is None else _kept(path)
     for option in ("id_column", "label_column"):
         column = asked.get(option)
         if column in (names or ()):
-            raise InputError(f"must not be {column!r}, which is a feature of the model", option)
+            raise InputError(f"must not be {column!r}, which the model uses", option)
     try:
         table = _read(source, names, **asked)
         table = table if names is None else replace(table, dropped=())
@@ -117,30 +211,68 @@ def read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
         if names is not None and table.X.shape[1] != len(names):
             raise InputError(
                 f"{path} has {counted(table.X.shape[1], 'column')} without names, and the "
-                f"model {counted(len(names), 'feature')}"
+                f"model {counted(len(names), 'column')}"
             ) from error
-    X: Any = table.X
-    check_data(X, tree)
+    if tree.encoding is None and names is None and not is_plain(table.X):
+        X: Any = table.X  # all that can be features
+        X = X.select_dtypes(["number", "bool"])
+        names = tuple(X.columns) if table.feature_names else None
+        table = replace(table, X=X.to_numpy(np.float64), feature_names=names)
     return table
 
 
+def _note_on_gaps(tree: Hierarchy, table: Table) -> Iterator[str]:
+    """Say what a model has not seen, and what is not there."""
+    X: Any = table.X
+    if tree.encoding is None or is_plain(X):
+        return
+    columns = {one.name: one for one in tree.encoding.columns}  # a date once
+    n_gaps, n_new, new = 0, 0, []
+    for one in columns.values():
+        cells = X[one.name] if tree.encoding.has_names else X.iloc[:, one.place]
+        n_gaps += int(cells.isna().sum())
+        if one.kind != "category":
+            continue
+        factor = as_factor(cells)
+        texts = [text_of(value) for value in factor.values]
+        odd = [code for code, text in enumerate(texts) if text and text not in one.categories]
+        if count := int(np.isin(factor.codes, odd).sum()):
+            n_new += count
+            new.append(f"{one.name} = {some([texts[code] for code in odd], 3)}")
+    if new:
+        told = counted(n_new, "cell holds", "cells hold")
+        yield f"{told} what the model has not seen: {some(new, 3)}"
+    if n_gaps + n_new:
+        told = counted(n_gaps + n_new, "cell counts", "cells count")
+        yield f"{told} as missing, that is, as the column's mean"
+
+
 def read_own(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
-    """Return the rows that a model was fitted on; a doubt that they are is a note."""
-    table = read_for(tree, path, **asked)
+    """Return the rows that a model was fitted on, as its features."""
+    return read_both(tree, path, **asked)[1]
+
+
+def read_both(tree: Hierarchy, path: Path, **asked: str | None) -> tuple[Table, Table]:
+    """Return the rows that a model was fitted on, as they are and as its features.
+
+    A doubt that they are those is a note.
+    """
+    table = _read_for(tree, path, **asked)
     if table.X.shape[0] != tree.n_rows:
         raise InputError(
             f"{path} has {counted(table.X.shape[0], 'row')}, and the model was fitted on "
             f"{tree.n_rows:,}: give the same rows, in the same order"
         )
+    ready: Any = as_features(tree, table)
     if deciding_rule(tree) is None:
-        return table
-    X: Any = table.X
-    share = float((tree.predict(X) == tree.labels).mean())
-    if share >= LIKELY:
-        return table
-    doubt = f"the model would put only {share:.0%} of these rows where it has them: are they "
-    doubt += "those it was fitted on, in the same order?"
-    return replace(table, notes=(*table.notes, doubt))
+        check_data(ready.X, tree)
+    else:
+        share = float((tree.predict(ready.X) == tree.labels).mean())
+        if share < LIKELY:
+            doubt = f"the model would put only {share:.0%} of these rows where it has them: "
+            doubt += "are they those it was fitted on, in the same order?"
+            ready, table = (replace(one, notes=(*one.notes, doubt)) for one in (ready, table))
+    return table, ready
 
 
 def check_outputs(
@@ -219,26 +351,26 @@ def check_labels_name(path: Path | None) -> None:
 def write_labels(
     path: Path | None,
     labels: Sequence[int],
-    row_names: Sequence[str] | None,
-    name: str | None,
+    table: Table | None,
     probabilities: Sequence[Sequence[float]] | None = None,
     *,
     force: bool,
 ) -> None:
     """Write a line per row to a file or standard output: its name or number, its cluster.
 
-    And, if given, the probability of this cluster, and of each, to four digits.
+    And, if given, the probability of this cluster, and of each, to four digits. Noise, -1, has
+    none.
     """
     is_tsv = path is not None and path.suffix.lower() == ".tsv"
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter="\t" if is_tsv else ",", lineterminator="\n")
-    header = [name or "row", "cluster"]
-    rows: Iterable[Any] = range(len(labels)) if row_names is None else row_names
+    header = [(table and table.id_column) or "row", "cluster"]
+    rows: Iterable[Any] = (table and table.row_names) or range(len(labels))
     lines: Iterable[Any] = zip(rows, labels, strict=True)
     if probabilities is not None:
         header += ["probability", *(f"c{leaf}" for leaf in range(len(probabilities[0])))]
         lines = (
-            [row, label, *(f"{p:.4f}" for p in (P[label], *P))]
+            [row, label, f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
             for (row, label), P in zip(lines, probabilities, strict=True)
         )
     writer.writerow(header)

@@ -9,7 +9,7 @@ import typer
 from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import say_json, say_notes
+from taxarbor.cli._shell import noted, say_json, say_notes
 
 if TYPE_CHECKING:
     from taxarbor.cli._fitting import Fitted
@@ -22,6 +22,7 @@ ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
 """Options of the tree that every method has."""
 ONLY = {
     **dict.fromkeys(("rules", "max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
+    "noise": ("taxarbor",),
     "balance": ("taxarbor", "hmmc"),
     **dict.fromkeys(
         ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
@@ -31,6 +32,10 @@ ONLY = {
 }
 """The methods that have an option of some only."""
 AVOID = "How strongly a split avoids the features above it"
+
+
+def _table(help: str, **more: Any) -> Any:
+    return opt.option(help, rich_help_panel="How the table is read", **more)
 
 
 def _tree(help: str, **more: Any) -> Any:
@@ -45,8 +50,9 @@ def _some(name: str, help: str, **more: Any) -> Any:
 def fit(
     data: opt.Data,
     output: Annotated[
-        Path, opt.option("The model to write, say model.taxarbor.", "--output", "-o")
-    ],
+        Path | None,
+        opt.option("The model to write; default: the name of DATA.", "--output", "-o"),
+    ] = None,
     n_clusters: Annotated[
         str | None,
         opt.option(
@@ -58,18 +64,47 @@ def fit(
     ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
-    columns: Annotated[str | None, opt.option("Use these columns only: a,b,c.")] = None,
-    standardize: Annotated[
-        bool, opt.option("Scale columns to variance 1 for the fit only.", "--standardize")
-    ] = False,
     format: opt.Format = None,
     report: Annotated[Path | None, opt.option("Also write a page to look at.")] = None,
+    show: Annotated[
+        bool,
+        opt.option("Also write a page, beside the model, and open it in a browser.", "--open"),
+    ] = False,
     title: opt.Title = None,
     labels: Annotated[
         Path | None, opt.option("Also write the cluster of each row, as csv.")
     ] = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
+    columns: Annotated[str | None, _table("Use these columns only: a,b,c.")] = None,
+    categories: Annotated[
+        str | None, _table("Columns to read as categories, besides text of few values: a,b.")
+    ] = None,
+    dates: Annotated[
+        str | None, _table("Columns of dates to use, as year, month and weekday: a,b.")
+    ] = None,
+    weights: Annotated[
+        str | None, _table("Column that says how much each row counts; it is no feature then.")
+    ] = None,
+    missing: Annotated[
+        Literal["mean", "indicator", "error"] | None,
+        _table(
+            "What is missing counts as its column's mean, the default; also has a feature of "
+            "its own; or is refused."
+        ),
+    ] = None,
+    scale: Annotated[
+        Literal["auto", "standard", "robust", "none"] | None,
+        _table(
+            "Numbers count alike where their units differ, the default; always (by variance, "
+            "or by their middle half); or never."
+        ),
+    ] = None,
+    metric: Annotated[
+        Literal["euclidean", "cosine"] | None,
+        _table("cosine: only the direction of a row counts, not its length."),
+    ] = None,
+    standardize: Annotated[bool, typer.Option("--standardize", hidden=True)] = False,
     method: Annotated[
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
         _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
@@ -96,6 +131,14 @@ def fit(
     novelty: Annotated[float | None, _some("novelty", f"{AVOID}.", min=0.0)] = None,
     min_leaf_size: Annotated[
         int | None, _some("min_leaf_size", "Least rows of a cluster.", min=1)
+    ] = None,
+    noise: Annotated[
+        float | None,
+        _some(
+            "noise",
+            "Share of the rows to set apart, far from all clusters, as -1.",
+            metavar="SHARE",
+        ),
     ] = None,
     balance: Annotated[
         str | None,
@@ -139,58 +182,57 @@ def fit(
 ) -> None:
     """Grow a tree of clusters from the rows of a file, and save it as a model.
 
-    Columns of numbers are features; others are left out, and named. Ctrl-C while the tree
-    grows saves the tree so far.
+    Columns of numbers and of few different texts are used, with gaps; others are left out, and
+    named. Ctrl-C while the tree grows saves the tree so far.
     """
     settings = _settings(method, dict(locals()))
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import fit_table, make_estimator
-    from taxarbor.cli._render import model_facts, without_gaps
+    from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
     from taxarbor.report import report as write_report
 
-    if n_clusters is not None:
-        settings["n_clusters"] = _number(n_clusters, method)
-    if balance is not None:
-        settings["balance"] = _sizes(balance)
     estimator = make_estimator(method, settings)
+    model = output or files.named_after(data, ".taxarbor")
+    report = report or (model.with_suffix(".html") if show else None)
     files.check_labels_name(labels)
-    files.check_outputs((output, report, labels), (data,), force=force)
+    files.check_outputs((model, report, labels), (data,), force=force)
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_columns(data, columns, **asked)
+    table = files.read_columns(data, columns, weights, **asked)
     asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    _check_rows(data, table.X.shape[0], None if asked_for == AUTO else asked_for)
-    notes = [*table.notes]
-    fitted = fit_table(table, estimator, notes, standardize=standardize)
-    with files.placed(output, force=force) as path:
+    _check_rows(data, table, None if asked_for == AUTO else asked_for)
+    table, counts = files.split_weights(table, weights)
+    options = {"missing": missing, "scale": scale or ("standard" if standardize else None)}
+    encoder = make_encoder(table, categories, dates, metric=metric, **options)
+    notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
+    if table.id_column is not None and id_column is None:
+        notes.append(f"rows are called by {table.id_column}")
+    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, counts)
+    with files.placed(model, force=force) as path:
         fitted.tree.save(path)
     if labels is not None:
         found = fitted.tree.labels.tolist()
-        files.write_labels(labels, found, table.row_names, id_column, force=force)
+        files.write_labels(labels, found, table, force=force)
     if fitted.was_interrupted:
-        notes.append(f"saved as {output}" + "; there is no report" * (report is not None))
+        notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
         report = None
     scores = _score(fitted, table, notes)
     if report is not None:
-        X: Any = table.X
+        table = files.as_features(fitted.tree, table)
         named: dict[str, Any] = files.heading(title, data)
-        named["classes"] = None if table.labels is None else without_gaps(table.labels)
-        with files.placed(report, force=force) as path:
-            write_report(fitted.tree, X, path, row_names=table.row_names, **named)
-    written = {"model": output, "labels": labels, "report": report}
+        named |= {"row_names": table.row_names, "classes": table.labels}
+        with files.placed(report, force=force) as path, noted(notes):
+            write_report(fitted.tree, table.X, path, **named)
+        if show and not files.opened(report):
+            notes.append(f"there is no browser here; open {report} in one")
+    written = {"model": model, "labels": labels, "report": report}
     if as_json:
-        dropped = [{"column": name, "reason": reason} for name, reason in table.dropped]
-        told = {"data": data, "method": method, **model_facts(fitted.tree)}
-        if fitted.tree.trust is not None:
-            told["verdict"] = fitted.tree.trust.curve.verdict()
-        told |= {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
-        told |= {"scores": scores, "dropped": dropped, "notes": notes}
-        say_json(told | written)
+        told = {"data": data, "method": method, **_facts(fitted)}
+        say_json(told | {"scores": scores, "notes": notes} | written)
     else:
         # Who names the columns to use need not be told of the others.
-        say_notes((_note_on_dropped(table.dropped) if columns is None else []) + notes)
-        _say(data, table, fitted, scores, written)
+        say_notes((_note_on_dropped(fitted.dropped) if columns is None else []) + notes)
+        _say(data, fitted, scores, written)
     if fitted.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -202,8 +244,12 @@ def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
         if method not in (methods := ONLY.get(name, (method,))):
             told = f"is for --method {' or '.join(methods)}, not for {method}"
             raise InputError(told, name)
-    if found.keys() & {"max_leaf_size", "max_depth"}:
-        found.setdefault("n_clusters", None)
+    if "n_clusters" in found:
+        found["n_clusters"] = _number(found["n_clusters"], method)
+    elif found.keys() & {"max_leaf_size", "max_depth"}:
+        found["n_clusters"] = None
+    if "balance" in found:
+        found["balance"] = _sizes(found["balance"])
     return found
 
 
@@ -230,13 +276,18 @@ def _sizes(text: str) -> Any:
     return value
 
 
-def _check_rows(data: Path, n_rows: int, n_clusters: int | None) -> None:
-    """Refuse too few rows, in words that the library does not have."""
+def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
+    """Refuse too few rows before the fit, in words that the library does not have."""
+    from taxarbor.metrics._table import encode_labels
+
+    n_rows = table.X.shape[0]
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
     if (n_clusters or 0) > n_rows:
         told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
         raise InputError(f"{_name(data)} {told}")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
 
 
 def _name(data: Path) -> str:
@@ -248,11 +299,19 @@ def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, floa
 
     if table.labels is None:
         return None
-    n_gaps = int((table.labels == "").sum())
-    if n_gaps:
-        notes.append(f"not scored: {counted(n_gaps, 'row')} without a label")
-        return None
-    return score_hierarchy(fitted.tree, table.labels)
+    with noted(notes):
+        return score_hierarchy(fitted.tree, table.labels)
+
+
+def _facts(fitted: "Fitted") -> dict[str, Any]:
+    from taxarbor.cli._render import model_facts
+
+    told = model_facts(fitted.tree)
+    if fitted.tree.trust is not None:
+        told["verdict"] = fitted.tree.trust.curve.verdict()
+    told |= {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
+    dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
+    return told | {"dropped": dropped}
 
 
 def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
@@ -263,18 +322,19 @@ def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
 
 def _say(
     data: Path,
-    table: "Table",
     fitted: "Fitted",
     scores: dict[str, float] | None,
     written: dict[str, Path | None],
 ) -> None:
     from taxarbor.cli._render import SCALE, say, say_first_levels, say_verdict, score_table
 
-    (n_rows, n_features), n_dropped = table.X.shape, len(table.dropped)
-    left_out = f" ({counted(n_dropped, 'column')} left out)" if n_dropped else ""
-    clusters = counted(fitted.tree.n_leaves, "cluster")
+    tree, n_dropped = fitted.tree, len(fitted.dropped)
+    n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
+    left_out = f" ({n_dropped} left out)" if n_dropped else ""
+    clusters = counted(tree.n_leaves, "cluster")
     typer.echo(
-        f"{_name(data)}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}{left_out}\n"
+        f"{_name(data)}: {counted(tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
+        f"{left_out}\n"
         f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
     )
     say_first_levels(fitted.tree)

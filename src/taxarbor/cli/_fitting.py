@@ -7,39 +7,45 @@ from typing import Any, final
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from taxarbor._errors import InputError, InterruptedFitWarning
+from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning, counted
 from taxarbor.cli import interruptible
+from taxarbor.cli._files import as_frame, named_columns, split_names
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._words import format_number
-from taxarbor.tables import Table
+from taxarbor.hierarchy._cells import is_plain
+from taxarbor.hierarchy._checks import all_finite
+from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._encoder import AS_DATES, AS_IDENTIFIER, ASKED
 from taxarbor.trust import assess
 
-FAR = 100.0
-"""Columns that vary so many times more than the usual one decide everything."""
 METHODS: dict[str, type[Any]] = {
     "taxarbor": Taxarbor,
     "hmmc": HMMC,
     "kmeans": HierarchicalKMeans,
     "spectral": HierarchicalSpectral,
 }
+OPTIONS = {
+    AS_IDENTIFIER: "looks like an identifier; ask for it with --columns to use it",
+    AS_DATES: "dates; name it in --dates to use it",
+}
+"""Why columns are left out, in words of the command line."""
 MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
-STANDARDIZED = "standardized"
-"""Where a tree says that columns were scaled before its model saw them."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A tree with the table's names, for rows in the table's units, and what it took."""
+    """A tree with the table's names, for rows in the table's units, and what it took.
+
+    ``dropped`` are the columns of the file that it does not use, each with the reason.
+    """
 
     tree: Hierarchy
     seconds: float
     was_interrupted: bool
+    dropped: tuple[tuple[str, str], ...]
 
 
 def make_estimator(method: str, settings: dict[str, Any]) -> Any:
@@ -48,29 +54,64 @@ def make_estimator(method: str, settings: dict[str, Any]) -> Any:
     return METHODS[method](**settings)
 
 
-def fit_table(table: Table, estimator: Any, notes: list[str], *, standardize: bool) -> Fitted:
-    """Fit an estimator to the rows of a table; what it warns of goes to the notes.
+def make_encoder(
+    table: Table, categories: str | None, dates: str | None, **given: str | None
+) -> Any:
+    """Return the encoder for a table, by the options that were given.
 
-    The tree takes unscaled rows, whether or not columns are scaled to variance 1 first.
+    Matrices are numbers of one kind: they are not scaled unless that is asked for.
     """
     X: Any = table.X
+    for name in named_columns(table, split_names(categories, "categories"), "categories"):
+        X[name] = X[name].astype("category")
+        X.attrs[ASKED] = (*X.attrs.get(ASKED, ()), name)
+    days = named_columns(table, split_names(dates, "dates"), "dates") or None
+    options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    is_frame = not is_plain(X)
+    if not (options or is_frame or _has_named_gaps(table)):
+        return "auto"
+    scale = options.get("scale", "auto")
+    options["scale"] = None if scale == "none" or (scale == "auto" and not is_frame) else scale
+    return TableEncoder(**options, date_features=days)
+
+
+def _has_named_gaps(table: Table) -> bool:
+    """Say whether a matrix has gaps that are best told of by the names of its columns."""
+    X: Any = table.X
+    return table.feature_names is not None and not (issparse(X) or all_finite(X))
+
+
+def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = None) -> Fitted:
+    """Fit an estimator to the rows of a table; what it did and warns of goes to the notes."""
+    X = table.X if estimator.encoder == "auto" else as_frame(table)
+    counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
-    if standardize:
-        X, mean, scale = standardized(X)
-    else:
-        notes += _note_on_scales(_deviations(X), table.feature_names)
     with interruptible(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        tree = estimator.fit(X).hierarchy_
+        tree = estimator.fit(X, **counts).hierarchy_
     seconds = time.perf_counter() - begun
-    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
-    if standardize:
-        tree = tree.unscale(mean, scale)
-        tree = replace(tree, made_by={**(tree.made_by or {}), STANDARDIZED: True})
-    if table.feature_names is not None:
+    if is_plain(X) and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
-    return Fitted(tree, seconds, was_interrupted)
+    dropped = table.dropped
+    if (encoding := tree.encoding) is not None:
+        notes += encoding.notes
+        tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
+        for name, reason in encoding.dropped:
+            dropped += ((name, OPTIONS.get(reason, reason)),)
+    absent = 0 if tree.weights is None else (tree.weights == 0.0).sum()
+    absent -= 0 if weights is None else np.count_nonzero(np.asarray(weights) == 0.0)
+    if absent:
+        what = f"{counted(int(absent), 'row', 'rows')} far from all others, or without a value"
+        notes.append(f"{what}, had no part in the fit")
+    n_noise = int((tree.labels < 0).sum())
+    if n_noise:
+        notes.append(
+            f"{counted(n_noise, 'row is', 'rows are')} set apart, far from all clusters"
+        )
+    told = [one for one in caught if not issubclass(one.category, TableWarning)]
+    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in told)
+    was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
+    return Fitted(tree, seconds, was_interrupted, dropped)
 
 
 def assess_table(
@@ -79,57 +120,22 @@ def assess_table(
     """Fit a model again to its table; return its tree, and whether Ctrl-C ended it early."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(made_by.pop("estimator", ""))
-    if kind is None:
+    if kind is None or "standardized" in made_by:  # which an encoder says now
         raise InputError(
             "the model does not say how it was fitted, as it was made by an older taxarbor or "
             "from labels alone: fit it again"
         )
     X: Any = table.X
-    if made_by.pop(STANDARDIZED, False):
-        X = standardized(X)[0]
+    if isinstance(made_by.get("encoder"), dict):
+        made_by["encoder"] = TableEncoder(**made_by["encoder"])
     if made_by["n_clusters"] is not None:
         made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
     model = kind(**made_by)
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
+    if not is_plain(X) and table.feature_names is not None:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     with interruptible(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         assessed = assess(model, X, **settings)
     notes += [" ".join(str(warning.message).split()) for warning in caught]
     return assessed, any(issubclass(one.category, InterruptedFitWarning) for one in caught)
-
-
-def standardized(X: Any) -> tuple[Any, Any, Any]:
-    """Return columns of variance 1, what was subtracted, and what they were divided by.
-
-    It is done in float64, as a mean in float32 is off by as much as some columns vary. Sparse
-    columns keep their means, which would fill them.
-    """
-    scaler = StandardScaler(with_mean=not issparse(X))
-    with np.errstate(all="ignore"):  # what does not fit is refused below
-        scaled = scaler.fit_transform(X.astype(np.float64)).astype(X.dtype, copy=False)
-    if not np.isfinite(scaler.scale_).all():
-        raise InputError(
-            "the values are too large for --standardize; divide them by a constant first"
-        )
-    mean = scaler.mean_ if scaler.with_mean else np.zeros(len(scaler.scale_))
-    return scaled, mean, scaler.scale_
-
-
-def _deviations(X: Any) -> Any:
-    """Return the standard deviation of each column."""
-    with np.errstate(all="ignore"):  # the fit refuses what is too large, in words
-        variances = mean_variance_axis(X, 0)[1] if issparse(X) else X.var(0, dtype=np.float64)
-    return np.sqrt(variances)
-
-
-def _note_on_scales(deviations: Any, names: tuple[str, ...] | None) -> list[str]:
-    varying = deviations[deviations > 0.0]
-    if not len(varying) or deviations.max() <= FAR * np.median(varying):
-        return []
-    column = int(deviations.argmax())
-    name = f"x{column}" if names is None else names[column]
-    times = format_number(float(deviations.max() / np.median(varying)), 2)
-    return [
-        f"{name} varies {times} times as much as the usual column, and so decides most; "
-        "--standardize makes them all vary alike"
-    ]

@@ -135,7 +135,7 @@ def cut(
         with files.placed(output, force=force) as path:
             smaller.save(path)
     elif output is not None or not as_json:
-        files.write_labels(output, labels, row_names, id_column, force=force)
+        files.write_labels(output, labels, table, force=force)
     found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
     line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
     answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)
@@ -215,7 +215,8 @@ def _told(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(value[:MAX_NAMED]) + ", ..." * (len(value) > MAX_NAMED)
+        comma = "; " if any(", " in one for one in value) else ", "
+        return comma.join([*value[:MAX_NAMED], *["..."] * (len(value) > MAX_NAMED)])
     if isinstance(value, dict):
         return ""
     is_text = isinstance(value, str | Path)
@@ -232,7 +233,14 @@ def _facts(path: Path) -> dict[str, Any]:
     with np.load(path) as arrays:
         version = json.loads(str(arrays["meta"]))["version"]
     facts = {"model": path, "format_version": version, **model_facts(tree)}
-    return facts | {"feature_names": tree.feature_names}
+    facts["feature_names"] = tree.feature_names
+    if tree.encoding is not None:
+        columns, dropped = tree.encoding.columns, tree.encoding.dropped
+        facts["columns"] = [one.label for one in columns]
+        facts["gaps"] = [f"{one.label} {one.missing:.0%}" for one in columns if one.missing]
+        facts["left_out"] = [f"{name} ({reason})" for name, reason in dropped]
+        facts["notes"] = list(tree.encoding.notes)
+    return facts
 
 
 def _installed() -> dict[str, Any]:

@@ -32,7 +32,9 @@ SameData = Annotated[
     Path,
     argument("The rows the model was fitted on, in their order; - is standard input.", "DATA"),
 ]
-IdColumn = Annotated[str | None, option("Column with the names of the rows.")]
+IdColumn = Annotated[
+    str | None, option("Column with the names of the rows; default: the one that names all.")
+]
 LabelColumn = Annotated[
     str | None, option("Column with known classes, never used as a feature.")
 ]

@@ -34,7 +34,6 @@ MEANING = {
 }
 """The measures that are told to people."""
 SCALE = "1 is perfect, 0 is chance"
-NO_LABEL = "(no label)"
 FIRST_LEVELS = 3
 FIRST_LINES = 40
 """How much of a tree is a summary."""
@@ -86,7 +85,7 @@ def say_assessed(tree: Hierarchy, trust: Trust) -> None:
     """Print how often each node of a tree came back, and how many clusters to keep."""
     say_tree(tree, None)
     say_verdict(trust)
-    if trust.suggested < tree.n_leaves:
+    if 1 < trust.suggested < tree.n_leaves:
         typer.echo("taxarbor cut --suggest undoes the other splits.")
 
 
@@ -169,7 +168,7 @@ def number(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
-    return "-" if value is None or math.isnan(value) else f"{value:.0%}"
+    return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
 
 
 def score_table(scores: Mapping[str, float]) -> Table:
@@ -181,17 +180,13 @@ def score_table(scores: Mapping[str, float]) -> Table:
     return table
 
 
-def without_gaps(labels: Any) -> list[str]:
-    """Return labels with a word where there is none."""
-    return [label or NO_LABEL for label in labels.tolist()]
-
-
 def model_facts(tree: Hierarchy) -> dict[str, Any]:
     """Return sizes and means of a tree, as plain values."""
     used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "n_rows": tree.n_rows,
+        "n_noise": int((tree.labels < 0).sum()),
         "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,

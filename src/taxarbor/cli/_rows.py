@@ -6,7 +6,7 @@ import typer
 
 from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer
+from taxarbor.cli._shell import answer, noted
 
 
 def predict(
@@ -23,7 +23,8 @@ def predict(
 ) -> None:
     """Say which cluster of a model each row of a file belongs to, as csv.
 
-    Columns are found by name; others do not matter.
+    Columns are found by name; others do not matter. What is missing, or was not there when the
+    model was made, counts as the column's mean.
     """
     from taxarbor.cli import _files as files
     from taxarbor.hierarchy import Hierarchy
@@ -36,7 +37,7 @@ def predict(
     if deciding_rule(tree) is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
     table = files.read_for(tree, data, id_column=id_column, format=format)
-    X: Any = table.X
+    X: Any = files.as_features(tree, table).X
     labels, notes = tree.predict(X).tolist(), [*table.notes]
     told = {"output": output, "rows": table.row_names, "labels": labels}
     P = None
@@ -45,7 +46,7 @@ def predict(
         if tree.temperature is None:
             notes.append("probabilities are a rough guess until taxarbor assess measures them")
     if output is not None or not as_json:
-        files.write_labels(output, labels, table.row_names, id_column, P, force=force)
+        files.write_labels(output, labels, table, P, force=force)
     told |= {"n_clusters": tree.n_leaves, "notes": notes}
     line = f"{counted(len(labels), 'row')} -> {output}"
     answer(told, as_json, line if output else None)
@@ -67,21 +68,18 @@ def score(
     from taxarbor.cli._render import SCALE, say, score_table
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics._table import encode_labels
 
     tree = Hierarchy.load(model)
     classes = files.read_truth(truth)
     table = files.read_own(tree, data, label_column=label_column, format=format)
     labels: Any = table.labels
-    n_gaps = int((labels == "").sum())
-    if n_gaps:
-        raise InputError(
-            f"{data} has {counted(n_gaps, 'row')} without a label in {label_column!r}; every "
-            "row needs one"
-        )
-    scores = score_hierarchy(tree, labels, classes)
-    n_classes = len(set(labels.tolist()))
+    notes = [*table.notes]
+    with noted(notes):
+        scores = score_hierarchy(tree, labels, classes)
+    n_classes = len(encode_labels(labels, len(labels))[1])
     told: dict[str, Any] = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
-    told |= {"scores": scores, "notes": table.notes}
+    told |= {"scores": scores, "notes": notes}
     line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
     answer(told, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
     if not as_json:
@@ -105,7 +103,6 @@ def report(
     It needs no network and no other file.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._render import without_gaps
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.report import report as write_report
 
@@ -119,9 +116,9 @@ def report(
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     options: dict[str, Any] = files.heading(title, data)
-    if table.labels is not None:
-        options["classes"] = without_gaps(table.labels)
+    options |= {"row_names": table.row_names, "classes": table.labels, "truth": classes}
     X: Any = table.X
-    with files.placed(output, force=force) as path:
-        write_report(tree, X, path, row_names=table.row_names, truth=classes, **options)
-    answer({"report": output, "notes": table.notes}, as_json, f"report -> {output}")
+    notes = [*table.notes]
+    with files.placed(output, force=force) as path, noted(notes):
+        write_report(tree, X, path, **options)
+    answer({"report": output, "notes": notes}, as_json, f"report -> {output}")

@@ -7,7 +7,9 @@ and exit code 1.
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +21,10 @@ from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
-CALLED = {"random_state": "seed", "n_jobs": "jobs"}
+CALLED = {
+    **{"random_state": "seed", "n_jobs": "jobs", "sample_weight": "weights"},
+    **{"categorical_features": "categories", "date_features": "dates"},
+}
 """Parameters whose options have other names."""
 
 
@@ -101,6 +106,16 @@ def say_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
         typer.echo(f"taxarbor: note: {on_one_line(note)}", err=True)
+
+
+@contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    """Take what the library warns of for notes, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    told = (on_one_line(str(warning.message)) for warning in caught)
+    notes += [note for note in dict.fromkeys(told) if note not in notes]
 
 
 def say_json(document: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -22,29 +23,39 @@ from taxarbor.estimators._progress import CallbackSupportMixin, call_back, obser
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._memberships import probabilities
-from taxarbor.hierarchy._route import route, visited
+from taxarbor.hierarchy._noise import Usual, score_rows
+from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
+from taxarbor.hierarchy._route import route, visited, with_means
+from taxarbor.refine import find_outliers
 from taxarbor.rows import Rows
-from taxarbor.split import Splitter
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_training_rows
+from taxarbor.split import MaxMarginSplitter, Splitter
+from taxarbor.tables import TableEncoder
+from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
+from taxarbor.tables._encoder import Training
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
+    encoder: Any
     random_state: Any
     n_jobs: int | None
     verbose: int
     hierarchy_: Hierarchy
     labels_: NDArray[np.intp]
+    outlier_score_: Array
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Send rows down the tree and return their clusters, numbered as in ``labels_``.
+
+        Where the fit set rows apart as noise, new ones that are as far from all have -1.
 
         On the training rows this agrees with ``labels_``, except for rows that a bound on
         sizes moved across a boundary or kept in their leaf, and where labels come from a
@@ -77,7 +88,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         Returns
         -------
         probabilities : array of shape (n_rows, n_clusters)
-            Rows sum to one; each is highest where ``predict`` puts the row.
+            Rows sum to one; each is highest where ``predict`` puts the row, unless that says
+            that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
         checked = check_new_rows(self, X)
@@ -111,16 +123,19 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         """Say that sparse input is welcome and the type of floats is kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.encoder is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _fit_greedily(
-        self, X: Any, splitter: Splitter, branching: int, stop: StoppingRule
+        self, X: Any, weights: Any, splitter: Splitter, branching: int, stop: StoppingRule
     ) -> Self:
         """Grow a tree whose splits are final and whose rules decide."""
-        with Fitting(self, X, branching, stop) as fit:
-            fit.keep(grow(fit.rows, splitter, branching=branching, stop=stop, run=fit.run))
+        with Fitting(self, X, weights, branching, stop) as fit:
+            if isinstance(splitter, MaxMarginSplitter):
+                splitter = splitter.over(fit.owner)
+            fit.keep(grow(fit.rows, splitter, branching=branching, stop=fit.stop, run=fit.run))
         return self
 
 
@@ -130,31 +145,78 @@ class Fitting:
 
     Inside the ``with`` block BLAS has one thread, the pool is open and progress is shown. An
     exception, Ctrl-C among them, leaves the estimator as it was. ``rows`` are the training
-    data, checked, and ``run`` is what the steps are told.
+    data, checked, each as often as it counts, ``stop`` counts them so, and ``run`` is what the
+    steps are told.
     """
 
     rows: Rows
+    stop: StoppingRule
     run: Run
 
     def __init__(
-        self, estimator: HierarchyEstimator, X: Any, branching: int, stop: StoppingRule
+        self,
+        estimator: HierarchyEstimator,
+        X: Any,
+        sample_weight: Any,
+        branching: int,
+        stop: StoppingRule,
+        *,
+        is_robust: bool = False,
     ) -> None:
-        self._estimator, self._branching, self._stop = estimator, branching, stop
+        self._estimator, self._branching, self._asked = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
-        self.rows, self._seen = check_training_rows(estimator, X, n_threads)
-        if stop.n_leaves is not None and stop.n_leaves > self.rows.n_rows:
-            few = f"n_samples={self.rows.n_rows} rows make fewer leaves; lower it"
-            raise InputError(f"is {stop.n_leaves}, but {few}", "n_clusters")
-        self.run = Run(seed)
+        self._training = Training.of(estimator, X, n_threads, sample_weight)
+        self._all, self.owner = self._training.rows, self._training.owner
+        self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
+        self._leave_out(self._training.empty)
+        self._take_part()
+        outliers = find_outliers(self.rows, seed) if is_robust else None
+        if outliers is not None:
+            found = np.zeros(self._all.n_rows, dtype=bool)
+            found[outliers if self._index is None else self._index[outliers]] = True
+            self._leave_out(found)
+            self._take_part()
+        if self.rows is not self._all and stop.max_leaf_size is not None:
+            stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
+        self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
+
+    def _leave_out(self, mask: NDArray[np.bool_] | None) -> None:
+        """Give rows no weight."""
+        if mask is not None:
+            self._weights = np.where(mask, 0.0, 1.0 if self._weights is None else self._weights)
+
+    def _take_part(self, apart: NDArray[np.bool_] | None = None) -> None:
+        """Find which rows take part, and how often each; those that are set apart do not."""
+        n, weights = self._all.n_rows, self._weights
+        self.rows, self._index, self._per_weight = self._all, None, 1.0
+        if weights is not None or apart is not None:
+            repeats = np.ones(n, dtype=np.intp) if weights is None else repeats_of(weights)
+            with np.errstate(over="ignore"):
+                self._per_weight = repeats.sum() / (n if weights is None else weights.sum())
+            if apart is not None:
+                repeats[apart] = 0
+            self._index = np.repeat(np.arange(n), repeats)
+            self.rows, n = self._all.take(self._index), int(np.count_nonzero(repeats))
+            if n < 2:
+                told = "a fit needs two rows that count and have a value"
+                raise InputError(f"leaves {counted(n, 'row')}; {told}", "sample_weight")
+        if self._asked.n_leaves is not None and self._asked.n_leaves > n:
+            told = f"n_samples={n} rows" + (" that take part" if n < self._all.n_rows else "")
+            few = f"{told} make fewer leaves; lower it"
+            raise InputError(f"is {self._asked.n_leaves}, but {few}", "n_clusters")
+
+    def copies(self, size: int) -> int:
+        """Return how many of ``rows`` weigh as much as this size of a leaf."""
+        return max(round(min(size * self._per_weight, 2.0**31)), 1)
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.enter_context(one_blas_thread())
             title, verbose = type(self._estimator).__name__, self._estimator.verbose
             bar = opening.enter_context(show_progress(title, verbose))
-            callbacks, self._context = call_back(self._estimator, self._stop.n_leaves)
+            callbacks, self._context = call_back(self._estimator, self._asked.n_leaves)
             # Large nodes are swept by several threads, small ones are tried side by side.
             pool = None
             if self.rows.n_threads > 1:
@@ -173,22 +235,72 @@ class Fitting:
         placement: Placement | None = None,
         *,
         holds: bool = False,
+        noise: float = 0.0,
     ) -> None:
         """Freeze the tree, with the means of its nodes, and leave it on the estimator.
 
-        With ``holds`` all rows are where the rules send them, and are not asked again.
+        With ``holds`` all rows are where the rules send them, and are not asked again. That
+        share of the rows that are farthest from every leaf is set apart as noise.
         """
         estimator, means = self._estimator, tree.means(self.rows, self.run)
-        names, made_by = self._seen.names, _made_by(self._estimator)
+        names, made_by = self._training.seen.names, _made_by(self._estimator)
+        encoding = self._training.encoding
+        if encoding is not None:
+            names = None  # those of the features come with the words
         frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
-        hierarchy = measured(frozen, self.rows, self.run, holds=holds)
-        fitted = {"hierarchy_": hierarchy, "labels_": hierarchy.labels.copy()}
+        hierarchy = self._finished(frozen, holds)
+        scores, usual, is_noise = self._scores(hierarchy, noise)
+        if usual is not None:  # what is known of the nodes is of all other rows
+            self._take_part(is_noise)
+            frozen = regrouped(hierarchy, hierarchy.labels[self._index])
+            frozen = replace(with_means(frozen, self.rows), usual=usual)
+            hierarchy = self._finished(frozen, holds, is_noise)
+        if encoding is not None:
+            hierarchy = encoding.decode(hierarchy, self._training.gaps)
+        fitted = {
+            "hierarchy_": hierarchy,
+            "labels_": hierarchy.labels.copy(),
+            "outlier_score_": scores,
+        }
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
-        estimator.__dict__ = kept | self._seen.attributes | fitted  # in one step: all is new
+        estimator.__dict__ = (
+            kept | self._training.seen.attributes | fitted
+        )  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
-        _warn_if_short(hierarchy, self._stop, self._branching)
+        n_lost = tree.n_leaves - hierarchy.n_leaves
+        _warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
+
+    def leave_out_noise(
+        self, tree: HierarchyBuilder, placement: Placement | None, noise: float
+    ) -> None:
+        """Take the rows out of ``rows`` that are noise in a first tree."""
+        means = tree.means(self.rows, self.run)
+        first = self._finished(tree.freeze(placement, means=means), holds=True)
+        is_noise = self._scores(first, noise)[-1]
+        if is_noise.any():
+            self._take_part(is_noise)
+
+    def _scores(
+        self, tree: Hierarchy, noise: float
+    ) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
+        n, index = self._all.n_rows, self._index
+        counts = None if index is None else np.bincount(index, minlength=n)
+        told: Any = {"counts": counts, "weights": self._given, "noise": noise}
+        return score_rows(tree, self._all, self.run, **told)
+
+    def _finished(
+        self, frozen: Hierarchy, holds: bool, is_noise: NDArray[np.bool_] | None = None
+    ) -> Hierarchy:
+        """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
+        encoding = self._training.encoding
+        pairs = None if encoding is None else encoding.two_values
+        tree = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        if self._index is None:
+            return tree
+        tree = per_row(tree, self._index, self._all, self.run, is_noise)
+        return replace(tree, weights=self._weights)
 
 
 def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
@@ -199,10 +311,18 @@ def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
             return [plain(one) for one in value]
         if isinstance(value, bool | str | None):
             return value
+        if isinstance(value, TableEncoder):
+            return {name: plain(one) for name, one in value.get_params().items()}
+        if hasattr(value, "tolist"):
+            return plain(value.tolist())
+        if isinstance(value, Encoding):  # of rows that were encoded before
+            return None
         return int(value) if isinstance(value, Integral) else float(value)
 
     how = ("random_state", "n_jobs", "verbose")
-    given = {name: one for name, one in estimator.get_params().items() if name not in how}
+    given = {
+        name: one for name, one in estimator.get_params(deep=False).items() if name not in how
+    }
     return {"estimator": type(estimator).__name__} | {
         name: plain(one) for name, one in given.items()
     }
@@ -221,9 +341,12 @@ def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, St
     return branching, StoppingRule(*limits)
 
 
-def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
+def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int, n_lost: int) -> None:
     """Warn when the tree could not be grown as far as asked for, and say why."""
     reasons = _describe_refusals(tree)
+    if n_lost:
+        had = f"{counted(n_lost, 'leaf', 'leaves')} had nothing but noise, or copies of rows"
+        reasons = "; ".join(filter(None, (f"{had} that are elsewhere", reasons)))
     asked = stop.n_leaves
     if asked is not None and tree.n_leaves < asked:
         if not reasons and tree.n_leaves + branching - 1 > asked:

@@ -25,6 +25,8 @@ class HierarchicalKMeans(HierarchyEstimator):
         Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=1
         Runs of k-means per split; the best one is kept.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -38,6 +40,9 @@ class HierarchicalKMeans(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -57,6 +62,7 @@ class HierarchicalKMeans(HierarchyEstimator):
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 1,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -67,17 +73,18 @@ class HierarchicalKMeans(HierarchyEstimator):
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("criterion", self.criterion, CRITERIA)
         splitter = KMeansSplitter(self.criterion, check_count("n_init", self.n_init, least=1))
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
 class HierarchicalSpectral(HierarchyEstimator):
@@ -105,6 +112,8 @@ class HierarchicalSpectral(HierarchyEstimator):
         Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=10
         Runs of k-means on the eigenvectors; the best one is kept.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -118,6 +127,9 @@ class HierarchicalSpectral(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -138,6 +150,7 @@ class HierarchicalSpectral(HierarchyEstimator):
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         n_init: int = 10,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -149,16 +162,17 @@ class HierarchicalSpectral(HierarchyEstimator):
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("criterion", self.criterion, CRITERIA)
         n_neighbors = check_count("n_neighbors", self.n_neighbors, least=1)
         n_init = check_count("n_init", self.n_init, least=1)
         splitter = SpectralSplitter(self.criterion, n_neighbors, n_init)
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)

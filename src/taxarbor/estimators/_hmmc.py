@@ -59,6 +59,8 @@ class HMMC(HierarchyEstimator):
         Proximal Newton, the paper's proximal quasi-Newton, or what the features in use allow.
     tol : float, default=0.02
         A split is settled when a round lowers its objective by less than this share.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -73,6 +75,9 @@ class HMMC(HierarchyEstimator):
         The cluster of each row, numbered from left to right.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -114,6 +119,7 @@ class HMMC(HierarchyEstimator):
         n_init: int = 1,
         solver: SolverName = "auto",
         tol: float = 0.02,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -131,17 +137,18 @@ class HMMC(HierarchyEstimator):
         self.n_init = n_init
         self.solver = solver
         self.tol = tol
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
         check_choice("center", self.center, CENTERS)
         splitter = _check_margins(self, KINDS, self.beta, branching, self.center)
-        return self._fit_greedily(X, splitter, branching, stop)
+        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
 class MMC(HierarchyEstimator):
@@ -165,6 +172,8 @@ class MMC(HierarchyEstimator):
         How the weights are found.
     tol : float, default=0.02
         Settled when a round lowers the objective by less than this share.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table; see :class:`Taxarbor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample and the starts.
     n_jobs : int or None, default=None
@@ -178,6 +187,9 @@ class MMC(HierarchyEstimator):
         The cluster of each row.
     hierarchy_ : Hierarchy
         A root with the clusters as its leaves.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -200,6 +212,7 @@ class MMC(HierarchyEstimator):
         n_init: int = 1,
         solver: SolverName = "auto",
         tol: float = 0.02,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -212,17 +225,20 @@ class MMC(HierarchyEstimator):
         self.n_init = n_init
         self.solver = solver
         self.tol = tol
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Divide the rows once."""
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
         branching = max(n_clusters, 2)
         splitter = _check_margins(self, FLAT, 0.0, branching, "node")
-        return self._fit_greedily(X, splitter, branching, StoppingRule(n_clusters))
+        return self._fit_greedily(
+            X, sample_weight, splitter, branching, StoppingRule(n_clusters)
+        )
 
 
 def _check_margins(

@@ -4,9 +4,11 @@ import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
 from sklearn.base import clone
 
-from taxarbor._errors import GrowthWarning, InputError, warn_caller
+from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
+from taxarbor._run import Run
 from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.hierarchy._trust import Curve
@@ -16,9 +18,11 @@ from taxarbor.tables._checks import (
     check_balance,
     check_count,
     check_jobs,
+    check_noise,
     check_strength,
-    check_training_rows,
+    check_weights,
 )
+from taxarbor.tables._encoder import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
 
@@ -63,9 +67,18 @@ class Taxarbor(HierarchyEstimator):
         compete for rows.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
+    noise : float, default=0.0
+        Share of the rows, by weight, 0.5 at most, that is set apart, with the label -1: those
+        farthest from every cluster, by ``outlier_score_``. A first tree finds them, and is not
+        kept, so that the fit takes twice as long.
+        ``predict`` sets apart what is as far. A cluster of nothing else is removed.
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of a few hundred, and from rows far apart.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What makes features of a table. "auto": frames are encoded as
+        :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
+        columns of different units; of arrays only gaps are filled. None: numbers only.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -77,9 +90,12 @@ class Taxarbor(HierarchyEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        The cluster of each row, numbered from left to right.
+        The cluster of each row, numbered from left to right; -1 for noise.
     hierarchy_ : Hierarchy
         The tree: its nodes, their rows, rules and features; cuts and files.
+    outlier_score_ : array of shape (n_rows,)
+        How far each row is from the mean of the nearest cluster, in units of how far that
+        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
         Number of features seen in fit, and their names, where the data had any.
 
@@ -126,7 +142,9 @@ class Taxarbor(HierarchyEstimator):
         min_leaf_size: int = 1,
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
+        noise: float = 0.0,
         n_init: int = 1,
+        encoder: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -140,13 +158,15 @@ class Taxarbor(HierarchyEstimator):
         self.min_leaf_size = min_leaf_size
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
+        self.noise = noise
         self.n_init = n_init
+        self.encoder = encoder
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree, let its leaves compete, and find its rules.
 
         Parameters
@@ -155,6 +175,11 @@ class Taxarbor(HierarchyEstimator):
             Finite numbers. float32 stays float32; CSR is not made dense.
         y : ignored
             Present by convention.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row counts for, not negative. An integer does what so many equal rows
+            would do, also to bounds on sizes; rows of weight 0 take no part, and are placed by
+            the rules. Others are rounded: to about one part in ten of the average weight, or,
+            of 10,000 rows and more, to whole multiples of it.
 
         Returns
         -------
@@ -171,7 +196,7 @@ class Taxarbor(HierarchyEstimator):
             If there are fewer leaves than asked for, with the leaves that refused and why; or
             if ``n_clusters="auto"`` finds no clusters.
         """
-        curve = self._suggest(X) if self.n_clusters == "auto" else None
+        curve = self._suggest(X, sample_weight) if self.n_clusters == "auto" else None
         branching, stop = check_growth(self, None if curve is None else curve.suggested)
         most = self.max_features
         if most is not None:
@@ -184,19 +209,26 @@ class Taxarbor(HierarchyEstimator):
         if self.rules not in ("decide", "describe"):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
-        splitter = GapSplitter(balance, check_count("n_init", self.n_init, least=1), least)
-        with Fitting(self, X, 2, stop) as fit:
-            rows, run = fit.rows, fit.run
-            tree, placement = find_clusters(
-                rows, splitter, branching=branching, stop=stop, run=run, min_leaf_size=least
-            )
+        n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
+        with Fitting(self, X, sample_weight, 2, stop, is_robust=True) as fit:
+            sparsity = replace(sparsity, owner=fit.owner)
+            rows, run, stop = fit.rows, fit.run, fit.stop
+            if least > 1:  # or there is no bound, however little a row counts for
+                least = fit.copies(least)
+            splitter = GapSplitter(balance, n_init, least)
+            how: Any = {"branching": branching, "stop": stop, "min_leaf_size": least}
+            if noise:
+                first = find_clusters(rows, splitter, run=Run(run.seed, pool=run.pool), **how)
+                fit.leave_out_noise(*first, noise)
+                rows = fit.rows
+            tree, placement = find_clusters(rows, splitter, run=run, **how)
             if placement is None:
-                fit.keep(tree)
+                fit.keep(tree, noise=noise)
             elif self.rules == "describe":
                 pairs, tree = tree, gather(tree, branching)
                 placement = at_leaves(tree, pairs, placement)
                 describe(tree, rows, placement, sparsity, run)
-                fit.keep(tree, placement)
+                fit.keep(tree, placement, noise=noise)
             else:
                 tree = decide(
                     tree,
@@ -205,18 +237,21 @@ class Taxarbor(HierarchyEstimator):
                     min_leaf_size=least,
                     stop=stop,
                 )
-                fit.keep(tree, holds=True)
+                fit.keep(tree, holds=True, noise=noise)
         if curve is not None:
             self._keep_trust(X, curve)
         return self
 
-    def _suggest(self, X: Any) -> Curve:
+    def _suggest(self, X: Any, sample_weight: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
-        rows, _ = check_training_rows(self, X, check_jobs(self.n_jobs))
-        many = clone(self).set_params(n_clusters=most_clusters(rows.n_rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
-            many.fit(X)
+            warnings.simplefilter("ignore", TableWarning)  # the fit says the same
+            rows = Training.of(self, X, check_jobs(self.n_jobs), sample_weight).rows
+            weights = check_weights(sample_weight, rows.n_rows)
+            n = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+            many = clone(self).set_params(n_clusters=most_clusters(n))
+            many.fit(X, sample_weight=weights)
         return suggest(many, X, **self._how())
 
     def _keep_trust(self, X: Any, curve: Curve) -> None:

@@ -2,8 +2,10 @@
 
 ::
 
-    {"format": "taxarbor-hierarchy", "version": 2,
+    {"format": "taxarbor-hierarchy", "version": 3,
      "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
+     "weights": [1.0, 2.0, 1.5], "noise": [3],
+     "usual": {"centers": [[...], [...]], "units": [...], "limit": 4.5, "scale": null},
      "placement": {"center": [...], "offsets": [...], "features": [...],
                    "weights": [[...], [...]], "leaves": [1, 2]},
      "two_values": [[0.0, 1.0], null], "follows": {"broken": [-1, -1, 0], "share": [...],
@@ -14,6 +16,13 @@
                "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
                          "reference": [1.0, null]}},
      "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
+     "encoding": {"columns": [{"name": "origin", "place": 0, "kind": "category",
+                               "fill": [0.25, 0.75], "categories": ["japan", "usa"],
+                               "values": [], "missing": 0.5, "has_indicator": false}, ...],
+                  "n_columns_in": 2, "has_names": true, "unit_length": false,
+                  "dropped": [["id", "..."]], "notes": ["..."],
+                  "shift": [0.75, 2.0], "scale": [0.4, 1.5]},
+     "missing": [[0.5, 0.0], [1.0, 0.0], [0.25, 0.0]],
      "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
                 "birth": 0, "score": 0.5, "objective": null, "fidelity": 0.9,
                 "mean": [...], "note": "",
@@ -27,7 +36,9 @@ one row per cell. NaN is null, infinities are "inf" and "-inf"; other
 floats are written so that they read back exactly. A leaf's rule is null, and in a tree
 without rules all are. The placement is null where there is none; where there are no rules
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
-neither "two_values", "follows", "trust" nor "made_by", which may also be null.
+neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "weights",
+"noise", "usual", "encoding" nor "missing", a share for each node and column; all but "noise"
+may also be null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -45,6 +56,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, Trust, _file
 from taxarbor.hierarchy._checks import indices
 from taxarbor.hierarchy._file import decode_float, encode_float
+from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.hierarchy._trust import Curve
 
@@ -79,12 +91,17 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "feature_names": hierarchy.feature_names,
         "temperature": hierarchy.temperature,
         "order": hierarchy.order.tolist(),
+        "weights": None if hierarchy.weights is None else hierarchy.weights.tolist(),
+        "noise": hierarchy.noise.tolist(),
+        "usual": hierarchy.usual and _encode_usual(hierarchy.usual),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
         "two_values": None if two_values is None else _encode_pairs(two_values),
         "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
         "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
         "made_by": hierarchy.made_by,
+        "encoding": hierarchy.encoding and hierarchy.encoding.to_dict(),
+        "missing": None if hierarchy.missing is None else hierarchy.missing.tolist(),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
     text = json.dumps(document, allow_nan=False)
@@ -154,11 +171,15 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
-    two_values = document.get("two_values")
+    two_values, weights = document.get("two_values"), document.get("weights")
+    missing = document.get("missing")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
         "order": np.array(document["order"]),
+        "weights": None if weights is None else _numbers(weights, "float64"),
+        "noise": _counts("noise", document.get("noise") or []),
+        "usual": _decode_usual(document.get("usual"), dtype),
         "parents": np.array(parents),
         "rules": tuple(_decode_rule(node["rule"], dtype) for node in nodes),
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),
@@ -171,6 +192,8 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "follows": _decode_follows(document.get("follows")),
         "trust": _decode_trust(document.get("trust")),
         "made_by": document.get("made_by"),
+        "encoding": _file.decode_encoding(document.get("encoding")),
+        "missing": None if missing is None else _numbers(missing, "float64"),
     }
 
 
@@ -182,6 +205,24 @@ def _encode_pairs(pairs: Array) -> list[list[float] | None]:
 def _decode_pairs(values: list[list[float] | None]) -> Array:
     pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
     return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
+
+
+def _encode_usual(usual: Usual) -> dict[str, Any]:
+    return {
+        "centers": usual.centers.tolist(),
+        "units": usual.units.tolist(),
+        "limit": usual.limit,
+        "scale": None if usual.scale is None else usual.scale.tolist(),
+    }
+
+
+def _decode_usual(values: dict[str, Any] | None, dtype: str) -> Usual | None:
+    if values is None:
+        return None
+    centers, units = _numbers(values["centers"], dtype), _numbers(values["units"], "float64")
+    limit, scale = _numbers([values["limit"]], "float64"), values["scale"]
+    scale = None if scale is None else _numbers(scale, "float64")
+    return Usual(centers, units, float(limit[0]), scale)
 
 
 def _encode_follows(follows: Follows) -> dict[str, Any]:

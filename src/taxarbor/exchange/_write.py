@@ -56,7 +56,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
 
 
 def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
-    """Return a pandas data frame with one row per node.
+    """Return a pandas data frame with one row per node. Rows that are noise are in none.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
 
 
 def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
-    """Return a SciPy linkage matrix in which the observations are the leaves.
+    """Return a SciPy linkage matrix in which the observations are the leaves, without noise.
 
     Splits are undone from the last to the first, which merges at heights 1, 2, ...; a
     split in K children becomes K - 1 merges at one height.
@@ -174,7 +174,7 @@ def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
 
 
 def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
-    """Return the tree in Newick format.
+    """Return the tree in Newick format; noise is no leaf of it.
 
     Parameters
     ----------

@@ -1,6 +1,5 @@
 """From a tree and its rows to reasons, examples and margins, as frames and as plain values."""
 
-import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, warn_caller
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
@@ -23,25 +22,34 @@ from taxarbor.explain._names import (
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._steps import (
     BROKEN,
+    Source,
     Steps,
+    as_csr,
+    codes_of,
     dense_part,
     find_steps,
+    gaps_in,
     least_margins,
     measure,
+    number_or_none,
 )
 from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._follows import measured
-from taxarbor.hierarchy._reasons import rest_mean
-from taxarbor.hierarchy._route import check_columns, check_data, with_means
+from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
+from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import describe_doubt, phrase
+from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
 from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOP = 10  # features that stand out, unless asked otherwise
-_FEATURE = ("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean")
+_FEATURE = (
+    *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
+    "missing",
+)
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
 
 
@@ -60,14 +68,17 @@ def explain(
     model : fitted estimator or Hierarchy
         The tree. One made from labels or merges alone is explained by nearest means.
     X : array-like or CSR matrix of shape (n_rows, n_features)
-        The rows that it was grown on, in the same order. They are not copied: do not change
-        them while you use the explanation.
+        The rows that it was grown on, in the same order; of a tree of a table, that table.
+        Rows with weights count by them. Arrays are not copied: do not change them while you
+        use the explanation.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
-        Names of the columns; by default the tree's own, or those of a data frame.
+        Names of the columns; by default the tree's own, or those of a data frame. A table
+        names its own.
     classes : array-like of shape (n_rows,), optional
-        Known classes of the rows, to be counted in each node.
+        Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
+        or blank text) are counted as ``"(no label)"``.
 
     Returns
     -------
@@ -94,23 +105,32 @@ def explain(
     ('gives_milk', True)
     """
     tree = hierarchy_of(model)
-    check_columns(X, tree.feature_names)
-    columns = columns_of(X) or tree.feature_names
-    data = check_data(X, tree)
+    columns = tree.feature_names
+    if tree.encoding is None:
+        check_columns(X, columns)
+        columns = columns_of(X) or columns
+    data, gaps = expand(X, tree)
+    if gaps is not None and tree.encoding is None:
+        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
     n_rows, n_features = data.shape
-    if n_rows != len(tree.order):
+    if n_rows != tree.n_rows:
         raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {len(tree.order)}: pass the same "
+            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
             "rows, in the same order"
         )
     names = given_names("feature", feature_names, columns, n_features)
     called = given_names("row", row_names, index_of(X), n_rows)
     known = None if classes is None else Classes.of(classes, n_rows)
     rows = as_rows(data)
-    portraits = Portraits(data, rows.center)
-    check_same_rows(tree, rows.center, portraits.spread)
-    tree = _described(tree if names is None else replace(tree, feature_names=names), rows)
+    tree = tree if names is None else tree.rename_features(names)
+    source = Source(rows, data, as_csr(gaps))
+    portraits = Portraits(tree, source)
+    check_same_rows(tree, portraits.center, portraits.spread)
+    tree = _described(tree, rows)
     margins, units = measure(tree, rows)
+    least = least_margins(tree, margins)
+    if not isinstance(X, Expanded):
+        _doubt_order(hierarchy_of(model), least)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -118,11 +138,23 @@ def explain(
         classes=known,
         margins=margins,
         units=units,
-        _least=least_margins(tree, margins),
+        _least=least,
         _columns=columns,
-        _rows=rows,
+        _n_used=tree.n_features_used.tolist(),
+        _source=source,
         _portraits=portraits,
     )
+
+
+def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
+    """Warn if the rules put most rows elsewhere: they may be in another order."""
+    follows = tree.follows
+    if follows is None or tree.placement is not None or tree.n_leaves == 1:
+        return
+    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
+    if share < 0.5 * follows.rows.mean():
+        told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
+        warn_caller(f"{told}: are they in the same order?", UserWarning)
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
@@ -134,8 +166,11 @@ def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
         rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
         tree = replace(tree, rules=tuple(rules), follows=None)
-    is_known = tree.follows is not None and tree.two_values is not None
-    return tree if is_known else measured(tree, rows)
+    if tree.follows is not None and tree.two_values is not None:
+        return tree
+    found = measured(tree, rows)
+    # Where there are gaps, the rows do not tell which features have two values.
+    return found if tree.encoding is None else replace(found, two_values=tree.two_values)
 
 
 @final
@@ -155,7 +190,8 @@ class Explanation:
     row_names : tuple of str or None
         What the rows are called.
     classes : Classes or None
-        Known classes: their ``names``, the largest first, and ``codes``, one per row.
+        Known classes: their ``names``, the largest first, and ``codes``, one per row, -1 for
+        rows without a class.
     margins : tuple of array or None
         For each split, the margins of the node's rows, in the order of
         ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
@@ -183,7 +219,8 @@ class Explanation:
     units: Array
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
-    _rows: Rows
+    _n_used: Sequence[int]
+    _source: Source
     _portraits: Portraits
 
     def __repr__(self) -> str:
@@ -213,6 +250,7 @@ class Explanation:
             hold, ``worst_rule``, the ancestor whose rule is false for most of them, if any,
             ``worst_rule_holds``, the share for which that one holds, and ``doubt``, which
             says so in words if the rules are false for a fifth of the rows or more, else "";
+            ``missing``, the share of its rows without a value, of each column that has gaps;
             ``features``, what leads here from its parent, as in :meth:`features`;
             ``standout``, ``typical``, ``extreme`` and ``borderline``, as the methods of
             these names return them. If classes are known, ``classes``, the rows of each, the
@@ -221,7 +259,7 @@ class Explanation:
         tree = self.hierarchy
         parent = tree.parent(node)
         index = operator.index(node)
-        is_leaf, rule = tree.is_leaf(index), tree.rules[index]
+        is_leaf = tree.is_leaf(index)
         values = {
             "node": index,
             "name": self.names[index],
@@ -230,10 +268,11 @@ class Explanation:
             "n_rows": len(tree.rows(index)),
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
-            "n_features": 0 if rule is None else rule.n_features_used,
-            "fidelity": _number_or_none(tree.fidelity[index]),
+            "n_features": self._n_used[index],
+            "fidelity": number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
             **self._follows(index),
+            "missing": self._missing(index),
             "features": self.leading(index, n_top),
             "standout": self.standout(index, TOP if n_top is None else n_top),
             "typical": self.typical(index, n_examples),
@@ -242,7 +281,7 @@ class Explanation:
         }
         if self.classes is not None:
             counts = self.classes.count(tree.rows(index))
-            values["classes"] = {self.classes.names[code]: count for code, count in counts}
+            values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
     def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:
@@ -260,9 +299,11 @@ class Explanation:
             the difference of the means, in standard deviations, from -1 to 1, where the
             feature alone tells the node's rows from all others; the largest first. ``mean``
             of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share``, of
-            rows that have it, for yes-no features, else None. ``counts`` of the node's rows
-            and ``all_counts`` of all rows in bins that have these ``edges``; rows beyond are
-            in the outer bins. The root has none.
+            rows that have it, for yes-no features, else None. ``missing``, the share of the
+            node's rows without a value, which count in nothing else. ``counts`` of the node's
+            rows and ``all_counts`` of all rows in bins that have these ``edges``; rows beyond
+            are in the outer bins. Of a category, the value that differs most is given. The
+            root has none.
         """
         return self._portraits.standout(self.hierarchy, node, n_top)
 
@@ -344,6 +385,13 @@ class Explanation:
             "doubt": doubt,
         }
 
+    def _missing(self, node: int) -> dict[str, float]:
+        tree = self.hierarchy
+        if tree.missing is None or tree.encoding is None:
+            return {}
+        shares = zip(tree.encoding.columns, tree.missing[node].tolist(), strict=True)
+        return {column.label: share for column, share in shares if share > 0.0}
+
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows at the split of one of its ancestors.
 
@@ -387,18 +435,18 @@ class Explanation:
             node, the child it is in, their names, the margin, the share of the child's rows
             with a smaller one, whether the rule holds for this row, and the features that
             pull most, towards the child or against it, in words and as values. ``follows``
-            says whether all rules on its path hold.
+            says whether all rules on its path hold. Noise has no leaf, cluster -1 and no steps.
         """
         number, tree = self._number(row), self.hierarchy
-        leaves, source = tree.leaves[tree.labels], (self._rows, self._portraits.data)
-        found = find_steps(self, source, leaves, np.array([number]), tuple)
+        leaves = _leaves(tree, tree.labels)
+        found = find_steps(self, self._source, leaves, np.array([number]), tuple)
         steps = [
             {
                 "node": (node := int(step.nodes[0])),
                 "node_name": self.names[node],
                 "child": (child := int(step.children[0])),
                 "child_name": self.names[child],
-                "margin": _number_or_none(step.margins[0]),
+                "margin": number_or_none(step.margins[0]),
                 "surer_than": float(step.surer_than[0]),
                 "holds": (holds := bool(step.holds[0])),
                 "why": _why("; ".join(map(str, step.told[0])), holds),
@@ -409,7 +457,7 @@ class Explanation:
         return {
             "row": number,
             "name": None if self.row_names is None else self.row_names[number],
-            "leaf": int(tree.leaves[tree.labels[number]]),
+            "leaf": int(leaves[number]) if leaves[number] >= 0 else None,
             "cluster": int(tree.labels[number]),
             "follows": all(step["holds"] for step in steps),
             "steps": steps,
@@ -424,7 +472,8 @@ class Explanation:
             Columns node, name, parent, feature, its column, words (what is so here),
             direction ("higher" or "lower" values lead here), share (of the separation from
             the siblings; a negative one pulls the other way), weight, mean (of the node's
-            rows), rest_mean (of the siblings').
+            rows that have a value; of a category, the share with the values in words),
+            rest_mean (of the siblings') and missing (the share of the node's rows without).
         """
         lines = [
             (node, self.names[node], self.hierarchy.parent(node), *values.values())
@@ -454,6 +503,10 @@ class Explanation:
                 values[kind] = ", ".join(one["words"] for one in values[kind])
             for kind in ("typical", "extreme", "borderline"):
                 values[kind] = ", ".join(one["name"] for one in values[kind])
+            told = values["missing"].items()
+            values["missing"] = ", ".join(
+                f"{name} {format_number(100 * share, 2)} %" for name, share in told
+            )
             if self.classes is not None:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
@@ -481,14 +534,12 @@ class Explanation:
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
-            numbers = np.arange(len(self.hierarchy.order))
+            numbers = np.arange(self.hierarchy.n_rows)
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             numbers = np.array([self._number(row) for row in some], dtype=np.intp)
-        leaves = self.hierarchy.leaves[self.hierarchy.labels]
-        return self._step_frame(
-            (self._rows, self._portraits.data), leaves, numbers, self.row_names
-        )
+        leaves = _leaves(self.hierarchy, self.hierarchy.labels)
+        return self._step_frame(self._source, leaves, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -496,7 +547,7 @@ class Explanation:
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows.
+            New rows, or a table of them.
         row_names : sequence of str, optional
             What they are called; by default the index of a data frame that has names.
 
@@ -509,11 +560,12 @@ class Explanation:
         # Without columns of their own, the names given must at least be in the same order.
         if columns is None and sorted(columns_of(X) or ()) == sorted(tree.feature_names or ()):
             columns = tree.feature_names
-        check_columns(X, columns)
-        data = check_data(X, tree)
+        if tree.encoding is None:
+            check_columns(X, columns)
+        data, gaps = expand(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
-        source = (as_rows(data) if data.shape[0] else None), data
-        leaves = tree.leaves[tree.predict(data)]
+        source = Source(as_rows(data) if data.shape[0] else None, data, as_csr(gaps))
+        leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))
         return self._step_frame(source, leaves, np.arange(len(leaves)), names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
@@ -527,9 +579,27 @@ class Explanation:
         nodes = range(self.hierarchy.n_nodes)
         return {"nodes": [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]}
 
-    def values(self, rows: IndexArray, features: IndexArray) -> Array:
-        """Return some columns of some rows, as an array."""
-        return dense_part(self._portraits.data, rows, features)
+    @property
+    def data(self) -> Any:
+        """The rows as features of the tree, an array or CSR matrix."""
+        return self._source.data
+
+    def cells(self, rows: IndexArray, feature: int) -> list[str]:
+        """Return what some rows have in a feature, in words: that of a category is its column.
+
+        ``unknown`` where there is no value.
+        """
+        tree, yes_no = self.hierarchy, self.hierarchy.yes_no
+        if (category := category_of(tree, feature)) is not None:
+            codes = codes_of(category, self._source, rows, tree).tolist()
+            return ["unknown" if code < 0 else category.values[code] for code in codes]
+        values = dense_part(self._source.data, rows, np.array([feature]))[:, 0]
+        is_gap = gaps_in(tree, self._source, rows, feature)
+        if yes_no is not None and yes_no[feature]:
+            told = ["yes" if value else "no" for value in values.tolist()]
+        else:
+            told = format_column(np.where(is_gap, np.nan, values).tolist())
+        return ["unknown" if gap else text for gap, text in zip(is_gap, told, strict=True)]
 
     def row_name(self, row: int) -> str:
         """Return what a row is called: its name, or ``row 12`` if it has none."""
@@ -544,30 +614,32 @@ class Explanation:
         node, n_top : int
             As :meth:`node` takes them.
         """
-        means, rest = self.hierarchy.means, rest_mean(self.hierarchy, node)
-        if means is None or rest is None:
-            return []
+        tree = self.hierarchy
+        sides: Any = [
+            (known_mean(tree, node, beside=beside), missing_shares(tree, node, beside=beside))
+            for beside in (False, True)
+        ]
         lines = []
-        for reason in self.hierarchy.reasons(node, n_top):
+        for reason in tree.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
             words, share = phrase(reason), reason.share
             told = reason.name, reason.feature, words, direction, share, reason.weight
-            both = float(means[node, reason.feature]), float(rest[reason.feature])
-            lines.append(dict(zip(_FEATURE, (*told, *both), strict=True)))
+            both = (number_or_none(_mean_of(reason, tree, *side)) for side in sides)
+            lines.append(dict(zip(_FEATURE, (*told, *both, reason.unknown), strict=True)))
         return lines
 
     def _told(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
         return [
-            {"row": row, "name": self.row_name(row), what: _number_or_none(value)}
+            {"row": row, "name": self.row_name(row), what: number_or_none(value)}
             for row, value in zip(rows.tolist(), values.tolist(), strict=True)
         ]
 
     def _number(self, row: int | str) -> int:
-        return find_row(row, self.row_names, len(self.hierarchy.order))
+        return find_row(row, self.row_names, self.hierarchy.n_rows)
 
     def _step_frame(
         self,
-        source: tuple[Any, Any],
+        source: Source,
         leaves: IndexArray,
         chosen: IndexArray,
         row_names: Sequence[str] | None,
@@ -592,6 +664,11 @@ class Explanation:
         })  # fmt: skip
 
 
+def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
+    """Return the leaf of each label, -1 of noise."""
+    return np.append(tree.leaves, -1)[labels]
+
+
 def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
     """Return a data frame, or say what to install."""
     try:
@@ -609,5 +686,12 @@ def _texts(texts: Sequence[str]) -> Any:
     return np.array([*texts, None], dtype=object)[:-1]
 
 
-def _number_or_none(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _mean_of(reason: Reason, tree: Hierarchy, means: Array, missing: Array) -> float:
+    """Return the mean of a reason's feature, or the share of rows that it speaks of."""
+    category = category_of(tree, reason.feature)
+    if category is None or tree.encoding is None:
+        return float(means[reason.feature])
+    shares = dict(zip(category.values, category.spread(means).tolist(), strict=True))
+    unknown = float(missing[tree.encoding.owner[reason.feature]])
+    shares = {"known": 1.0 - unknown, "unknown": unknown} | shares
+    return float(sum(shares[name] for name in reason.categories))

@@ -12,7 +12,7 @@ from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._words import format_number, phrase
-from taxarbor.metrics._table import encode_labels, name_of
+from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
@@ -81,9 +81,9 @@ def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
         name = names[column] if names else f"x{column}"
         was, now = (format_number(float(means[column])) for means in (known, center))
         raise InputError(
-            f"X does not hold the rows that the tree was grown on: the mean of {name} was "
-            f"{was}, and is {now} now. If the rows were scaled for the fit, pass the scaled "
-            "rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
+            "X does not hold the rows that the tree was grown on, in the same order: the mean "
+            f"of {name} was {was}, and is {now} now. If the rows were scaled for the fit, pass "
+            "the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
             "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
 
@@ -94,7 +94,7 @@ def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """Known classes: their names, the largest first, and the number of each row's class."""
+    """Known classes: their names, the largest first, and the number of each row's, or -1."""
 
     names: tuple[str, ...]
     codes: IndexArray
@@ -103,16 +103,23 @@ class Classes:
     def of(cls, labels: ArrayLike, n_rows: int) -> Self:
         """Return the classes that these labels name, or raise ValueError."""
         codes, found = encode_labels(labels, n_rows)
-        order = np.argsort(-np.bincount(codes), kind="stable")
-        place = np.empty_like(order)
+        order = np.argsort(-np.bincount(codes + 1)[1:], kind="stable")
+        place = np.full(len(order) + 1, -1)
         place[order] = np.arange(len(order))
         return cls(tuple(printable(name_of(found[n])) for n in order), place[codes])
 
     def count(self, rows: IndexArray) -> list[tuple[int, int]]:
-        """Return the number of each class among some rows and how many are of it, sorted."""
-        counts = np.bincount(self.codes[rows], minlength=len(self.names))
-        largest = np.argsort(-counts, kind="stable").tolist()
-        return [(code, int(counts[code])) for code in largest if counts[code]]
+        """Return the classes of some rows and how many are of each, the largest first.
+
+        Rows without a class come last, as class -1.
+        """
+        counts = np.bincount(self.codes[rows] + 1, minlength=len(self.names) + 1)
+        largest = [*np.argsort(-counts[1:], kind="stable").tolist(), -1]
+        return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
+
+    def name(self, code: int) -> str:
+        """Return the name of a class, and what rows without one are called for -1."""
+        return NO_LABEL if code < 0 else self.names[code]
 
 
 # Nodes

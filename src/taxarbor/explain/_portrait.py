@@ -7,6 +7,7 @@ is that where the feature alone tells the rows apart. Both sides count alike, so
 one row in ten does not stand out in a small node only because it is rare elsewhere.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple, SupportsIndex, final
 
 import numpy as np
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._steps import blocks, dense_part
+from taxarbor.explain._steps import Source, blocks, dense_part
 from taxarbor.hierarchy import Hierarchy, Reason
+from taxarbor.hierarchy._reasons import blocks_of, category_of
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
@@ -36,16 +39,29 @@ class Bins(NamedTuple):
 class Portraits:
     """The columns of all rows, against which those of a node are seen.
 
-    Bins are made when a column is first asked for, and kept: nodes share most of them.
+    What is not known says nothing: only rows that have a value count in a column. Rows count
+    as often as the fit saw them, by their weights, and noise does not. Bins are made when a
+    column is first asked for, and kept: nodes share most of them.
     """
 
-    def __init__(self, data: Any, center: Array) -> None:
-        self.data, self.center = data, center
-        self.excess, self.squares = self._sums(np.arange(data.shape[0]))
-        self.spread: Array = np.sqrt(self.squares / data.shape[0])
-        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(center)
+    def __init__(self, tree: Hierarchy, source: Source) -> None:
+        self.source, self.data = source, source.data
+        n_rows, weights = tree.n_rows, tree.weights
+        self.repeats: IndexArray | None = None
+        if weights is not None or n_rows > len(tree.order):
+            counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
+            self.repeats = np.where(tree.labels >= 0, counts, 0)
+        everything = self.copies(np.arange(n_rows))
+        rows = source.rows if self.repeats is None else source.rows.take(everything)
+        self.center: Array = rows.center
+        owners = np.zeros(0, dtype=np.intp) if source.gaps is None else blocks_of(tree)
+        self._owners, self._is_value = np.maximum(owners, 0), owners >= 0
+        self.counts, self.excess, self.squares = self._sums(everything)
+        n_known = np.maximum(self.counts, 1.0)
+        variance = self.squares / n_known - np.square(self.excess / n_known)
+        self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
+        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(self.center)
         self._bins: dict[int, Bins] = {}
-        self._by_column: Any = None
 
     def distances(self, rows: IndexArray, mean: Array) -> Array:
         """Return how far some rows are from their mean; 1 is their median.
@@ -63,74 +79,114 @@ class Portraits:
             else:
                 squares[some] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
-        return (distances / (float(np.median(distances)) or 1.0)).round(DIGITS)
+        usual = distances if self.repeats is None else np.repeat(distances, self.repeats[rows])
+        return (distances / (float(np.median(usual)) or 1.0)).round(DIGITS)
+
+    def copies(self, rows: IndexArray) -> IndexArray:
+        """Return some rows, each as often as it counts."""
+        return rows if self.repeats is None else np.repeat(rows, self.repeats[rows])
 
     def standout(
         self, tree: Hierarchy, node: SupportsIndex, n_top: int
     ) -> list[dict[str, Any]]:
         """Return the features that stand out most in a node; see Explanation.standout."""
-        rows, names, is_yes_no = tree.rows(node), tree.feature_names, tree.yes_no
-        effects, means = self._effects(rows)
-        ranked = np.argsort(-np.abs(effects), kind="stable")[: max(n_top, 0)]
-        features = ranked[effects[ranked] != 0.0]
+        rows = self.copies(tree.rows(node))
+        names, is_yes_no = tree.feature_names, tree.yes_no
+        effects, means, n_known = self._effects(rows)
+        ranked = np.argsort(-np.abs(effects), kind="stable")
+        ranked = ranked[effects[ranked] != 0.0]
+        if tree.encoding is not None:  # of the features of a column, the one that does most
+            ranked = ranked[np.sort(np.unique(blocks_of(tree)[ranked], return_index=True)[1])]
+        features = ranked[: max(n_top, 0)]
         bins = [self._bins_of(feature) for feature in features.tolist()]
-        counts = self._counts(rows, features, bins)
+        own_counts = self._counts(rows, features, bins)
         found = []
-        for feature, whole, own in zip(features.tolist(), bins, counts, strict=True):
+        for feature, whole, here in zip(features.tolist(), bins, own_counts, strict=True):
             name, effect = names[feature] if names else f"x{feature}", float(effects[feature])
-            shares = None, None
+            every = float(self.center[feature] + self.excess[feature] / self.counts[feature])
+            mean, own, other = float(means[feature]), here, [*whole.counts]
+            share = all_share = None
+            said = Reason(feature, name, effect, effect)
+            if (category := category_of(tree, feature)) is not None:
+                code = feature - category.first
+                if len(category.values) == 2:
+                    code = int(effect > 0.0)
+                    if not code:  # it is the other value that stands out
+                        own, other = own[::-1], other[::-1]
+                        mean, every, effect = 1.0 - mean, 1.0 - every, -effect
+                value = category.values[code]
+                name = f"{category.name} = {value}"
+                said = Reason(feature, category.name, effect, effect, categories=(value,))
             if is_yes_no is not None and is_yes_no[feature]:
-                shares = own[-1] / len(rows), whole.counts[-1] / self.data.shape[0]
+                share, all_share = own[-1] / sum(own), other[-1] / sum(other)
             found.append(
                 {
                     "feature": name,
                     "column": feature,
-                    "words": phrase(Reason(feature, name, effect, effect, have=shares[0])),
+                    "words": phrase(replace(said, have=share)),
                     "effect": effect,
-                    "mean": float(means[feature]),
-                    "all_mean": float(self.center[feature]),
-                    "share": shares[0],
-                    "all_share": shares[1],
+                    "mean": mean,
+                    "all_mean": every,
+                    "share": share,
+                    "all_share": all_share,
+                    "missing": (len(rows) - float(n_known[feature])) / len(rows),
                     "edges": [*whole.edges],
                     "counts": own,
-                    "all_counts": [*whole.counts],
+                    "all_counts": other,
                 }
             )
         return found
 
-    def _effects(self, rows: IndexArray) -> tuple[Array, Array]:
-        """Return the effect of each feature, and its mean in these rows."""
-        n_rest = self.data.shape[0] - len(rows)
-        excess, squares = self._sums(rows)
-        own = excess / len(rows)
-        if not n_rest:
-            return np.zeros(len(own)), self.center + own
+    def _effects(self, rows: IndexArray) -> tuple[Array, Array, Array]:
+        """Return the effect of each feature, its mean in these rows and how many have one."""
+        n_own, excess, squares = self._sums(rows)
+        n_rest = self.counts - n_own
+        is_split = (n_own > 0.0) & (n_rest > 0.0)
+        n_own, n_rest = np.maximum(n_own, 1.0), np.maximum(n_rest, 1.0)
+        own = excess / n_own
         rest = (self.excess - excess) / n_rest
         gap = own - rest
-        within = (squares / len(rows) - own**2) + ((self.squares - squares) / n_rest - rest**2)
+        within = (squares / n_own - own**2) + ((self.squares - squares) / n_rest - rest**2)
         mixed = np.sqrt(np.maximum(within, 0.0) / 2.0 + gap**2 / 4.0)
-        is_sure = self.varies & (mixed > 0.0)
+        is_sure = self.varies & (mixed > 0.0) & is_split
         effects = np.divide(gap / 2.0, mixed, out=np.zeros(len(gap)), where=is_sure)
-        return effects.round(DIGITS), self.center + own
+        return effects.round(DIGITS), self.center + own, n_own
 
-    def _sums(self, rows: IndexArray) -> tuple[Array, Array]:
-        """Return the sums of rows and of their squares per column, about the centre of all."""
+    def _sums(self, rows: IndexArray) -> tuple[Array, Array, Array]:
+        """Return how many rows have a value, their sums and those of their squares, by column.
+
+        About the centre of all.
+        """
         center, is_sparse = self.center, sparse.issparse(self.data)
         sums, squares = np.zeros((2, len(center)))
+        counts = np.full(len(center), float(len(rows)))
         for some in blocks(len(rows), len(center)):
-            part = self.data[rows[some]]
+            part, gaps = self.data[rows[some]], self._gaps_of(rows[some])
+            if gaps is not None:
+                counts -= gaps.sum(axis=0)[self._owners] * self._is_value
             if is_sparse:
                 values = part.data.astype(np.float64)
+                if gaps is not None:
+                    lines = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+                    is_gap = gaps[lines, self._owners[part.indices]]
+                    values[is_gap & self._is_value[part.indices]] = 0.0
                 sums += np.bincount(part.indices, values, minlength=len(center))
                 squares += np.bincount(part.indices, values**2, minlength=len(center))
             else:
                 part = part - center
+                if gaps is not None:
+                    part[gaps[:, self._owners] & self._is_value] = 0.0
                 sums += part.sum(axis=0)
                 squares += np.einsum("ij,ij->j", part, part)
         if is_sparse:  # seen from zero until here
-            squares += center * (len(rows) * center - 2.0 * sums)
-            sums -= len(rows) * center
-        return sums, np.maximum(squares, 0.0)
+            squares += center * (counts * center - 2.0 * sums)
+            sums -= counts * center
+        return counts, sums, np.maximum(squares, 0.0)
+
+    def _gaps_of(self, rows: IndexArray) -> Any:
+        """Return which columns of the table have no value in some rows."""
+        gaps = self.source.gaps
+        return None if gaps is None else dense_part(gaps, rows, slice(None))
 
     def _bins_of(self, feature: int) -> Bins:
         if feature not in self._bins:
@@ -139,16 +195,22 @@ class Portraits:
 
     def _column(self, feature: int) -> tuple[Array, int]:
         """Return the values of a column that are not zero, and the number of zeros."""
-        n_rows, is_sparse = self.data.shape[0], sparse.issparse(self.data)
+        n_rows, n_known = self.data.shape[0], int(self.counts[feature])
+        rows: IndexArray = np.arange(n_rows)
+        is_sparse = sparse.issparse(self.data)
         if is_sparse:
-            if self._by_column is None:
-                self._by_column = self.data.tocsc()
-            own = slice(*self._by_column.indptr[feature : feature + 2])
-            values = self._by_column.data[own]
+            # Looked for each time: all columns at once would take the memory of the data.
+            own = np.flatnonzero(self.data.indices == feature)
+            rows = np.searchsorted(self.data.indptr, own, side="right") - 1
+            values = self.data.data[own]
         else:
             values = self.data[:, feature]
+        if self.source.gaps is not None and self._is_value[feature]:
+            gaps = dense_part(self.source.gaps, slice(None), [self._owners[feature]])[:, 0]
+            values, rows = values[~gaps[rows]], rows[~gaps[rows]]
+        values = values if self.repeats is None else np.repeat(values, self.repeats[rows])
         values = values[values != 0.0].astype(np.float64)
-        return values, n_rows - len(values)
+        return values, n_known - len(values)
 
     def _counts(self, rows: IndexArray, features: IndexArray, bins: list[Bins]) -> list[Any]:
         """Return how many of some rows are in each bin of some columns."""
@@ -157,6 +219,9 @@ class Portraits:
         n_bins = np.array([len(one.counts) for one in bins], dtype=np.intp)
         ends = np.cumsum(n_bins)
         places = _places(values, low, high, n_bins) + (ends - n_bins)
+        gaps = self._gaps_of(rows)
+        if gaps is not None:
+            places = places[~(gaps[:, self._owners[features]] & self._is_value[features])]
         counts = np.bincount(places.ravel(), minlength=n_bins.sum())
         return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy._reasons import Category, blocks_of, category_of, known_mean
 from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows
 
@@ -146,40 +147,53 @@ class Steps(NamedTuple):
     told: NDArray[np.object_]
 
 
+class Source(NamedTuple):
+    """Rows of a table: to be scored, as an array or CSR matrix, and what has no value there."""
+
+    rows: Any
+    data: Any
+    gaps: Any
+
+
 class Pull(NamedTuple):
     """What one feature does to one row: its value, the children's means, and which way.
 
+    The value of a category is its name, of which the means are shares; None if it is not known.
     ``strength`` is the part that it adds to the rule's score, divided by the sum of the sizes
     of all such parts: positive if it pulls the row to the child it is in.
     """
 
     feature: int
     name: str
-    value: float
-    mean: float
-    other_mean: float
+    value: float | str | None
+    mean: float | None
+    other_mean: float | None
     strength: float
 
     def __str__(self) -> str:
+        name, value = printable(self.name), self.value
         side = "" if self.strength >= 0.0 else " (against)"
-        return f"{printable(self.name)} = {format_number(self.value)}{side}"
+        if value is None or value in ("known", "unknown"):
+            return f"{name} {value or 'unknown'}{side}"
+        told = printable(value) if isinstance(value, str) else format_number(value)
+        return f"{name} = {told}{side}"
 
 
 def find_steps(
     explanation: "Explanation",
-    source: tuple[Any, Any],
+    source: Source,
     leaves: IndexArray,
     chosen: IndexArray,
     tell: Callable[[tuple[Pull, ...]], Any],
 ) -> Iterator[Steps]:
     """Return the splits that the chosen rows pass through, parents first.
 
-    ``source`` holds the same data as Rows and as an array or CSR matrix; ``leaves`` is the id
-    of the leaf of each row; ``tell`` says what to make of the features that pull a row most,
-    because to keep them all takes much memory.
+    ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
+    ``tell`` says what to make of the features that pull a row most, because to keep them all
+    takes much memory.
     """
-    tree, (rows, data) = explanation.hierarchy, source
-    begins = tree.start[leaves[chosen]]
+    tree, rows = explanation.hierarchy, source.rows
+    begins = np.append(tree.start, -1)[leaves[chosen]]
     for node in range(tree.n_nodes):
         children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.
@@ -199,7 +213,7 @@ def find_steps(
             # Rows between the same two children are moved by the same differences.
             for rival in np.unique(rivals[own]).tolist():
                 pair = own[rivals[own] == rival]
-                pulls = _pulls(tree, data, (node, k, rival), positions[pair])
+                pulls = _pulls(tree, source, (node, k, rival), positions[pair])
                 for place, pull in zip(pair.tolist(), pulls, strict=True):
                     told[place] = tell(pull)
         nodes = np.full(len(places), node)
@@ -207,7 +221,7 @@ def find_steps(
 
 
 def _pulls(
-    tree: Hierarchy, data: Any, where: tuple[int, int, int], positions: IndexArray
+    tree: Hierarchy, source: Source, where: tuple[int, int, int], positions: IndexArray
 ) -> Iterator[tuple[Pull, ...]]:
     """Return the features that pull rows most between two children, row by row.
 
@@ -221,10 +235,13 @@ def _pulls(
     columns = np.flatnonzero(weights)
     contrast = np.stack([weights, tree.means[first + own], tree.means[first + rival]])
     contrast = contrast[:, columns]
-    n_columns, names, is_sparse = len(columns), tree.feature_names, sparse.issparse(data)
-    if not is_sparse or n_columns <= FEW:
+    n_columns, data, encoding = len(columns), source.data, tree.encoding
+    is_sparse = sparse.issparse(data)
+    teller = _Teller(tree, source, first + own, first + rival)
+    has_words = encoding is not None and encoding.n_features > len(encoding.columns)
+    if not is_sparse or n_columns <= FEW or has_words:
         for some in blocks(len(positions), max(1, n_columns)):
-            yield from _strongest(names, data, positions[some], (columns, contrast, 0.0))
+            yield from teller.strongest(positions[some], (columns, contrast, 0.0))
         return
     # Most values of sparse rows are zero, where a feature adds this much.
     at_zero = np.abs(contrast[0] * (contrast[1] + contrast[2]) / 2.0)
@@ -239,34 +256,95 @@ def _pulls(
         is_seen[ranked[:n_needed]] = True
         rest = float(at_zero[~is_seen].sum())
         seen = columns[is_seen], contrast[:, is_seen], rest
-        yield from _strongest(names, data, block, seen)
+        yield from teller.strongest(block, seen)
 
 
-def _strongest(
-    names: Sequence[str] | None,
-    data: Any,
-    positions: IndexArray,
-    seen: tuple[IndexArray, Array, float],
-) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull most of those seen; the rest is what the others add."""
-    columns, (weights, means, others), rest = seen
-    values = dense_part(data, positions, columns).astype(np.float64)
-    parts = weights * (values - (means + others) / 2.0)
-    sizes = np.abs(parts)
-    total = np.maximum(rest + sizes.sum(axis=1), np.finfo(float).tiny)
-    for i, top in enumerate(_largest(sizes).tolist()):
-        yield tuple(
-            Pull(
-                feature=(column := int(columns[j])),
-                name=names[column] if names else f"x{column}",
-                value=float(values[i, j]),
-                mean=float(means[j]),
-                other_mean=float(others[j]),
-                strength=float(parts[i, j] / total[i]),
+class _Teller:
+    """Tells what rows have in the features that pull them most between two children."""
+
+    def __init__(self, tree: Hierarchy, source: Source, own: int, rival: int) -> None:
+        self.tree, self.source = tree, source
+        self.means, self.others = known_mean(tree, own), known_mean(tree, rival)
+
+    def strongest(
+        self, positions: IndexArray, seen: tuple[IndexArray, Array, float]
+    ) -> Iterator[tuple[Pull, ...]]:
+        """Return the features that pull most of those seen; the rest is what others add."""
+        columns, (weights, means, others), rest = seen
+        values = dense_part(self.source.data, positions, columns).astype(np.float64)
+        parts = weights * (values - (means + others) / 2.0)
+        owners = columns if self.tree.encoding is None else blocks_of(self.tree)[columns]
+        first = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
+        if len(first) < len(columns):  # the features of a category are one
+            parts = np.add.reduceat(parts, first, axis=1)
+        sizes = np.abs(parts)
+        total = np.maximum(rest + sizes.sum(axis=1), np.finfo(float).tiny)
+        tops = _largest(sizes)
+        cells = {
+            j: self._cells(positions, int(columns[first[j]]), values[:, first[j]])
+            for j in np.unique(tops).tolist()
+        }
+        for i, top in enumerate(tops.tolist()):
+            yield tuple(
+                cells[j](i, float(parts[i, j] / total[i])) for j in top if sizes[i, j] > 0.0
             )
-            for j in top
-            if sizes[i, j] > 0.0
-        )
+
+    def _cells(
+        self, positions: IndexArray, feature: int, values: Array
+    ) -> Callable[[int, float], Pull]:
+        """Return what tells of a row and a strength how this feature pulls the row."""
+        names, category = self.tree.feature_names, category_of(self.tree, feature)
+        name = names[feature] if names else f"x{feature}"
+        means, others = self.means, self.others
+        assert means is not None
+        assert others is not None
+        if category is not None:
+            codes = codes_of(category, self.source, positions, self.tree)
+            both = category.spread(means), category.spread(others)
+
+            def tell(i: int, strength: float) -> Pull:
+                code = int(codes[i])
+                if code < 0:
+                    return Pull(feature, category.name, None, None, None, strength)
+                mean, other = (number_or_none(part[code]) for part in both)
+                own, value = category.feature(code), category.values[code]
+                return Pull(own, category.name, value, mean, other, strength)
+
+            return tell
+        mean, other = number_or_none(means[feature]), number_or_none(others[feature])
+        is_gap = gaps_in(self.tree, self.source, positions, feature)
+        shown = [
+            None if gap else value for gap, value in zip(is_gap, values.tolist(), strict=True)
+        ]
+        return lambda i, strength: Pull(feature, name, shown[i], mean, other, strength)
+
+
+def codes_of(
+    category: Category, source: Source, positions: IndexArray, tree: Hierarchy
+) -> IndexArray:
+    """Return which value of a category each row has, -1 for none."""
+    n_values = len(category.values)
+    features = category.first + np.arange(1 if n_values == 2 else n_values)
+    values = dense_part(source.data, positions, features)
+    codes: IndexArray = (
+        values.argmax(axis=1) if n_values != 2 else (values[:, 0] > 0).astype(int)
+    )
+    return np.where(gaps_in(tree, source, positions, category.first), -1, codes)
+
+
+def gaps_in(
+    tree: Hierarchy, source: Source, positions: IndexArray, feature: int
+) -> NDArray[np.bool_]:
+    """Return which rows have no value in the column of a feature."""
+    place = -1 if source.gaps is None else int(blocks_of(tree)[feature])
+    if place < 0:  # one that says who has none is always known
+        return np.zeros(len(positions), dtype=bool)
+    found: NDArray[np.bool_] = dense_part(source.gaps, positions, [place])[:, 0]
+    return found
+
+
+def number_or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _largest(sizes: Array) -> IndexArray:
@@ -290,9 +368,20 @@ def _rounded(sizes: Array) -> Array:
     return rounded
 
 
-def dense_part(data: Any, positions: IndexArray, features: IndexArray) -> Array:
+def as_csr(data: Any) -> Any:
+    """Return a sparse matrix so that rows can be taken, and all else as it is."""
+    is_sparse = sparse.issparse(data)
+    return data.tocsr() if is_sparse else data
+
+
+def dense_part(data: Any, positions: Any, features: Any) -> Any:
     """Return some columns of some rows as an array."""
-    part: Any = data[positions][:, features]
-    is_sparse = sparse.issparse(part)
-    whole: Array = part.toarray() if is_sparse else part
-    return whole
+    if not sparse.issparse(data):
+        return data[positions][:, features]
+    matrix: Any = data
+    rows = np.arange(matrix.shape[0])[positions]
+    # Whole rows are copied first: a few at a time.
+    parts = [
+        matrix[rows[some]][:, features].toarray() for some in blocks(len(rows), matrix.shape[1])
+    ]
+    return np.concatenate(parts) if parts else matrix[rows][:, features].toarray()

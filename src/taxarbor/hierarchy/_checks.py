@@ -79,6 +79,13 @@ def check(h: "Hierarchy") -> None:
     _check_slices(h)
     _check_features(h, _check_rules(h))
     _check_follows(h)
+    _check_encoding(h)
+    if h.weights is not None:
+        _require(
+            h.weights.shape == (h.n_rows,) and np.isfinite(h.weights).all(),
+            f"weights must be finite, one for each of {h.n_rows} rows",
+        )
+        _require((h.weights >= 0).all() and h.weights.any(), "weights must not be negative")
     heat = h.temperature
     _require(
         heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf),
@@ -96,7 +103,8 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 
 def _check_lengths(h: "Hierarchy") -> None:
     _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
-    n_rows, n_nodes = len(h.order), len(h.parents)
+    n_rows, n_nodes = h.n_rows, len(h.parents)
+    _require(h.noise.ndim == 1, "noise must be one-dimensional")
     _require(n_nodes > 0, "there must be a root")
     for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
         shape = getattr(h, name).shape
@@ -104,10 +112,11 @@ def _check_lengths(h: "Hierarchy") -> None:
     for name in ("rules", "info", "notes"):
         length = len(getattr(h, name))
         _require(length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes")
-    in_range = h.order.min() >= 0 and h.order.max() < n_rows
+    rows = np.concatenate((h.order, h.noise)) if len(h.noise) else h.order
+    in_range = rows.min() >= 0 and rows.max() < n_rows
     _require(
-        in_range and (np.bincount(h.order, minlength=n_rows) == 1).all(),
-        f"order must hold each of 0 to {n_rows - 1} once",
+        in_range and (np.bincount(rows, minlength=n_rows) == 1).all(),
+        f"order, and noise, must hold each of 0 to {n_rows - 1} once",
     )
 
 
@@ -199,6 +208,12 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
     _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
+    if h.usual is not None:
+        width = h.usual.centers.shape[1]
+        _require(
+            {width} >= {other for _, other in kinds},
+            f"usual must have a column for each feature, got {width}",
+        )
     names, values = h.feature_names, h.two_values
     if values is not None:
         widths = {width for _, width in kinds} or {values.shape[0] if values.ndim else 0}
@@ -221,13 +236,29 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
         )
 
 
+def _check_encoding(h: "Hierarchy") -> None:
+    encoding, missing = h.encoding, h.missing
+    if encoding is not None:
+        _require(
+            h.n_features in (None, encoding.n_features),
+            f"the encoding makes {encoding.n_features} features, the rules have {h.n_features}",
+        )
+    if missing is not None:
+        n_columns = 0 if encoding is None else len(encoding.columns)
+        is_right = missing.shape == (len(h.parents), n_columns)
+        _require(
+            is_right and ((missing >= 0.0) & (missing <= 1.0)).all(),
+            "missing must have a share for each node and column of the encoding",
+        )
+
+
 def _check_follows(h: "Hierarchy") -> None:
     """Check that what was measured of the rules is of this tree."""
     f = h.follows
     if f is None:
         return
     n = len(h.parents)
-    shapes = {"broken": (len(h.order),), "gap": (n, 2)}
+    shapes = {"broken": (h.n_rows,), "gap": (n, 2)}
     for name in ("broken", "share", "worst", "worst_share", "gap"):
         shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
         _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
@@ -242,7 +273,7 @@ def _check_follows(h: "Hierarchy") -> None:
 
 
 def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
-    n_nodes, n_rows, n_refits = len(h.parents), len(h.order), trust.n_refits
+    n_nodes, n_rows, n_refits = len(h.parents), h.n_rows, trust.n_refits
     _require(type(n_refits) is int and n_refits > 0, "there must be a refit")
     for counts in (trust.came_back, trust.apart, trust.rule_came_back):
         is_in_range = counts.shape == (n_nodes,) and (counts >= 0).all()

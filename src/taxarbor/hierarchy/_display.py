@@ -73,6 +73,8 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
     if waiting:
         n_hidden = sum(n_leaves[node] for node in waiting)
         lines.append(f"... and {counted(n_hidden, 'more cluster')}")
+    if n_noise := hierarchy.n_rows - len(hierarchy.order):
+        lines.append(f"{counted(n_noise, 'row')} set apart as noise")
     return "\n".join(lines)
 
 
@@ -94,6 +96,8 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
     head, n_shown = escape(repr(hierarchy)), min(shown.n_leaves, MAX_LEAVES)
     if n_shown < hierarchy.n_leaves:
         head += f", cut to {n_shown} of its clusters"
+    if n_noise := hierarchy.n_rows - len(hierarchy.order):
+        head += f", {counted(n_noise, 'row')} set apart as noise"
     clusters = [range(*ends) for ends in zip(first, last, strict=True)]
     body = "".join(_pieces(shown, clusters, n_top))
     return f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{body}</div>'

@@ -7,7 +7,10 @@ the inner nodes, one below the other, and are empty where there are none. The ar
 hold the placement, and are empty where there is none; so is ``means``, those of the nodes.
 Since version 2 there may be more: ``two_values``, what a ``Follows`` holds, each under its own
 name, what a ``Trust`` holds, where the tree was assessed, and in the text the temperature and
-``made_by``, the method that made the tree. What is not there is not known.
+``made_by``, the method that made the tree. Since version 3 there may be ``row_weights``,
+``noise`` and what is usual, by which new rows are told to be noise, and of a tree that was
+grown on a table, in the text its ``encoding``, and ``missing``, the shares of its gaps. What is
+not there is not known.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -36,21 +39,30 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
+from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._trust import Curve, Trust
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 2
+FORMAT, VERSION = "taxarbor-hierarchy", 3
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
 _NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
-_OPTIONAL = frozenset((*(f"follows_{part}" for part in _FOLLOWS), "two_values"))
+_USUAL = ("centers", "units", "limit", "scale")
+_OPTIONAL = frozenset(
+    (
+        *(f"follows_{part}" for part in _FOLLOWS),
+        *(f"usual_{part}" for part in _USUAL),
+        *("two_values", "missing", "row_weights", "noise"),
+    )
+)
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 _TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
 # What the standard library raises, here or there, on bytes that are no sound archive.
@@ -96,6 +108,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "feature_names": hierarchy.feature_names,
         "temperature": hierarchy.temperature,
         "made_by": hierarchy.made_by,
+        "encoding": None if hierarchy.encoding is None else hierarchy.encoding.to_dict(),
         "n_refits": None if hierarchy.trust is None else hierarchy.trust.n_refits,
     }
     flat, nothing = np.zeros(0), np.zeros((0, 0))
@@ -121,8 +134,17 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
 def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     """Return what not every tree has, as far as it is known."""
     packed: dict[str, NDArray[Any]] = {}
-    if hierarchy.two_values is not None:
-        packed["two_values"] = hierarchy.two_values
+    for name in ("two_values", "missing"):
+        array = getattr(hierarchy, name)
+        if array is not None:
+            packed[name] = array
+    if hierarchy.weights is not None:
+        packed["row_weights"] = hierarchy.weights
+    if len(hierarchy.noise):
+        packed["noise"] = hierarchy.noise.astype(np.int64)
+    for part in _USUAL if hierarchy.usual is not None else ():
+        if (value := getattr(hierarchy.usual, part)) is not None:
+            packed[f"usual_{part}"] = np.asarray(value)
     if hierarchy.follows is not None:
         for part in _FOLLOWS:
             array = getattr(hierarchy.follows, part)
@@ -134,7 +156,13 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
 
 def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
-    found: dict[str, Any] = {"two_values": arrays.get("two_values")}
+    found: dict[str, Any] = {
+        name: arrays.get(name) for name in ("two_values", "missing", "noise")
+    }
+    found["weights"] = arrays.get("row_weights")
+    if "usual_centers" in arrays:
+        centers, units, limit = (arrays[f"usual_{part}"] for part in _USUAL[:-1])
+        found["usual"] = Usual(centers, units, float(limit), arrays.get("usual_scale"))
     parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
     if any(array is not None for array in parts.values()):
         for name, array in parts.items():
@@ -210,6 +238,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "temperature": meta.get("temperature"),  # older files have none
         "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
         "made_by": meta.get("made_by"),
+        "encoding": decode_encoding(meta.get("encoding")),
     }
 
 
@@ -311,6 +340,11 @@ def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
         n_passes=decode_float(values["n_passes"]),
         trace=tuple(decode_float(value) for value in values["trace"]),
     )
+
+
+def decode_encoding(values: dict[str, Any] | None) -> Encoding | None:
+    """Return the encoding in a document, where there is one."""
+    return None if values is None else Encoding.from_dict(values)
 
 
 def encode_float(value: float) -> float | str | None:

@@ -33,7 +33,8 @@ class Follows:
     Attributes
     ----------
     broken : int array of shape (n_rows,)
-        The first node on the row's path whose rule does not hold for it, -1 if all do.
+        The first node on the row's path whose rule does not hold for it, -1 if all do, and
+        for noise, which has no path.
     share : float array of shape (n_nodes,)
         The share of the node's rows for which all rules above the node hold.
     worst : int array of shape (n_nodes,)
@@ -90,21 +91,29 @@ class Follows:
 
 
 def measured(
-    hierarchy: "Hierarchy", rows: Rows, run: Run | None = None, *, holds: bool = False
+    hierarchy: "Hierarchy",
+    rows: Rows,
+    run: Run | None = None,
+    *,
+    holds: bool = False,
+    two_values: Array | None = None,
 ) -> "Hierarchy":
     """Return the tree with what only its rows can tell: whom the rules hold for, and where.
 
-    One sweep over the rows of each split, and one for the columns that have two values. With
+    One sweep over the rows of each split, and one for ``two_values``, unless given. With
     ``holds`` the rules are known to hold for all rows, and only splits by one feature are
     looked at. Nothing is known of a tree without rules.
     """
-    tree = replace(hierarchy, two_values=rows.two_values())
+    if two_values is None:
+        seen = rows.take(hierarchy.order) if len(hierarchy.noise) else rows
+        two_values = seen.two_values()
+    tree = replace(hierarchy, two_values=two_values)
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
     if not inner and tree.n_leaves > 1:
         return tree
     n, sizes = tree.n_nodes, tree.sizes
     fidelity, gap = np.full(n, np.nan), np.full((n, 2), np.nan)
-    broken = np.full(tree.n_rows, -1, dtype=np.intp)  # by places in the order of the tree
+    broken = np.full(len(tree.order), -1, dtype=np.intp)  # by places in the order of the tree
     n_broken, n_worst = np.zeros(n), np.zeros(n)
     worst = np.full(n, -1, dtype=np.intp)
     # By their first rows, parents first: what is below a node stands behind it.
@@ -125,7 +134,7 @@ def measured(
         places = places[broken[places] < 0]
         broken[places] = node
         n_broken[below] += _count_within(places, tree, below)
-    by_row = np.empty_like(broken)
+    by_row = np.full(tree.n_rows, -1, dtype=np.intp)
     by_row[tree.order] = broken
     share, worst_share = (sizes - n_broken) / sizes, (sizes - n_worst) / sizes
     follows = Follows(by_row, share, worst, worst_share, gap)

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._route import check_data, route
+from taxarbor.hierarchy._route import check_data, expand, send
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ LEAST = 0.01
 
 def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> Array:
     """Return the probability of each leaf; see :meth:`Hierarchy.predict_proba`."""
-    labels = route(hierarchy, X, n_threads=n_threads)
+    X = X if hierarchy.encoding is None else expand(X, hierarchy)  # once for both
+    labels = send(hierarchy, X, n_threads=n_threads)
     found = np.ones((len(labels), hierarchy.n_leaves))
     if not len(labels) or hierarchy.n_leaves == 1:
         return found
@@ -101,7 +102,7 @@ def calibrated(
         Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
         which makes it agree more, and half of the data, which makes it agree less.)
     """
-    labels = route(hierarchy, X)
+    labels = send(hierarchy, X)
     shares = [stays(labels, others).mean() for others in refits]
     if hierarchy.n_leaves == 1 or not shares:
         return hierarchy
@@ -203,7 +204,7 @@ def _units(tree: "Hierarchy") -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
             margins = np.abs(_margins(scores.T).diagonal())
-            unit = float(np.average(margins, weights=tree.sizes[children]))
+            unit = float(np.average(margins, weights=tree.node_weights[children]))
         if 0.0 < unit < np.inf:
             units[children] = unit
     return units

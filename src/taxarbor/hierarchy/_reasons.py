@@ -4,6 +4,10 @@ A rule adds up weights times values. How far it pulls a child's rows from the ot
 average, is the sum over features of the difference of weights times the difference of means:
 what a feature adds to that is its part in the separation. Weights alone do not tell, as they
 depend on the units of the columns.
+
+The values of a category are features of one column, and make one reason together. A row has one
+of them, so only the differences of their weights matter: they are seen from the weight of a row
+without a value, in which every category has its share.
 """
 
 from dataclasses import dataclass
@@ -12,16 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.hierarchy._words import phrase, round_between
+from taxarbor.hierarchy._words import MOSTLY, phrase, round_between
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 DIGITS = 5
 """To which shares are compared, in units of the largest: rounding must not choose."""
+MATTERS = 0.05
+"""Of the most that a category does, what another must do to be named beside it."""
 
 
 @final
@@ -29,14 +36,17 @@ DIGITS = 5
 class Reason:
     """A feature that sends rows to a node rather than to its siblings.
 
+    The values of a category are features of one column, and make one reason.
+
     Attributes
     ----------
     feature : int
-        Number of the column.
+        Number of the feature; of those of a category, the one that does most.
     name : str
-        Its name, ``x0``, ``x1``, ... where there are none.
+        Its name, ``x0``, ``x1``, ... where there are none; that of the column, of a category.
     weight : float
-        Its weight for the node, less the mean over the node and its siblings.
+        Its weight for the node, less the mean over the node and its siblings; of a category,
+        less that of a row without a value.
     share : float
         Its part in the separation of the node's rows from their siblings', of which those
         that are positive add up to 1. Negative if the others have to make up for it. NaN
@@ -44,9 +54,17 @@ class Reason:
     threshold : float or None
         Where this feature alone divides the parent in two: the rows that follow the rule have
         at most this value in one child, and more in the other. Rounded as far as no row of
-        the parent is passed over.
+        the parent is passed over. 0.5 where a category alone does.
     have : float or None
-        The share of the node's rows that have it, for a feature of yes and no.
+        The share of the node's rows that have it, for a feature of yes and no, or one of the
+        ``categories``; of the rows with a value, None if there are none.
+    categories : tuple of str
+        Of a category, those that lead here, the most frequent first, or with a ``sign`` of -1
+        those that lead elsewhere, if these are fewer. () for numbers.
+    unknown : float
+        The share of the node's rows that have no value in this column.
+    takes_unknown : bool
+        Whether some have none and come here for it, where this column alone divides.
 
     Examples
     --------
@@ -65,6 +83,9 @@ class Reason:
     share: float
     threshold: float | None = None
     have: float | None = None
+    categories: tuple[str, ...] = ()
+    unknown: float = 0.0
+    takes_unknown: bool = False
 
     @property
     def sign(self) -> int:
@@ -82,7 +103,7 @@ class Reason:
 
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
-    parent, names = hierarchy.parent(node), hierarchy.feature_names
+    parent = hierarchy.parent(node)
     rule = None if parent is None else hierarchy.rules[parent]
     if parent is None or rule is None:
         return ()
@@ -93,33 +114,230 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # What the rounding of the mean leaves, column by column: they have units of their own.
     contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
+    # Features of a category stand side by side, and are one.
+    blocks = used if hierarchy.encoding is None else blocks_of(hierarchy)[used]
+    first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
+    is_alone = rule.n_children == 2 and len(first) == 1
     rest = rest_mean(hierarchy, node)
-    if rest is None or hierarchy.means is None:
-        shares, keys = np.full(len(used), nan), np.abs(contrast[used])
+    if not len(used):
+        shares = keys = np.zeros(0)
+    elif rest is None or hierarchy.means is None:
+        keys = np.maximum.reduceat(np.abs(contrast[used]), first)
+        shares = np.full(len(first), nan)
     else:
         gains = (contrast * (hierarchy.means[node].astype(np.float64) - rest))[used]
+        gains = np.add.reduceat(gains, first)
         # Divided by the sum of those that are positive, or, if none is, of all sizes.
         shares = gains / (gains[gains > 0.0].sum() or np.abs(gains).sum() or 1.0)
         # A share of many features is small, however large it is beside the others.
         keys = (shares / (np.abs(shares).max(initial=0.0) or 1.0)).round(DIGITS)
         if n_top is not None:
             chosen = keys > 0.0
-            used, shares, keys = used[chosen], shares[chosen], keys[chosen]
+            first, shares, keys = first[chosen], shares[chosen], keys[chosen]
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    threshold = _threshold(hierarchy, parent)
-    return tuple(
-        Reason(
-            column,
-            names[column] if names else f"x{column}",
-            float(contrast[column]),
-            share,
-            threshold,
-            _share_with(hierarchy, node, column),
-        )
-        for column, share in zip(used[largest].tolist(), shares[largest].tolist(), strict=True)
+    told = _Told(
+        hierarchy,
+        node,
+        rule,
+        contrast,
+        is_alone,
+        known_mean(hierarchy, node),
+        None if hierarchy.encoding is None else known_mean(hierarchy, node, beside=True),
     )
+    return tuple(
+        told.reason(int(used[at]), share)
+        for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
+    )
+
+
+class _Told(NamedTuple):
+    """What is known of a node when the reasons for it are told."""
+
+    tree: "Hierarchy"
+    node: int
+    rule: LinearRule
+    contrast: Array
+    is_alone: bool
+    here: Array | None
+    beside: Array | None
+
+    def reason(self, feature: int, share: float) -> Reason:
+        tree, names = self.tree, self.tree.feature_names
+        unknown, fill = 0.0, nan
+        if tree.encoding is not None:
+            place = int(tree.encoding.owner[feature])
+            unknown = float(missing_shares(tree, self.node)[place])
+            if (category := category_of(tree, feature)) is not None:
+                return self._of_category(category, share, unknown)
+            fill = tree.encoding.columns[place].fill[0]
+        weight, have = float(self.contrast[feature]), None
+        threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
+        takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
+        values = tree.two_values
+        if self.here is not None and values is not None and are_zero_and_one(values[feature]):
+            have = _share(self.here[feature])
+        name = names[feature] if names else f"x{feature}"
+        return Reason(feature, name, weight, share, threshold, have, (), unknown, takes)
+
+    def _of_category(self, one: "Category", share: float, unknown: float) -> Reason:
+        weights = one.weights(self.contrast)
+        weights -= np.dot(one.fill, weights)
+        weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
+        here = None if self.here is None else one.spread(self.here)
+        beside = None if self.beside is None else one.spread(self.beside)
+        rest = float(missing_shares(self.tree, self.node, beside=True)[one.place])
+        threshold, takes, toward = None, False, weights > 0.0
+        sent = self._sent_here(one) if self.is_alone else toward[:0]
+        if sent.any() and not sent[:-1].all():
+            threshold, takes, toward = 0.5, bool(sent[-1]) and unknown > 0.0, sent[:-1]
+        elif here is not None and beside is not None:
+            gains = weights * (here - beside)
+            is_lacking = unknown > max(rest, MOSTLY)  # the few that have a value say little
+            if gains.sum() > 1e-6 * np.abs(weights).max() and not is_lacking:
+                toward = _leaning(weights, gains > MATTERS * gains.max())
+            elif share > 0.0 and unknown != rest:  # it is those without a value that differ
+                said, part = (
+                    ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
+                )
+                weight = float(np.abs(weights).max())
+                return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
+        if not toward.any():  # all weigh the same
+            toward = np.arange(len(toward)) == 0
+        is_not = 2 * np.count_nonzero(toward) > len(toward)
+        named = np.flatnonzero(~toward if is_not else toward)
+        if (seen := beside if is_not else here) is not None:
+            named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
+        most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
+        have = None if here is None else _share(here[named].sum())
+        said_of = tuple(one.values[code] for code in named.tolist())
+        told = share, threshold, have, said_of, unknown, takes
+        return Reason(one.feature(most), one.name, float(weights[most]), *told)
+
+    def _sent_here(self, one: "Category") -> NDArray[np.bool_]:
+        """Return which values alone send a row here, by the rule, and at last if none does."""
+        assert self.tree.encoding is not None
+        if self.tree.encoding.unit_length:  # a value counts the less, the more others there are
+            return np.zeros(1, dtype=bool)
+        at = self.node - self.tree.children(self.tree.parents[self.node])[0]
+        own = np.where(
+            self.contrast == 0.0, 0.0, self.rule.weights[at] - self.rule.weights[1 - at]
+        )
+        offset = float(self.rule.offsets[at]) - float(self.rule.offsets[1 - at])
+        scores = one.weights(own) - own @ self.rule.center + offset
+        scores = np.append(scores, np.dot(one.fill, scores))
+        return (scores >= 0.0) if at == 0 else (scores > 0.0)
+
+
+def _leaning(weights: Array, matters: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the values of a category that lead to a node, of those that matter there."""
+    toward = (weights > 0.0) & matters
+    toward = toward if toward.any() else ~((weights < 0.0) & matters)
+    return weights > 0.0 if toward.all() else toward
+
+
+def _share(value: float) -> float | None:
+    """Return a share without what rounding adds, None if it is not known."""
+    return None if np.isnan(value) else min(max(float(value), 0.0), 1.0)
+
+
+class Category(NamedTuple):
+    """A column of categories, what stands for a gap, and where it and its features begin.
+
+    An indicator is one, too, whose values are that there is one, or none.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    fill: tuple[float, ...]
+    place: int
+    first: int
+
+    def weights(self, features: Array) -> Array:
+        """Return the weight of each value; of two, the second alone has a feature."""
+        own = features[self.first : self.first + len(self.values)].astype(np.float64)
+        return np.array([0.0, own[0]]) if len(self.values) == 2 else own
+
+    def spread(self, features: Array) -> Array:
+        """Return the share of each value; of two, the first has what is left."""
+        own = self.weights(features)
+        return np.array([1.0 - own[1], own[1]]) if len(self.values) == 2 else own
+
+    def feature(self, code: int) -> int:
+        return self.first + (code if len(self.values) != 2 else 0)
+
+
+def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
+    """Return the category that a feature is of, None for a number."""
+    encoding = hierarchy.encoding
+    if encoding is None:
+        return None
+    place = int(encoding.owner[feature])
+    column, first = encoding.columns[place], int(np.searchsorted(encoding.owner, place))
+    if feature - first >= column.n_values:
+        share = column.missing
+        return Category(
+            column.label, ("known", "unknown"), (1.0 - share, share), place, feature
+        )
+    if not column.categories:
+        return None
+    # A value of these names is no gap.
+    shown = (f'"{one}"' if one in ("known", "unknown") else one for one in column.categories)
+    return Category(column.label, tuple(shown), column.fill, place, first)
+
+
+_BLOCKS: "WeakKeyDictionary[Hierarchy, IndexArray]" = WeakKeyDictionary()
+
+
+def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
+    """Return the column of each feature, a negative number for those that say who has none."""
+    if hierarchy not in _BLOCKS:
+        encoding = hierarchy.encoding
+        if encoding is None:
+            return np.arange(hierarchy.n_features or 0)
+        found = np.array(encoding.owner)
+        ends = np.cumsum([column.n_features for column in encoding.columns])
+        has_one = np.array([column.has_indicator for column in encoding.columns], dtype=bool)
+        found[ends[has_one] - 1] = -1 - np.flatnonzero(has_one)
+        _BLOCKS[hierarchy] = found
+    return _BLOCKS[hierarchy]
+
+
+def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array:
+    """Return the share of a node's rows, or of its siblings', without a value, by column."""
+    missing, parent = hierarchy.missing, hierarchy.parent(node)
+    if missing is None or hierarchy.encoding is None:
+        return np.zeros(0 if hierarchy.encoding is None else len(hierarchy.encoding.columns))
+    shares: Array = missing[node]
+    if beside and parent is not None:
+        n_rows, n_all = hierarchy.node_weights[[node, parent]].tolist()
+        shares = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
+        shares = shares.round(12).clip(0.0, 1.0)  # what rounding leaves of all and of none
+    return shares
+
+
+def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array | None:
+    """Return the mean of a node's rows, or of its siblings', where they have a value.
+
+    NaN where none has one; None where means are not known.
+    """
+    means, missing, encoding = hierarchy.means, hierarchy.missing, hierarchy.encoding
+    found = rest_mean(hierarchy, node) if beside else None
+    if means is None or (beside and found is None):
+        return None
+    found = means[node].astype(np.float64) if found is None else found
+    # Where rows were brought to length 1, gaps were, too, and are of all kinds.
+    if missing is None or encoding is None or encoding.unit_length:
+        return found
+    shares, blocks = missing_shares(hierarchy, node, beside=beside), blocks_of(hierarchy)
+    own = np.where(blocks >= 0, shares[blocks], 0.0)
+    is_some = own < 1.0
+    known: Array = np.full(len(found), nan)
+    rest = (found - own * encoding.fills)[is_some]
+    rest[np.abs(rest) <= 1e-6 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    known[is_some] = rest / (1.0 - own[is_some])
+    return known
 
 
 def dividing_feature(rule: LinearRule) -> int | None:
@@ -145,14 +363,6 @@ def _threshold(hierarchy: "Hierarchy", parent: int) -> float | None:
     return round_between(float(exact), *follows.gap[parent].tolist())
 
 
-def _share_with(hierarchy: "Hierarchy", node: int, column: int) -> float | None:
-    """Return which share of a node's rows has a feature of yes and no, None of another."""
-    means, values = hierarchy.means, hierarchy.two_values
-    if means is None or values is None or not are_zero_and_one(values[column]):
-        return None
-    return min(max(float(means[node, column]), 0.0), 1.0)
-
-
 def are_zero_and_one(values: Array) -> Any:
     """Say of pairs of values, along the last axis, which are 0 and 1 but for rounding."""
     return (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
@@ -170,7 +380,7 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
     if len(others) == 1:
         other: Array = hierarchy.means[others[0] if node == first else first]
         return other.astype(np.float64)
-    n_rows, n_all = len(hierarchy.rows(node)), len(hierarchy.rows(parent))
+    n_rows, n_all = hierarchy.node_weights[[node, parent]].tolist()
     center = hierarchy.means[parent].astype(np.float64)
     own = n_rows / n_all * (hierarchy.means[node] - center)
     excess = _family_of(hierarchy, parent).excess
@@ -208,7 +418,7 @@ def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
         mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
     if means is not None:
         own = slice(children[0], children[-1] + 1)
-        sizes = hierarchy.sizes[own]
+        sizes = hierarchy.node_weights[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
     found = _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
     return found

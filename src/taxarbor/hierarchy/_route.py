@@ -11,7 +11,9 @@ from scipy import sparse
 from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
+from taxarbor.hierarchy._encoding import Expanded, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
@@ -22,25 +24,45 @@ if TYPE_CHECKING:
 
 
 def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
-    """Send rows to their leaves; see :meth:`Hierarchy.predict`.
+    """Send rows to their leaves, or apart; see :meth:`Hierarchy.predict`."""
+    if hierarchy.usual is None:
+        return send(hierarchy, X, n_threads=n_threads)
+    if hierarchy.encoding is None:
+        check_columns(X, hierarchy.feature_names)
+    data = check_data(X, hierarchy)
+    labels = send(hierarchy, Expanded(data, None), n_threads=n_threads)
+    if len(labels):
+        labels[hierarchy.usual.is_noise(data, n_threads)] = -1
+    return labels
+
+
+def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
+    """Send all rows to leaves, noise as well.
 
     By the placement, where there is one, or down the tree. No label depends on the number of
     threads.
     """
-    rule, placement = deciding_rule(hierarchy), hierarchy.placement
+    rule = deciding_rule(hierarchy)
     if rule is None and hierarchy.n_leaves > 1:
         raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
             "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
         )
-    check_columns(X, hierarchy.feature_names)
+    if hierarchy.encoding is None:
+        check_columns(X, hierarchy.feature_names)
     data = check_data(X, hierarchy)
     if rule is None or not data.shape[0]:
         return np.zeros(data.shape[0], dtype=np.intp)
-    rows = as_rows(data, center=rule.center, n_threads=n_threads)
+    return place(hierarchy, as_rows(data, center=rule.center, n_threads=n_threads))
+
+
+def place(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
+    """Return the leaves of rows about the centre of the deciding rule, by their position."""
+    placement = hierarchy.placement
     if placement is None:
         leaf_of = _descend(hierarchy, rows)
     else:
+        rule = placement.rule
         leaf_of = placement.leaves[best_scores(rows, rule.weights, rule.offsets)]
     position = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
     position[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
@@ -52,6 +74,7 @@ def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
     paths = [hierarchy.path(node) for node in hierarchy.leaves]
     lengths = np.array([len(path) for path in paths])
     flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
+    lengths = np.append(lengths, 0)  # noise, -1, visits none
     row_lengths = lengths[labels]
     indptr = np.concatenate(([0], np.cumsum(row_lengths)))
     # Entry e of row r is entry e - indptr[r] of its leaf's path.
@@ -118,9 +141,19 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
 
 def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
     """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
+    return expand(X, hierarchy).data
+
+
+def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
+    """Return what :func:`check_data` does, with the gaps that the user's table has."""
     rule = deciding_rule(hierarchy)
+    dtype = np.dtype(np.float64) if rule is None else rule.dtype
+    if isinstance(X, Expanded):
+        return X
+    if hierarchy.encoding is not None:
+        return hierarchy.encoding.expand(X, dtype)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
-    data: Any = X if sparse.issparse(X) else np.asarray(X)
+    data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
@@ -133,10 +166,33 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
         check_structure(X)
         data = data.tocsr()
         check_structure(data)  # what other formats were made into
-    data = _as_float(data, np.dtype(np.float64) if rule is None else rule.dtype)
+    data = _as_float(data, dtype)
     if not all_finite(data.data if sparse.issparse(X) else data):
+        return _filled(hierarchy, data)
+    return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
+
+
+def _with_nan(X: Any) -> Any:
+    """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
+    return X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else unmasked(X)
+
+
+def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
+    """Take gaps in new rows for the means of the columns, if a table might have had some."""
+    matrix: Any = data
+    cells = matrix.data if sparse.issparse(data) else data
+    encoder = (hierarchy.made_by or {}).get("encoder")
+    may_fill = encoder == "auto" or (
+        isinstance(encoder, dict) and encoder["missing"] != "error"
+    )
+    if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    return data if sparse.issparse(X) else np.ascontiguousarray(data)
+    fills = hierarchy.means[hierarchy.root]
+    if sparse.issparse(data):
+        return fill_sparse(matrix.copy(), fills)
+    gaps = np.isnan(data)
+    filled = np.ascontiguousarray(np.where(gaps, fills, data), dtype=data.dtype)
+    return Expanded(filled, np.asfortranarray(gaps))
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

@@ -14,7 +14,9 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, node_id
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
+from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 from taxarbor.hierarchy._trust import Trust
@@ -34,8 +36,8 @@ class Hierarchy:
 
     Attributes
     ----------
-    order : int array of shape (n_rows,)
-        All row numbers, arranged so that each node owns a slice.
+    order : int array
+        The numbers of all rows that are not noise, arranged so that each node owns a slice.
     start, stop, parents : int arrays of shape (n_nodes,)
         The slices, and the id of each node's parent, -1 for the root.
     birth, depth : int arrays of shape (n_nodes,)
@@ -60,7 +62,8 @@ class Hierarchy:
         What places new rows, with or without rules, where there is one; the rules then
         describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
-        The mean of each node's rows, where known, of the dtype of the rules.
+        The mean of each node's rows, where known, of the dtype of the rules; of those that
+        took part in the fit, by their weights.
     follows : Follows or None
         For which rows the rules above them hold; every fit measures it.
     two_values : float array of shape (n_features, 2) or None
@@ -72,6 +75,19 @@ class Hierarchy:
         What came back when the model was fitted again, once it was assessed.
     made_by : dict or None
         The estimator that made it and its parameters, with which to fit it again.
+    encoding : Encoding or None
+        How the columns of the user's table become the features of the tree; None where they
+        are the features.
+    missing : float array of shape (n_nodes, n_columns) or None
+        The share of each node's rows that have no value in a column of the encoding; None
+        where all have one.
+    weights : float array of shape (n_rows,) or None
+        What each row counted for in the fit, None where all count the same. Rows of weight 0
+        took no part, and are where new rows like them go.
+    noise : int array
+        The numbers of the rows that are in no node, as they are far from every cluster.
+    usual : Usual or None
+        By what new rows are told to be noise, where any are; kept whole when pruning.
 
     Raises
     ------
@@ -108,13 +124,20 @@ class Hierarchy:
     temperature: float | None = None
     trust: Trust | None = None
     made_by: dict[str, Any] | None = None
+    encoding: Encoding | None = None
+    missing: Array | None = None
+    weights: Array | None = None
+    noise: IndexArray = None  # type: ignore[assignment]  # always an array once made
+    usual: Usual | None = None
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
     _first_child: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("order", "start", "stop", "parents", "birth"):
+        if self.noise is None:
+            self._set("noise", np.zeros(0, dtype=np.intp))
+        for name in ("order", "start", "stop", "parents", "birth", "noise"):
             self._set(name, indices(name, getattr(self, name)))
         if self.fidelity is None:
             self._set("fidelity", np.full(self.parents.shape, np.nan))
@@ -122,8 +145,9 @@ class Hierarchy:
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
         if self.means is not None:
             self._set("means", np.array(self.means))
-        if self.two_values is not None:
-            self._set("two_values", np.array(self.two_values, dtype=np.float64))
+        for name in ("two_values", "missing", "weights"):
+            if getattr(self, name) is not None:
+                self._set(name, np.array(getattr(self, name), dtype=np.float64))
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
@@ -188,8 +212,8 @@ class Hierarchy:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that the tree divides."""
-        return len(self.order)
+        """Number of rows that the tree was grown on, with those that are noise."""
+        return len(self.order) + len(self.noise)
 
     @property
     def n_features(self) -> int | None:
@@ -214,15 +238,33 @@ class Hierarchy:
         return _read_only(self.stop - self.start)
 
     @property
+    def node_weights(self) -> NDArray[Any]:
+        """What the rows of each node count for together: their number, without weights."""
+        if self.weights is None:
+            return self.sizes
+        sums = np.concatenate(([0.0], np.cumsum(self.weights[self.order])))
+        return _read_only(sums[self.stop] - sums[self.start])
+
+    @property
     def n_features_used(self) -> IndexArray:
-        """Number of features that each node's rule uses, 0 where there is none."""
-        used = [0 if rule is None else rule.n_features_used for rule in self.rules]
+        """Number of features that each node's rule uses, 0 where there is none.
+
+        Those of one column of the user's table count as one.
+        """
+        if self.encoding is None:
+            used = [0 if rule is None else rule.n_features_used for rule in self.rules]
+        else:
+            owner = self.encoding.owner
+            used = [
+                0 if rule is None else len(np.unique(owner[rule.weights.any(axis=0)]))
+                for rule in self.rules
+            ]
         return _read_only(np.array(used, dtype=np.intp))
 
     @property
     def labels(self) -> IndexArray:
-        """The cluster of each row: the position of its leaf in ``leaves``."""
-        return _read_only(number(self.order, self.sizes[self.leaves]))
+        """The cluster of each row: the position of its leaf in ``leaves``, -1 for noise."""
+        return _read_only(number(self.order, self.sizes[self.leaves], self.n_rows))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -257,15 +299,26 @@ class Hierarchy:
 
         Those that do most for it come first, ``n_top`` at most, and only such that pull the
         rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
-        together with a negative share. There are none for the root and without rules.
+        together with a negative share. There are none for the root and without rules. The
+        values of a category make one reason together.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
     def rename_features(self, names: Sequence[str]) -> "Hierarchy":
-        """Return the same tree with other names of the columns."""
+        """Return the same tree with other names of the columns.
+
+        ValueError is raised if these came with a table, as new rows are read by them.
+        """
         if isinstance(names, str):
             raise TypeError(f"names must be a list of names, got the text {names!r}")
-        return replace(self, feature_names=tuple(str(name) for name in names))
+        named = tuple(str(name) for name in names)
+        own = None if self.encoding is None else self.encoding.feature_names
+        if own is not None and own != named and self.feature_names == [*own]:
+            raise InputError(
+                "the names of the features are those of the table that the tree was grown on: "
+                "rename the columns of the table, and fit again"
+            )
+        return replace(self, feature_names=named)
 
     def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Hierarchy":
         """Return the tree that sends ``x`` where this one sends ``(x - mean) / scale``.
@@ -282,7 +335,8 @@ class Hierarchy:
         Raises
         ------
         ValueError
-            If these do not fit the features, are not finite, or a scale is not positive.
+            If these do not fit the features, are not finite, or a scale is not positive; or if
+            the tree takes rows of a table, in the units of that.
 
         Examples
         --------
@@ -295,6 +349,11 @@ class Hierarchy:
         >>> bool((tree.predict(X) == model.labels_).all())
         True
         """
+        if self.encoding is not None:
+            raise InputError(
+                "the tree is in the units of the table that it was grown on, and takes its "
+                "rows as they are: what was scaled for the fit is undone already"
+            )
         shift, factor = _scaling(self, mean, scale)
         placement, means = self.placement, self.means
         if placement is not None:
@@ -317,6 +376,7 @@ class Hierarchy:
             means=means,
             follows=follows,
             two_values=values,
+            usual=self.usual and self.usual.unscaled(shift, factor),
         )
 
     def cut(
@@ -324,7 +384,7 @@ class Hierarchy:
     ) -> IndexArray:
         """Return the labels of a coarser clustering, numbered from left to right.
 
-        Exactly one argument is given.
+        Exactly one argument is given. Noise has -1.
 
         Parameters
         ----------
@@ -340,7 +400,8 @@ class Hierarchy:
             If not exactly one argument is given, or it is out of range.
         """
         kept, is_inner = _kept(self, n_clusters, depth)
-        return number(self.order, self.sizes[_from_left(self, kept[~is_inner])])
+        sizes = self.sizes[_from_left(self, kept[~is_inner])]
+        return number(self.order, sizes, self.n_rows)
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -385,12 +446,15 @@ class Hierarchy:
             fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
             placement=placement,
             means=None if self.means is None else self.means[kept],
+            missing=None if self.missing is None else self.missing[kept],
             follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
             trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
+
+        Where rows were set apart as noise, so are new ones that are as far from every cluster.
 
         Parameters
         ----------
@@ -422,7 +486,8 @@ class Hierarchy:
         -------
         probabilities : float64 array of shape (n_rows, n_leaves)
             The columns are the clusters from left to right. Rows sum to one, and are highest,
-            for the first time, where :meth:`predict` puts the row.
+            for the first time, where :meth:`predict` puts the row, or would, if the row were
+            not noise.
 
         Examples
         --------
@@ -446,6 +511,7 @@ class Hierarchy:
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
         Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf.
+        Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
         return _route.visited(self, _route.route(self, X))
@@ -532,7 +598,7 @@ def hierarchy_of(model: object) -> Hierarchy:
     )
 
 
-def _read_only(array: IndexArray) -> IndexArray:
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
 
@@ -551,9 +617,14 @@ def _from_left(tree: Hierarchy, nodes: IndexArray) -> IndexArray:
     return nodes[np.argsort(tree.start[nodes])]
 
 
-def number(order: IndexArray, sizes: Sequence[int] | IndexArray) -> IndexArray:
-    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label."""
-    labels = np.empty(len(order), dtype=np.intp)
+def number(
+    order: IndexArray, sizes: Sequence[int] | IndexArray, n_rows: int | None = None
+) -> IndexArray:
+    """Label rows 0, 1, ...: from the left, so many of the ordered rows have each label.
+
+    Of more rows than are ordered, the others have -1.
+    """
+    labels = np.full(len(order) if n_rows is None else n_rows, -1, dtype=np.intp)
     labels[order] = np.repeat(np.arange(len(sizes)), sizes)
     return labels
 

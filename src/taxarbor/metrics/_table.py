@@ -21,13 +21,19 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import expect_hierarchy
+from taxarbor.tables._checks import check_weights
 
-Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Counts = NDArray[Any]  # int64, or float64 where weights are no whole numbers
+
+NO_LABEL = "(no label)"
+"""What rows without a class are called wherever classes are shown."""
+MOST = 2**31
+"""Rows that weights may stand for: squares must fit in 64 bits."""
 
 _NEGLIGIBLE = 1e-20
 """Terms this small, relative to the mode, do not change a sum in double precision."""
@@ -39,10 +45,11 @@ _STRIDE = 8
 
 
 def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Return a number from 0 on for the class of each row, and the label of each class.
+    """Return the number of each row's class, -1 if it has none, and the label of each class.
 
     Labels may be anything hashable, in a list, an array, or a pandas or polars series; those
-    that read the same, such as 1 and "1", are one class.
+    that read the same, such as 1 and "1", are one class. None, NaN, NA, NaT, what is masked
+    and blank text are no labels: files hold such rows in any of these ways.
     """
     is_pandas = type(y).__module__.partition(".")[0] == "pandas"
     values: Any = y if is_pandas else _as_array(y)
@@ -52,17 +59,17 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
             f"of shape ({n_rows},); got shape {values.shape}"
         )
     codes, classes = _encode_pandas(values) if is_pandas else _encode_array(values)
-    missing = [code for code, label in enumerate(classes) if _is_missing(label)]
-    if missing:
-        _refuse_missing(np.isin(codes, missing))
     first: dict[str, Any] = {}
     for label in classes:
-        first.setdefault(name_of(label), label)
+        if not _is_missing(label):
+            first.setdefault(name_of(label), label)
+    if not first:
+        raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
     if len(first) == len(classes):
         return codes, classes
     number = {name: code for code, name in enumerate(first)}
-    merged = np.array([number[name_of(label)] for label in classes], dtype=np.intp)
-    return merged[codes], tuple(first.values())
+    merged = [-1 if _is_missing(one) else number[name_of(one)] for one in classes]
+    return np.array([*merged, -1], dtype=np.intp)[codes], tuple(first.values())
 
 
 def name_of(label: Any) -> str:
@@ -73,21 +80,19 @@ def name_of(label: Any) -> str:
 def _encode_pandas(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
     import pandas as pd
 
-    codes, classes = pd.factorize(y)
-    _refuse_missing(codes < 0)
+    codes, classes = pd.factorize(y)  # -1 where there is none
     return codes.astype(np.intp), tuple(classes.tolist())
 
 
 def _encode_array(y: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    if y.dtype.kind in "fcmM":
-        _refuse_missing(np.isnan(y))
-    elif y.dtype.kind in "biu":
+    if y.dtype.kind not in "fcmMbiu":
+        return _encode_hashable(y.tolist())
+    if y.dtype.kind in "biu":
         low, high = int(y.min()), int(y.max())
         if high - low <= 4 * len(y):
             return _encode_dense(y, low)
-    else:
-        return _encode_hashable(y.tolist())
-    classes, codes = np.unique(y, return_inverse=True)
+    codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
+    classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
     return codes, tuple(classes.tolist())
 
 
@@ -126,19 +131,9 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
 def _is_missing(label: Any) -> bool:
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
+    if isinstance(label, str | bytes):
+        return not label.strip()
     return isinstance(label, float | np.floating) and math.isnan(label)
-
-
-def _refuse_missing(is_missing: NDArray[np.bool_]) -> None:
-    if not is_missing.any():
-        return
-    count, first = int(is_missing.sum()), int(is_missing.argmax())
-    many = f"{count} rows, the first of them row {first}"
-    rows = f"1 row (row {first})" if count == 1 else many
-    raise InputError(
-        f"there is no class for {rows}; leave such rows out when fitting, or give them a class "
-        "of their own"
-    )
 
 
 # The table
@@ -147,10 +142,11 @@ def _refuse_missing(is_missing: NDArray[np.bool_]) -> None:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafTable:
-    """The number of rows of each class in each leaf; no leaf and no class is empty.
+    """The number of rows of each class in each leaf; no class is empty, but leaves may be.
 
     ``counts`` has a row per leaf, from left to right, and a column per class. Its sums of
-    squares are exact in int64, and in float64 up to 9e7 rows.
+    squares are exact in int64, and in float64 up to 9e7 rows. Only with weights that are no
+    whole numbers, it is float64.
     """
 
     hierarchy: Hierarchy
@@ -158,44 +154,71 @@ class LeafTable:
     classes: tuple[Any, ...]
 
     @property
-    def n_pairs(self) -> int:
+    def n_rows(self) -> float:
+        """Number of rows that count; an int unless weights are fractions."""
+        n_rows: float = self.counts.sum().item()
+        return n_rows
+
+    @property
+    def n_pairs(self) -> float:
         """Number of unordered pairs of distinct rows."""
-        return self.hierarchy.n_rows * (self.hierarchy.n_rows - 1) // 2
+        n_pairs: float = pairs(self.counts.sum()).item()
+        return n_pairs
 
     def node_counts(self) -> Counts:
         """Count rows by node and class: the leaves below a node are a slice of all leaves."""
         tree = self.hierarchy
-        running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=np.int64)
+        running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=self.counts.dtype)
         np.cumsum(self.counts, axis=0, out=running[1:])
-        bounds = np.append(tree.start[tree.leaves], tree.n_rows)
+        bounds = np.append(tree.start[tree.leaves], len(tree.order))
         first, last = np.searchsorted(bounds, tree.start), np.searchsorted(bounds, tree.stop)
         return running[last] - running[first]
 
 
-def tabulate(hierarchy: Hierarchy, y: ArrayLike) -> LeafTable:
-    """Count the rows by leaf and class."""
+def tabulate(
+    hierarchy: Hierarchy, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> LeafTable:
+    """Count the rows by leaf and class; warn of rows that are left out for want of a class."""
     expect_hierarchy(hierarchy)
-    n_rows = hierarchy.n_rows
-    if n_rows < 2:
-        raise InputError(f"scores compare pairs of rows: at least two are needed, got {n_rows}")
+    n_rows, order = hierarchy.n_rows, hierarchy.order
     codes, classes = encode_labels(y, n_rows)
-    shape = hierarchy.n_leaves, len(classes)
+    mine = codes[order]
+    given = check_weights(sample_weight, n_rows)
+    weights = None if given is None else given[order]
+    shape = hierarchy.n_leaves, len(classes) + 1  # first those without a class
     # Leaves own consecutive rows of `order`, so only the classes have to be looked up.
-    offsets = np.arange(shape[0]) * shape[1]
-    cells = np.repeat(offsets, hierarchy.sizes[hierarchy.leaves]) + codes[hierarchy.order]
-    counts = np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.int64)
-    return LeafTable(hierarchy, counts.reshape(shape), classes)
+    offsets = np.arange(shape[0]) * shape[1] + 1
+    cells = np.repeat(offsets, hierarchy.sizes[hierarchy.leaves]) + mine
+    counts = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)[:, 1:]
+    total = counts.sum()
+    if not 2 <= total <= MOST:
+        told = f"at least two are needed, got {total:g}"
+        if total > MOST:
+            told = f"weights stand for {MOST:,} at most, got {total:.1e}; divide them"
+        raise InputError(f"scores compare pairs of rows with a label: {told}")
+    if weights is None or np.array_equal(counts, np.floor(counts)):
+        counts = counts.astype(np.int64)
+    is_left_out = mine < 0 if weights is None else (mine < 0) & (weights > 0.0)
+    if n_left_out := int(is_left_out.sum()):
+        many = "are" if n_left_out > 1 else "is"
+        told = f"{counted(n_left_out, 'row')} without a label {many} left out of the scores"
+        warn_caller(told, UserWarning)
+    found = np.flatnonzero(counts.any(axis=0))
+    return LeafTable(hierarchy, counts[:, found], tuple(classes[code] for code in found))
 
 
-def pairs(counts: Counts) -> Counts:
+def pairs(counts: Any) -> Any:
     """Return the number of unordered pairs among each number of rows."""
-    return counts * (counts - 1) // 2
+    twice = counts * (counts - 1)
+    return twice // 2 if twice.dtype.kind == "i" else twice / 2
 
 
 # Flat scores
 
 
-def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
+def rand_score(
+    hierarchy: Hierarchy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the Rand index: the share of pairs of rows on which leaves and classes agree.
 
     They agree on a pair that is together in both or apart in both.
@@ -203,17 +226,29 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     Parameters
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row.
+        The learned tree, and the class of each row. Rows without one (None, NaN, NA or blank
+        text) are left out, and so are those that the tree sets apart.
+    sample_weight : array-like of shape (n_rows,), optional
+        How many rows each row stands for: 2 is a row that is there twice, 0 one that is not
+        there. Pairs among a fraction of a row are negative, so weights that sum to 1 are
+        refused: they should be 1 on average, or more.
 
     Returns
     -------
     float
         Between 0 and 1. High for any two clusterings with many clusters.
 
+    Warns
+    -----
+    UserWarning
+        If rows have no class; it says how many.
+
     Raises
     ------
     ValueError
-        If there is not one class per row, or there are fewer than two rows.
+        If ``y`` is of another length, or fewer than two rows have a class; or if weights are
+        of another length, negative, not finite, all 0, or sum to less than 2 or more than
+        2**31.
 
     Examples
     --------
@@ -221,10 +256,12 @@ def rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     >>> rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.8333333333333334
     """
-    return rand(tabulate(hierarchy, y))
+    return rand(tabulate(hierarchy, y, sample_weight))
 
 
-def adjusted_rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
+def adjusted_rand_score(
+    hierarchy: Hierarchy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the Rand index, corrected for chance.
 
     Takes and raises what :func:`rand_score` does.
@@ -240,10 +277,12 @@ def adjusted_rand_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     >>> adjusted_rand_score(from_labels([0, 0, 1, 1]), ["a", "a", "b", "c"])
     0.5714285714285714
     """
-    return adjusted_rand(tabulate(hierarchy, y))
+    return adjusted_rand(tabulate(hierarchy, y, sample_weight))
 
 
-def adjusted_mutual_info_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
+def adjusted_mutual_info_score(
+    hierarchy: Hierarchy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return how much leaves and classes tell about each other, corrected for chance.
 
     That is the mutual information minus what is expected of shuffled rows, divided by the
@@ -261,7 +300,7 @@ def adjusted_mutual_info_score(hierarchy: Hierarchy, y: ArrayLike) -> float:
     >>> round(adjusted_mutual_info_score(tree, ["a", "a", "b", "c"]), 6)
     0.571429
     """
-    return adjusted_information(tabulate(hierarchy, y).counts)
+    return adjusted_information(tabulate(hierarchy, y, sample_weight).counts)
 
 
 def rand(table: LeafTable) -> float:
@@ -282,15 +321,16 @@ def adjusted_rand(table: LeafTable) -> float:
     return 2 * (together * table.n_pairs - chance) / (most - 2 * chance)
 
 
-def _pair_counts(counts: Counts) -> tuple[int, int, int]:
+def _pair_counts(counts: Counts) -> tuple[float, float, float]:
     """Count the pairs of rows with one leaf and class, with one leaf, with one class."""
     sizes = (counts, counts.sum(axis=1), counts.sum(axis=0))
-    together, in_leaf, in_class = (int(np.sum(pairs(each))) for each in sizes)
+    together, in_leaf, in_class = (pairs(each).sum().item() for each in sizes)
     return together, in_leaf, in_class
 
 
 def adjusted_information(counts: Counts) -> float:
-    """Return the mutual information of a table without empty rows or columns, corrected."""
+    """Return the mutual information of a table without empty columns, corrected."""
+    counts = counts[counts.any(axis=1)]
     n_leaves, n_classes = counts.shape
     if n_leaves == n_classes == np.count_nonzero(counts):
         return 1.0  # the same clustering, perhaps all in one or each alone: 0 / 0
@@ -304,18 +344,22 @@ def adjusted_information(counts: Counts) -> float:
 
 def expected_information(leaf_sizes: Counts, class_sizes: Counts) -> float:
     """Return the mutual information expected when rows are shuffled; the sums are equal."""
-    n_rows = int(leaf_sizes.sum())
+    n_rows = float(leaf_sizes.sum())
     leaf, n_leaf = np.unique(leaf_sizes, return_counts=True)
     label, n_label = np.unique(class_sizes, return_counts=True)
     a, b = (sizes.ravel() for sizes in np.meshgrid(leaf, label, indexing="ij"))
-    cells = _expected_cells(a.astype(np.float64), b.astype(np.float64), float(n_rows))
+    cells = _expected_cells(a.astype(np.float64), b.astype(np.float64), n_rows)
     return float(n_leaf @ cells.reshape(len(leaf), len(label)) @ n_label) / n_rows
 
 
 def _expected_cells(a: Floats, b: Floats, n: float) -> Floats:
-    """Return the mean of ``k log(n k / (a b))`` for each pair of sums."""
+    """Return the mean of ``k log(n k / (a b))`` for each pair of sums.
+
+    Sums that are no whole numbers have the probabilities of the same ratios, none below 0.
+    """
     mode = np.floor((a + 1) * (b + 1) / (n + 2))
-    mode = np.clip(mode, np.maximum(a + b - n, 0), np.minimum(a, b))  # against rounding
+    least, most = np.maximum(a + b - n, 0), np.minimum(a, b)
+    mode = np.clip(mode, np.ceil(least), np.floor(most))  # against rounding
     norm, total = np.ones_like(a), mode * np.log(np.maximum(mode, 1) * n / (a * b))
     for step in (1, -1):  # the terms on each side of the mode, relative to the one there
         alive, weight, k = np.arange(len(a)), np.ones_like(a), mode
@@ -328,7 +372,7 @@ def _expected_cells(a: Floats, b: Floats, n: float) -> Floats:
                     ratio = (a_here - k) * (b_here - k) / ((k + 1) * (rest + k + 1))
                 else:
                     ratio = k * (rest + k) / ((a_here - k + 1) * (b_here - k + 1))
-                weight, k = weight * ratio, k + step
+                weight, k = weight * np.maximum(ratio, 0.0), k + step
                 # Past the end of its range, k may be anything: the weight is 0 from there on.
                 norm_here += weight
                 total_here += weight * k * np.log(np.maximum(k, 1) / mean)

@@ -185,7 +185,12 @@ def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
 
 
 def shortest_path_score(
-    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource, *, adjusted: bool = False
+    hierarchy: Hierarchy,
+    y: ArrayLike,
+    truth: TreeSource,
+    *,
+    adjusted: bool = False,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compare distances in the learned tree with those in the true one.
 
@@ -196,12 +201,16 @@ def shortest_path_score(
     Parameters
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row: as text, a leaf of the true tree.
+        The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
+        without one are left out, as by :func:`rand_score`.
     truth : ClassTree, or what :meth:`ClassTree.read` takes
-        The true tree. Leaves that no row belongs to count for its greatest distance.
+        The true tree. Leaves that no row belongs to count for its greatest distance, as they
+        do in the learned tree.
     adjusted : bool
         Correct for chance: 0 is expected of shuffled rows, 1 is best. Without it, the score
         mostly rewards trees with the shape of the true one.
+    sample_weight : array-like of shape (n_rows,), optional
+        How many rows each row stands for; see :func:`rand_score`.
 
     Returns
     -------
@@ -211,8 +220,8 @@ def shortest_path_score(
     Raises
     ------
     ValueError
-        If there is not one class per row, there are fewer than two rows, ``truth`` is not a
-        tree, or a class is not one of its leaves.
+        As by :func:`rand_score`, and if ``truth`` is not a tree, or a class is not one of its
+        leaves.
 
     Examples
     --------
@@ -222,11 +231,17 @@ def shortest_path_score(
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
     """
-    return _score(tabulate(hierarchy, y), truth, "shortest_path", adjusted=adjusted)
+    table = tabulate(hierarchy, y, sample_weight)
+    return _score(table, truth, "shortest_path", adjusted=adjusted)
 
 
 def path_sharing_score(
-    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource, *, adjusted: bool = False
+    hierarchy: Hierarchy,
+    y: ArrayLike,
+    truth: TreeSource,
+    *,
+    adjusted: bool = False,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compare how long rows stay together in the learned tree and in the true one.
 
@@ -243,7 +258,8 @@ def path_sharing_score(
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
     """
-    return _score(tabulate(hierarchy, y), truth, "path_sharing", adjusted=adjusted)
+    table = tabulate(hierarchy, y, sample_weight)
+    return _score(table, truth, "path_sharing", adjusted=adjusted)
 
 
 def _score(table: LeafTable, truth: TreeSource, measure: _Measure, *, adjusted: bool) -> float:
@@ -284,7 +300,7 @@ def _compare(
         b += _moments(B, class_sizes[rows], class_sizes)
         both += float(np.vdot(counts[:, rows].T @ joined, B))
     # Ordered pairs, less each row paired with itself, where a = b = 1.
-    n_rows, n_pairs = table.hierarchy.n_rows, 2 * table.n_pairs
+    n_rows, n_pairs = table.n_rows, 2 * table.n_pairs
     (mean_a, square_a), (mean_b, square_b) = (a - n_rows) / n_pairs, (b - n_rows) / n_pairs
     squares = square_a + square_b
     error = squares - 2.0 * (both - n_rows) / n_pairs
@@ -301,7 +317,9 @@ def _moments(block: Floats, here: Floats, there: Floats) -> Floats:
 # Node by node
 
 
-def dendrogram_purity(hierarchy: Hierarchy, y: ArrayLike) -> float:
+def dendrogram_purity(
+    hierarchy: Hierarchy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return how pure the smallest node is that holds two rows of a class.
 
     For each pair of distinct rows of one class, take the share of that class among the rows
@@ -321,11 +339,16 @@ def dendrogram_purity(hierarchy: Hierarchy, y: ArrayLike) -> float:
     >>> round(dendrogram_purity(tree, ["a", "a", "b", "c", "c"]), 6)
     0.833333
     """
-    return _purity(tabulate(hierarchy, y))
+    return _purity(tabulate(hierarchy, y, sample_weight))
 
 
 def dasgupta_cost(
-    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource = None, *, normalize: bool = True
+    hierarchy: Hierarchy,
+    y: ArrayLike,
+    truth: TreeSource = None,
+    *,
+    normalize: bool = True,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return Dasgupta's cost: how large the nodes are in which similar rows meet.
 
@@ -336,12 +359,15 @@ def dasgupta_cost(
     Parameters
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row.
+        The learned tree, and the class of each row. Rows without one are left out, as by
+        :func:`rand_score`.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
         path in it. Without it, the similarity is 1 within a class and 0 between classes.
     normalize : bool
         Divide by the cost of a tree that is a single leaf.
+    sample_weight : array-like of shape (n_rows,), optional
+        How many rows each row stands for; see :func:`rand_score`.
 
     Returns
     -------
@@ -367,7 +393,7 @@ def dasgupta_cost(
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"])
     0.5
     """
-    table = tabulate(hierarchy, y)
+    table = tabulate(hierarchy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     return _cost(table, classes, normalize=normalize)
 
@@ -376,9 +402,10 @@ def _purity(table: LeafTable) -> float:
     """Return the dendrogram purity."""
     counts, parents = table.node_counts(), table.hierarchy.parents
     weights = pairs(counts).astype(np.float64)
-    if not weights[0].any():
+    if not weights[0].sum() > 0.0:
         return nan
-    share = counts / table.hierarchy.sizes[:, None]
+    sizes = counts.sum(axis=1, keepdims=True)
+    share = counts / np.where(sizes == 0, 1, sizes)  # no pair meets in an empty node
     gain = share.copy()
     gain[1:] -= share[parents[1:]]
     return float(np.vdot(weights, gain) / weights[0].sum())
@@ -386,9 +413,8 @@ def _purity(table: LeafTable) -> float:
 
 def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> float:
     """Return Dasgupta's cost, with classes as similar as they are in a tree, if given."""
-    sizes, n = (
-        each.astype(np.float64) for each in (table.hierarchy.sizes, table.node_counts())
-    )
+    n = table.node_counts().astype(np.float64)
+    sizes = n.sum(axis=1)
     if classes is None:
         similar = np.square(n).sum(axis=1)  # over all ordered pairs of rows of each node
     else:
@@ -407,18 +433,27 @@ def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> fl
 
 
 def score_hierarchy(
-    hierarchy: Hierarchy, y: ArrayLike, truth: TreeSource = None, *, dasgupta: bool = False
+    hierarchy: Hierarchy,
+    y: ArrayLike,
+    truth: TreeSource = None,
+    *,
+    dasgupta: bool = False,
+    sample_weight: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Score a learned tree by every measure at once: the rows are counted only once.
 
     Parameters
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row: as text, a leaf of the true tree.
+        The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
+        without one (None, NaN, NA or blank text) are left out, and a warning says how many;
+        so are rows that the tree sets apart.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         The true tree of the classes.
     dasgupta : bool
         Whether to add Dasgupta's cost, normalized.
+    sample_weight : array-like of shape (n_rows,), optional
+        How many rows each row stands for; see :func:`rand_score`.
 
     Returns
     -------
@@ -444,7 +479,7 @@ def score_hierarchy(
     >>> scores["adjusted_shortest_path"] > 0.1
     True
     """
-    table = tabulate(hierarchy, y)
+    table = tabulate(hierarchy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     scores: dict[str, float] = {}
     if classes is not None:

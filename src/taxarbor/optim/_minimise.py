@@ -41,19 +41,18 @@ class Solution:
 
 def search_line(
     loss: HingeLoss, penalty: SparseGroupPenalty, point: Point, gradient: Array, V: Array
-) -> tuple[Point, bool] | None:
+) -> Point | None:
     """Return the first point on the way from ``point`` to V that lowers the objective enough.
 
-    And whether it is V itself; None if no step helps. Scores are linear in the weights, so
-    shorter steps are tried without another sweep; the one taken is swept again, to leave no
-    round-off behind.
+    None if no step helps. Scores are linear in the weights, so shorter steps are tried without
+    another sweep; the one taken is swept again, to leave no round-off behind.
     """
     start = point.value + penalty.value(point.W)
     reached = loss.evaluate(V, point.labels)
     full = penalty.value(reached.W)
     slope = inner(gradient, reached.W - point.W) + full - (start - point.value)
     if reached.value + full <= start + SUFFICIENT * min(slope, 0.0) and slope < 0.0:
-        return reached, True
+        return reached
     step = 0.5
     while step >= SHORTEST:
         W = point.W + step * (V - point.W)
@@ -61,8 +60,7 @@ def search_line(
         value = loss.at(W, point.labels, scores).value + penalty.value(W)
         if value < start and value <= start + SUFFICIENT * step * slope:
             exact = loss.evaluate(W, point.labels)
-            lower = exact.value + penalty.value(exact.W) < start
-            return (exact, False) if lower else None
+            return exact if exact.value + penalty.value(exact.W) < start else None
         step *= 0.5
     return None
 
@@ -76,10 +74,9 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
     point = loss.zero(labels)
     gradient = loss.gradient(point)
     step = point.value / max(inner(gradient, gradient), np.finfo(np.float64).tiny)
-    first = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
-    if first is None:
+    moved = search_line(loss, penalty, point, gradient, penalty.prox(-step * gradient, step))
+    if moved is None:
         return point
-    moved = first[0]
     while True:
         twice = loss.at(2.0 * moved.W, labels, 2 * moved.scores)
         if not twice.value + penalty.value(twice.W) < moved.value + penalty.value(moved.W):

@@ -5,7 +5,7 @@ function with other numbers, so there is one class. Inner products here have one
 divide a long sum among its threads, so that its last digits change with their number.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -21,10 +21,16 @@ def inner(A: Array, B: Array) -> float:
     return float(np.einsum("i,i->", A.reshape(-1), B.reshape(-1)))
 
 
-def column_norms(W: Array) -> Array:
-    """Return the length of each column."""
-    norms: Array = np.sqrt(np.einsum("mp,mp->p", W, W))
+def group_norms(W: Array, owner: IndexArray | None = None) -> Array:
+    """Return the length of each feature's weights or, with owners, of all of its group's."""
+    squares = np.einsum("mp,mp->p", W, W)
+    norms: Array = np.sqrt(squares if owner is None else np.bincount(owner, squares)[owner])
     return norms
+
+
+def group_shares(owner: IndexArray | None) -> Array | float:
+    """Return which part of its group each feature is, so that a sum counts groups once."""
+    return 1.0 if owner is None else 1.0 / np.bincount(owner)[owner]
 
 
 @final
@@ -32,7 +38,8 @@ def column_norms(W: Array) -> Array:
 class SparseGroupPenalty:
     r"""Sum over features p of ``group |W_p|_2 + l1[p] |W_p|_1 + ridge |W_p|_2^2``.
 
-    ``W_p`` is column p of W: the weights of feature p in all models.
+    ``W_p`` is column p of W: the weights of feature p in all models. With owners, the group
+    norm is one of all features that are owned alike.
 
     Parameters
     ----------
@@ -42,6 +49,8 @@ class SparseGroupPenalty:
         Weight of the absolute values, larger where an ancestor already uses the feature.
     ridge : float
         Weight of the squares.
+    owner : array of shape (n_features,) or None
+        Which group each feature is in; None: each is one of its own.
 
     Examples
     --------
@@ -54,6 +63,7 @@ class SparseGroupPenalty:
     group: float
     l1: Array
     ridge: float = 0.0
+    owner: IndexArray | None = None
 
     @property
     def is_smooth(self) -> bool:
@@ -62,17 +72,18 @@ class SparseGroupPenalty:
 
     def value(self, W: Array) -> float:
         """Return the penalty of W, of shape (n_models, n_features)."""
-        sizes = self.group * column_norms(W) + self.l1 * np.abs(W).sum(axis=0)
+        norms = group_norms(W, self.owner) * group_shares(self.owner)
+        sizes = self.group * norms + self.l1 * np.abs(W).sum(axis=0)
         return float(sizes.sum()) + self.ridge * inner(W, W)
 
     def prox(self, W: Array, step: float) -> Array:
         """Return the minimiser over V of ``|V - W|^2 / (2 step) + value(V)``.
 
-        Soft-threshold the entries, shrink the columns, then scale: exact, since the groups
+        Soft-threshold the entries, shrink the groups, then scale: exact, since the groups
         nest and the ridge only rescales.
         """
         V = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
-        norms = column_norms(V)
+        norms = group_norms(V, self.owner)
         keep = np.maximum(norms - step * self.group, 0.0) / np.maximum(norms, TINY)
         shrunk: Array = V * (keep / (1.0 + 2.0 * step * self.ridge))
         return shrunk
@@ -80,17 +91,20 @@ class SparseGroupPenalty:
     def violations(self, W: Array, gradient: Array) -> Array:
         """Return, per feature, how far ``-gradient`` is from the subdifferential at W.
 
+        Of a group without weights, how far that is for all of it.
         All zero exactly where W minimises a loss of this gradient plus the penalty.
         """
         G = gradient + 2.0 * self.ridge * W
-        norms = column_norms(W)
+        norms = group_norms(W, self.owner)
         pull = G + self.group * W / np.maximum(norms, TINY)
         at_zero, elsewhere = (
             np.maximum(np.abs(pull) - self.l1, 0.0),
             pull + self.l1 * np.sign(W),
         )
-        distance = column_norms(np.where(W == 0.0, at_zero, np.abs(elsewhere)))
-        least: Array = np.where(norms == 0.0, np.maximum(distance - self.group, 0.0), distance)
+        rest = np.where(W == 0.0, at_zero, np.abs(elsewhere))
+        distance = group_norms(rest)
+        whole = distance if self.owner is None else group_norms(rest, self.owner)
+        least: Array = np.where(norms == 0.0, np.maximum(whole - self.group, 0.0), distance)
         return least
 
     def optimality(self, W: Array, gradient: Array) -> float:
@@ -102,8 +116,9 @@ class SparseGroupPenalty:
         if not features.any():
             return self
         l1 = np.where(features, self.l1 + strength, self.l1)
-        return SparseGroupPenalty(self.group, l1, self.ridge)
+        return replace(self, l1=l1)
 
     def restrict(self, features: IndexArray) -> "SparseGroupPenalty":
         """Return the same penalty on some of the features."""
-        return SparseGroupPenalty(self.group, self.l1[features], self.ridge)
+        owner = None if self.owner is None else self.owner[features]
+        return replace(self, l1=self.l1[features], owner=owner)

@@ -79,14 +79,14 @@ class ProximalQuasiNewton:
                 continue
             candidate = point.W.copy()
             candidate[:, features] = minimise_model(metric, inside, W, slope, 0.1 * worst)
-            step = search_line(loss, penalty, point, gradient, candidate)
+            reached = search_line(loss, penalty, point, gradient, candidate)
             n_iter += 1
-            if step is None or np.array_equal(step[0].W, point.W):  # rounded away
+            if reached is None or np.array_equal(reached.W, point.W):  # rounded away
                 if metric.is_fresh and metric.scale >= loss.curvature:
                     return Solution(point, Status.STALLED, n_iter)
                 metric = Metric(loss.curvature)  # too bold: begin again with short steps
                 continue
-            before, (point, _) = gradient, step
+            before, point = gradient, reached
             gradient = loss.gradient(point)
             change = gradient[:, features] - before[:, features]
             metric = metric.after(point.W[:, features] - W, change)

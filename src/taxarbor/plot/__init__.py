@@ -5,7 +5,6 @@ from taxarbor.plot._dendrogram import plot_dendrogram
 from taxarbor.plot._icicle import plot_icicle
 from taxarbor.plot._levels import plot_feature_levels
 from taxarbor.plot._stability import plot_stability
-from taxarbor.plot._trace import plot_trace
 from taxarbor.plot._tree import plot_tree
 
 __all__ = [
@@ -13,6 +12,5 @@ __all__ = [
     "plot_feature_levels",
     "plot_icicle",
     "plot_stability",
-    "plot_trace",
     "plot_tree",
 ]

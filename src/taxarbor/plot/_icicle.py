@@ -66,7 +66,8 @@ def plot_icicle(
         they hold.
     classes : array of shape (n_rows,), optional
         The class of each row. A node then has the colour of its largest class, the stronger
-        the larger its share. By default, each branch has a colour.
+        the larger its share of the rows with a class; it is grey without any. By default,
+        each branch has a colour.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
@@ -162,8 +163,9 @@ def lay_out_cells(
         mixed = []
         for node in nodes.tolist():
             found, shares = makeup.largest(hierarchy, node)
-            _, colour = makeup.entries[min(int(found[0]), _axes.N_CLASSES)]
-            mixed.append(_axes.mix(colour, FACE, 0.1 + 0.7 * float(shares[0])))
+            largest, share = (int(found[0]), float(shares[0])) if len(found) else (-1, 1.0)
+            _, colour = makeup.entries[min(largest, _axes.N_CLASSES)]
+            mixed.append(_axes.mix(colour, FACE, 0.1 + 0.7 * share))
         faces = np.array(mixed)
     faces[layout.is_lost] = 1.0 - _axes.PALE * (1.0 - faces[layout.is_lost])
     return Cells(first, last, faces)

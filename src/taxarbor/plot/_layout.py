@@ -13,9 +13,18 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._words import describe_doubt, phrase
-from taxarbor.metrics._table import encode_labels, name_of
+from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
 from taxarbor.plot import _axes
-from taxarbor.plot._axes import CLASSES, N_CLASSES, OTHER, Entries, Style, StyledLine, value
+from taxarbor.plot._axes import (
+    CLASSES,
+    GRID,
+    N_CLASSES,
+    OTHER,
+    Entries,
+    Style,
+    StyledLine,
+    value,
+)
 
 Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]
 Orientation: TypeAlias = Literal["down", "right"]
@@ -187,16 +196,19 @@ class Makeup:
     """How many rows of each class there are in each node; without classes, all is empty."""
 
     names: tuple[str, ...]  # all classes, the largest first; of the first eight, numbers ascend
-    codes: IndexArray  # position in names of each row's class; rows as in hierarchy.order
-    entries: Entries  # the eight largest classes, then all others together
+    codes: IndexArray  # position in names of each row's class, or -1; as in hierarchy.order
+    entries: Entries  # the eight largest classes, all others together, rows without a label
     counts: IndexArray  # (n_nodes, n_entries), number of rows
 
     def largest(self, hierarchy: Hierarchy, node: int) -> tuple[IndexArray, Array]:
-        """Return the classes of a node, the largest first, and their shares of its rows."""
+        """Return the classes of a node, the largest first, and their shares.
+
+        Shares are of the rows with a label; there may be none.
+        """
         mine = self.codes[hierarchy.start[node] : hierarchy.stop[node]]
-        found, counts = np.unique(mine, return_counts=True)
+        found, counts = np.unique(mine[mine >= 0], return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return found[order], counts[order] / len(mine)
+        return found[order], counts[order] / counts.sum()
 
     def describe(self, hierarchy: Hierarchy, node: int) -> list[StyledLine]:
         """Return lines such as ``mammals · 92%`` for the largest classes of a node."""
@@ -211,26 +223,28 @@ class Makeup:
 
 
 def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
-    """Return the make-up of each node; ValueError if there is not one class for each row."""
-    n_rows = len(hierarchy.order)
+    """Return the make-up of each node; ValueError if classes and rows do not match."""
+    n_shown = len(hierarchy.order)
     if classes is None:
         none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
         return Makeup((), np.empty(0, dtype=np.intp), (), none)
-    codes, found = encode_labels(classes, n_rows)
-    names = [name_of(label) for label in found]
-    order = np.lexsort((np.array(names), -np.bincount(codes)))
+    codes, found = encode_labels(classes, hierarchy.n_rows)
+    names, codes = [name_of(label) for label in found], codes[hierarchy.order]
+    sizes = np.bincount(codes + 1, minlength=len(names) + 1)[1:]
+    order = np.lexsort((np.array(names), -sizes))
     with contextlib.suppress(ValueError):  # numbers ascend, other names stay
         values = [float(name) for name in names]
         order[:N_CLASSES] = sorted(order[:N_CLASSES], key=values.__getitem__)
-    rank = np.empty(len(order), dtype=np.intp)
+    rank = np.full(len(order) + 1, -1)
     rank[order] = np.arange(len(order))
-    codes = rank[codes][hierarchy.order]
+    codes = rank[codes]
     told = tuple(shorten(names[n]) or "(empty)" for n in order.tolist())
     entries = tuple(zip(told, CLASSES, strict=False))
     entries += (("other", OTHER),) * (len(told) > N_CLASSES)
+    entries += ((NO_LABEL, GRID),) * bool((codes < 0).any())
     # Sums up to each row: two of them make a node's, whose rows are consecutive.
-    sums = np.zeros((n_rows + 1, len(entries)), dtype=np.intp)
-    sums[np.arange(1, n_rows + 1), np.minimum(codes, N_CLASSES)] = 1
+    sums = np.zeros((n_shown + 1, len(entries)), dtype=np.intp)
+    sums[np.arange(1, n_shown + 1), np.minimum(codes, N_CLASSES)] = 1  # -1 is the last
     np.cumsum(sums, axis=0, out=sums)
     return Makeup(told, codes, entries, sums[hierarchy.stop] - sums[hierarchy.start])
 

@@ -33,7 +33,7 @@ class FeatureLevels:
     A split counts in its level by its rows. A feature's part in a split is the share of the
     separation that it adds (``Reason.share``, taken as positive) or, where the means of the
     nodes are not known, the length of its weights over the children. So each level adds up
-    to 1, or to 0 if its rules use no features.
+    to 1, or to 0 if its rules use no features. A column of a table is one feature.
     """
 
     features: IndexArray  # (n_used,), columns by the first level to which they matter
@@ -47,16 +47,19 @@ def measure_levels(hierarchy: Any) -> FeatureLevels:
     rules = [(node, rule) for node, rule in enumerate(hierarchy.rules) if rule is not None]
     if not rules:
         raise InputError("the tree has no rules, so no features that its splits turn on")
-    matrix = np.zeros((rules[0][1].weights.shape[1], hierarchy.height))
+    names, encoding = hierarchy.feature_names, hierarchy.encoding
+    owner = np.arange(rules[0][1].weights.shape[1]) if encoding is None else encoding.owner
+    matrix = np.zeros((owner[-1] + 1, hierarchy.height))
     for node, rule in rules:
-        part = _parts(hierarchy, node, rule)
+        part = np.bincount(owner, _parts(hierarchy, node, rule))
         matrix[:, hierarchy.depth[node]] += len(hierarchy.rows(node)) * part
     totals = matrix.sum(axis=0)
     if not totals.any():
         raise InputError("the rules of the tree use no features: all their weights are equal")
     matrix /= np.where(totals > 0.0, totals, 1.0)
     order = _order(matrix)
-    names = hierarchy.feature_names
+    if encoding is not None and encoding.n_features > len(encoding.columns):
+        names = [column.label for column in encoding.columns]
     told = tuple(names[j] if names else f"x{j}" for j in order.tolist())
     return FeatureLevels(order, told, matrix[order])
 

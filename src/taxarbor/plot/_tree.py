@@ -90,7 +90,8 @@ def plot_tree(
         the two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
-        the eight largest classes in colours and any others in grey, and a legend names them.
+        the eight largest classes in colours, any others and rows without a class in grey, and
+        a legend names them.
     images : array of shape (n_rows, height, width) or (n_rows, height, width, 3 or 4), optional
         An image for each row: floats from 0 to 1, or bytes. Each box shows some of its rows.
     examples : mapping or callable, optional
@@ -170,7 +171,7 @@ def make_strips(
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
         return [_line_up([])] * len(nodes)
-    pixels = check_images(images, len(hierarchy.order))
+    pixels = check_images(images, hierarchy.n_rows)
     chosen = [_choose(hierarchy, node, examples) for node in nodes]
     return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
 
@@ -185,7 +186,7 @@ def _choose(hierarchy: Hierarchy, node: int, examples: Examples | None) -> list[
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
-    last = len(hierarchy.order) - 1
+    last = hierarchy.n_rows - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() > last:

@@ -8,6 +8,8 @@ and another. Features are added one at a time, the one that promises most first,
 fitted anew, until the next feature is not worth its price. Of more than two children each has
 features of its own, and pays for them. The price is in rows: a split of many rows, where much
 is at stake, may use more features than a small one. Features that splits above use cost more.
+The features of one column of a table, such as the values of a category, count as one: the first
+pays for the column, and others come for a part of its price.
 
 Rules either describe the tree, which stays as it is, or decide: rows then go where the rules
 send them, from the root down, and each rule is found for the rows that arrive at it.
@@ -61,7 +63,7 @@ REFUSED = "no rule that divides its rows was found"
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sparsity:
     """How few features a rule should use.
 
@@ -70,11 +72,21 @@ class Sparsity:
     novelty : float
         By how many times its price a feature costs more that a split above uses already.
     max_features : int or None
-        The most features that a rule may use.
+        The most columns that a rule may use.
+    owner : array of shape (n_features,) or None
+        The column that each feature is of; None: each is one of its own.
     """
 
     novelty: float = 1.0
     max_features: int | None = None
+    owner: IndexArray | None = None
+
+    def known(self, above: NDArray[np.bool_], rule: LinearRule) -> NDArray[np.bool_]:
+        """Return which features are of columns in use, above a node and by its rule."""
+        used = rule.weights.any(axis=0)
+        if self.owner is not None:
+            used = np.isin(self.owner, self.owner[used])
+        return np.asarray(above | used)
 
 
 def describe(
@@ -104,7 +116,8 @@ def describe(
     for level in _levels(tree):
         for node, rule in zip(level, run.each(find, level), strict=True):
             tree.explain(node, rule)
-            known |= dict.fromkeys(tree.children(node), _with(known.pop(node), rule))
+            above = sparsity.known(known.pop(node), rule)
+            known |= dict.fromkeys(tree.children(node), above)
 
 
 def decide(
@@ -187,7 +200,8 @@ class _Descent:
 
     def go_on(self, node: int, found: _Division) -> None:
         """Send the rows of a node to its children."""
-        own, known = self._arrived.pop(node), _with(self._known.pop(node), found.rule)
+        own, sparsity = self._arrived.pop(node), self._search.sparsity
+        known = sparsity.known(self._known.pop(node), found.rule)
         for side, child in enumerate(found.children):
             self._arrived[child], self._known[child] = own[found.sides == side], known
             self.depth[child] = self.depth[node] + 1
@@ -309,7 +323,7 @@ class _Search:
             1.0 + self.sparsity.novelty * known,
             n_children=len(children),
             price=price if n_first is None else 0.0,
-            max_features=self.sparsity.max_features,
+            sparsity=self.sparsity,
             rounding=self.rounding,
         )
 
@@ -372,7 +386,7 @@ def find_rule(
     *,
     n_children: int,
     price: float,
-    max_features: int | None = None,
+    sparsity: Sparsity,
     rounding: float = 0.0,
 ) -> LinearRule:
     """Return a sparse rule that sends rows to the children that they want.
@@ -386,21 +400,17 @@ def find_rule(
         n_children=n_children,
         weights=weights,
         reluctance=reluctance,
+        owner=sparsity.owner,
         rounding=rounding,
         price=price,
         ridge=RIDGE,
-        max_features=max_features or 0,
+        max_features=sparsity.max_features or 0,
     )
     found, offsets = rows.find_rule(problem)
     if n_children == 2:
         found = np.concatenate([0.5 * found, -0.5 * found])
         offsets = np.concatenate([0.5 * offsets, -0.5 * offsets])
     return LinearRule(*(part.astype(rows.dtype) for part in (found, rows.center, offsets)))
-
-
-def _with(known: NDArray[np.bool_], rule: LinearRule) -> NDArray[np.bool_]:
-    """Return which features are used, above a node and by its rule."""
-    return np.asarray(known | rule.weights.any(axis=0))
 
 
 def _levels(tree: HierarchyBuilder) -> Iterator[list[int]]:

@@ -14,6 +14,7 @@ from taxarbor._images import small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
@@ -21,6 +22,8 @@ N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of m
 N_FEATURES = (8, 4)  # features, likewise
 N_VALUES = 3  # features whose values are shown with an example
 N_CLASSES = 100  # classes of a node that are named, at most
+N_NOISE = 50  # rows set apart that are listed
+N_COLUMNS, N_NAMES = 200, 6  # of a table, and categories of each, that are listed
 LONGEST = 300  # characters of a row's name, which may be a text
 NAMES = 250_000
 """Characters that the packed names of all rows may take, so that they can be found."""
@@ -36,40 +39,71 @@ KINDS = ("typical", "extreme", "borderline")
 
 def build_context(
     explanation: Explanation,
-    X: Any,
     title: str,
     *,
     images: NDArray[Any] | None,
     scores: dict[str, float],
     decides: str,
+    outlier_scores: Array | None = None,
 ) -> dict[str, Any]:
-    """Return all that the page shows, as JSON can hold it; ``X`` is an array or CSR matrix.
+    """Return all that the page shows, as JSON can hold it.
 
     ``decides`` says what placed the rows: "rules" that all rows follow; "bounds", rules and
-    what kept some rows elsewhere; "placed", all features; or "unknown".
+    what kept some rows elsewhere; "placed", all features; or "unknown". Where it is known how
+    far rows are from every cluster, the farthest that are noise come first.
     """
     tree, classes = explanation.hierarchy, explanation.classes
+    encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
+    far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
+    if len(far):
+        noise, far = noise[np.argsort(-far, kind="stable")], np.sort(far)[::-1]
     writer = _Nodes(explanation)
     nodes = [writer.tell(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": len(tree.order),
-        "n_features": tree.n_features,
+        "n_noise": len(noise),
+        "n_absent": 0 if tree.weights is None else int((tree.weights[tree.order] == 0.0).sum()),
+        "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
+        "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "nodes": nodes,
         "features": [list(feature) for feature in writer.features],
         "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
-        **_all_rows(explanation),
-        "probabilities": None if decides == "unknown" else _probabilities(tree, X),
+        **_all_rows(explanation, noise),
+        "probabilities": None if decides == "unknown" else _probabilities(explanation),
         "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(tree),
         "trust": _trust(tree),
         "decides": decides,
+        "table": None if encoding is None else _table(encoding),
     }
+
+
+def _table(encoding: Encoding) -> dict[str, Any]:
+    """Say how a table was read: its columns, those that were left out, what was done."""
+    columns = [
+        [printable(one.label), _kind(one), _percent(one.missing) if one.missing else ""]
+        for one in encoding.columns[:N_COLUMNS]
+    ]
+    dropped = [list(map(printable, one)) for one in encoding.dropped[:N_COLUMNS]]
+    counts = len(encoding.columns), len(encoding.dropped)
+    notes = list(map(printable, encoding.notes))
+    return {"columns": columns, "dropped": dropped, "notes": notes, "counts": counts}
+
+
+def _kind(column: Column) -> str:
+    """Say what a column was read as."""
+    if not column.categories:
+        return "yes or no" if column.values == (0.0, 1.0) else column.kind
+    names = [printable(name) for name in column.categories]
+    rest = len(names) - N_NAMES
+    told = ", ".join(names[:N_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    return f"{column.kind}: {told}"
 
 
 class _Nodes:
@@ -116,6 +150,7 @@ class _Nodes:
                 "name": printable(one["feature"]), "text": printable(one["words"]),
                 "sign": 1 if one["direction"] == "higher" else -1,
                 "share": _tidy(one["share"]), "mean": mean, "rest": rest,
+                **({"missing": _percent(one["missing"])} if one["missing"] else {}),
             })  # fmt: skip
         return lines
 
@@ -128,20 +163,15 @@ class _Nodes:
             feature = printable(one["feature"]), every, _spark(one["all_counts"])
             place = self.features.setdefault(feature, len(self.features))
             words = printable(one["words"])
-            lines.append([place, words, _tidy(one["effect"]), mean, _spark(one["counts"])])
+            line = [place, words, _tidy(one["effect"]), mean, _spark(one["counts"])]
+            lines.append(line + [_percent(one["missing"])] * (one["missing"] > 0.0))
         return lines
 
     def _examples(self, kind: str, node: int, columns: list[int]) -> list[dict[str, Any]]:
         """Return rows with their values of some features."""
         found = getattr(self.explanation, kind)(node, self.n_examples)
         rows = np.array([one["row"] for one in found], dtype=np.intp)
-        values = self.explanation.values(rows, np.array(columns, dtype=np.intp))
-        texts = [
-            ["yes" if value else "no" for value in column]
-            if self.yes_no[feature]
-            else format_column(column)
-            for feature, column in zip(columns, values.T.tolist(), strict=True)
-        ]
+        texts = [map(printable, self.explanation.cells(rows, column)) for column in columns]
         told: Any = list(zip(*texts, strict=True)) or [()] * len(found)
         return [
             {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
@@ -172,9 +202,13 @@ class _Nodes:
         }
 
 
-def _means(values: tuple[float, ...], is_share: bool) -> list[str]:
-    """Put means into words, as shares where they are such."""
-    return [_percent(value) for value in values] if is_share else format_column(values)
+def _means(values: tuple[float | None, ...], is_share: bool) -> list[str]:
+    """Put means into words, as shares where they are such; those of no row are unknown."""
+    numbers = [math.nan if value is None else value for value in values]
+    told = list(map(_percent, numbers)) if is_share else format_column(numbers)
+    return [
+        "unknown" if value is None else text for value, text in zip(values, told, strict=True)
+    ]
 
 
 def _percent(share: float) -> str:
@@ -203,12 +237,17 @@ def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
 
 
 def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
-    """Return the classes of a node and how many rows they have; -1 is all that are too many."""
+    """Return the classes of a node and how many rows they have.
+
+    -1 is all that are too many, and -2 is rows without a class.
+    """
     if explanation.classes is None:
         return []
     counts = explanation.classes.count(explanation.hierarchy.rows(node))
-    rest = sum(count for _, count in counts[N_CLASSES:])
-    return [*counts[:N_CLASSES], *([(-1, rest)] if rest else [])]
+    known = [(code, count) for code, count in counts if code >= 0]
+    rest = sum(count for _, count in known[N_CLASSES:])
+    unknown = [(-2, count) for code, count in counts if code < 0]
+    return [*known[:N_CLASSES], *([(-1, rest)] if rest else []), *unknown]
 
 
 def _shown(nodes: list[dict[str, Any]]) -> list[int]:
@@ -277,22 +316,24 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 # Rows and facts
 
 
-def _all_rows(explanation: Explanation) -> dict[str, Any]:
+def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
     Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
     unless that is so for all; and the least margin on the path, with the node where that is.
+    Numbers and names go on with those of noise.
     """
     tree, names = explanation.hierarchy, explanation.row_names
     n_rows, packed = len(tree.order), None
+    order = np.append(tree.order, noise)
     assert tree.follows is not None
     holds = tree.follows.rows
     if names is not None:
-        lines = (printable(explanation.row_name(row)) for row in tree.order.tolist())
+        lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
     is_small = n_rows <= ROWS
     return {
-        "order": _pack_numbers(tree.order) if is_small else None,
+        "order": _pack_numbers(order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
         "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,
@@ -332,21 +373,23 @@ def _weakest(explanation: Explanation) -> dict[str, str] | None:
     return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
-def _probabilities(tree: Hierarchy, X: Any) -> str | None:
+def _probabilities(explanation: Explanation) -> str | None:
     """Return, in hundredths, how probable each node on a row's path is for the row.
 
     Leaf by leaf, within it from the root's child down, within that row by row; compressed.
     """
+    tree = explanation.hierarchy
     if tree.n_rows > ROWS or tree.n_leaves == 1:
         return None
     paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
     for label, leaf in enumerate(tree.leaves.tolist()):
         paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
     found = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
+    X = explanation.data
     step = max(1, BLOCK // max(X.shape[1], tree.n_nodes))
     for first in range(0, tree.n_rows, step):
         some = slice(first, first + step)
-        part = tree.node_proba(tree.predict_proba(X[some]))
+        part = tree.node_proba(tree.predict_proba(Expanded(X[some], None)))
         own = np.take_along_axis(part, paths[tree.labels[some]], axis=1)
         found[some] = np.clip(100.0 * own, 0.0, 100.0).round()
     levels = [found[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves]

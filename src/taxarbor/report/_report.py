@@ -16,7 +16,6 @@ from taxarbor._images import check_images
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._file import write_whole
-from taxarbor.hierarchy._route import check_data
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
@@ -47,12 +46,13 @@ def report(
         are called as it says, or as the columns of a data frame; others can be given by
         :meth:`~taxarbor.Hierarchy.rename_features`.
     X : array-like or CSR matrix of shape (n_rows, n_features)
-        The rows that it was grown on, in the same order.
+        The rows that it was grown on, in the same order; of a tree of a table, that table.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
         Names of the rows, which may be texts, and known classes to compare with; as
-        :func:`~taxarbor.explain.explain` takes them.
+        :func:`~taxarbor.explain.explain` takes them. Rows without a class are left out of the
+        scores, and a warning says how many.
     truth : ClassTree, or what :meth:`~taxarbor.metrics.ClassTree.read` takes, optional
         The true tree of these classes.
     images : array, optional
@@ -81,12 +81,17 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    tree, data = explanation.hierarchy, check_data(X, explanation.hierarchy)
-    pictures = None if images is None else check_images(images, len(tree.order))
+    tree = explanation.hierarchy
+    pictures = None if images is None else check_images(images, tree.n_rows)
     scores = {} if classes is None else score_hierarchy(tree, classes, truth)
     decides = _what_decides(hierarchy_of(model), tree)
     context = build_context(
-        explanation, data, title, images=pictures, scores=scores, decides=decides
+        explanation,
+        title,
+        images=pictures,
+        scores=scores,
+        decides=decides,
+        outlier_scores=getattr(model, "outlier_score_", None),
     )
     page = _build_page(context, tree.to_text()).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))

@@ -25,7 +25,7 @@ class PairProblem:
 
     start: Array  #: (n_features,), weights to start from
     labels: NDArray[np.int8] | None  #: to start from; None for those of the weights
-    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    is_fixed: bool  #: whether labels stay, and only weights are sought
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
     l1: Array  #: (n_features,), weight of ``|d_p|`` in the penalty
     ridge: float  #: weight of ``d_p ** 2``
@@ -42,7 +42,7 @@ class KwayProblem:
 
     start: Array  #: (n_children, n_features), weights to start from
     labels: NDArray[np.int32] | None  #: to start from; None for those of the weights
-    hold: int  #: rounds for which labels stay, at first; all rounds: only weights are sought
+    is_fixed: bool  #: whether labels stay, and only weights are sought
     bounds: tuple[int, int]  #: least and greatest number of rows of a child
     group: float  #: weight of the norm of a feature's weights
     l1: Array  #: (n_features,), weight of their absolute values
@@ -114,10 +114,11 @@ class RuleProblem:
     reluctance: (
         Array  #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
     )
+    owner: IndexArray | None  #: (n_features,), the column that each is of; None: its own
     rounding: float  #: beside a feature's own: what deviates by no more is not used
-    price: float  #: by which a child's feature must lower the loss: half the squared hinges
+    price: float  #: by which a child's column must lower the loss: half the squared hinges
     ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
-    max_features: int  #: the most that may be in use; 0 for any number
+    max_features: int  #: the most columns that may be in use; 0 for any number
 
 
 class Rows(Protocol):

@@ -65,7 +65,10 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
         matrix: Any = X
         parts = _csr_arrays(matrix)
         data = native.Data.csr(*parts, matrix.shape[1], middle, n_threads)
-        return MemoryRows(csr_array(parts, shape=matrix.shape), data)
+        # SciPy copies the columns where the starts are of another type.
+        values, columns, starts = parts
+        same = columns, starts.astype(np.int32) if len(values) < 2**31 else starts
+        return MemoryRows(csr_array((values, *same), shape=matrix.shape), data)
     if not isinstance(X, np.ndarray):
         kind = type(X).__name__
         raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")

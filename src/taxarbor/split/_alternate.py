@@ -79,8 +79,7 @@ class Problem:
     """The optimisation problem of one node, on all of its rows or a sample of them.
 
     It ends when a round lowers the objective by less than the share ``tol``, or when no row
-    moves and no feature violates optimality by more than ``violation``. A start's labels stay
-    as they are for ``hold`` rounds; for all of them, only weights are sought.
+    moves and no feature violates optimality by more than ``violation``.
     """
 
     penalty: SparseGroupPenalty  # on the weights of all children
@@ -89,7 +88,6 @@ class Problem:
     tol: float
     violation: float
     solver: SolverName
-    hold: int = 0
 
     def from_centers(self, rows: Rows, centers: Array) -> Alternation:
         """Alternate from the child whose centre is nearest."""
@@ -141,12 +139,12 @@ class Problem:
         if labels is None:
             scores = rows.scores(W)
             point = loss.at(W, self.assign(scores), scores)
-            least_rounds, hold = 1, 0
+            least_rounds = 1
         else:
             # A gradient step would bring all of very many features into use.
             is_wide = rows.n_features > FEW
             point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
-            least_rounds, hold = 2, self.hold  # a first step from nowhere says little
+            least_rounds = 2  # a first step from nowhere says little
         minimiser = ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
@@ -155,11 +153,6 @@ class Problem:
                 loss, penalty, point, tol=self.violation, max_iter=STEPS
             )
             point = solution.point
-            if len(trace) < hold:  # the first step was one of them
-                trace.append(point.value + penalty.value(point.W))
-                if solution.status is not Status.ITERATION_LIMIT:
-                    hold = 0  # nothing left to do for these labels
-                continue
             labels = self.assign(point.scores, point.labels)
             moved = not np.array_equal(labels, point.labels)
             if moved:
@@ -178,7 +171,7 @@ class Problem:
         penalty = self.penalty
         shared: Any = {
             "labels": labels,
-            "hold": 0 if labels is None else self.hold,
+            "is_fixed": False,
             "ridge": penalty.ridge,
             "tol": self.tol,
             "violation": self.violation,
@@ -213,6 +206,8 @@ class Problem:
         if self.solver != "auto":
             return self.solver
         penalty = self.penalty
+        if penalty.owner is not None:
+            return "pqn"  # Newton's descent takes features one by one
         most = self._most_features(MAX_SMOOTH if penalty.is_smooth else MAX_WORKING)
         n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
         # Where few features come into use, its working set follows them.

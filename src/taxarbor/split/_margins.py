@@ -11,16 +11,23 @@ gradient of the loss at ``W = 0`` is, whatever the labels and the number of chil
 ``max_p mean_i |x_ip - c_p|`` in each entry and sqrt(2) times that in each column; so with an
 alpha of 1 every weight is zero for every labelling, and multiplying the data by a constant
 changes nothing. Ancestors count by the share of each one's largest weight.
+
+Where several features are one column of a table, as the values of a category are, both norms
+are over columns: the group norm is that of all weights of a column, and what ancestors use is
+the length of their weights there. An alpha of 1 then stands for the length of the deviations of
+a whole column, which is enough, if more than needed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
 
-from taxarbor._types import Array
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import SparseGroupPenalty
+from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
@@ -43,7 +50,7 @@ A share of the squared critical value, so that it too has no unit."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Regularizer:
     """The penalty that a tree puts on each of its nodes.
 
@@ -55,6 +62,8 @@ class Regularizer:
         Strength of sparsity and of the competition with ancestors.
     relative : bool
         Whether they are shares of the critical value or the paper's raw numbers.
+    owner : array of shape (n_features,) or None
+        The column of the table that each feature is of; None: each is one of its own.
 
     Examples
     --------
@@ -69,11 +78,25 @@ class Regularizer:
     alpha: float
     beta: float
     relative: bool
+    owner: IndexArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.owner is not None and len(np.unique(self.owner)) == len(self.owner):
+            object.__setattr__(self, "owner", None)
+
+    @property
+    def groups(self) -> IndexArray | None:
+        """The column of each feature, where a norm is over columns."""
+        return self.owner if self.kind in ("group", "group+exclusive") else None
+
+    def critical(self, spread: Array) -> float:
+        """Return the largest mean absolute deviation of a feature, or length of a column's."""
+        return float(group_norms(spread[None], self.groups).max(initial=0.0))
 
     def at(self, usage: Array, critical: float, n_children: int) -> SparseGroupPenalty:
         """Return the penalty of a node, given how much its ancestors use each feature.
 
-        The critical value is the largest mean absolute deviation of a feature on its rows.
+        :meth:`usage` and :meth:`critical` say how much, and how strong an alpha of 1 is.
         """
         P, K = len(usage), n_children
         unit = critical if self.relative else 1.0 / (P * K)
@@ -81,9 +104,9 @@ class Regularizer:
         nothing = np.zeros(P)
         match self.kind:
             case "group+exclusive":
-                return SparseGroupPenalty(group, self.beta * unit * usage)
+                return SparseGroupPenalty(group, self.beta * unit * usage, owner=self.owner)
             case "group":
-                return SparseGroupPenalty(group, nothing)
+                return SparseGroupPenalty(group, nothing, owner=self.owner)
             case "exclusive":
                 ridge = 0.0 if usage.any() else ROOT_RIDGE * critical**2
                 return SparseGroupPenalty(0.0, self.beta * unit * usage, ridge)
@@ -99,6 +122,8 @@ class Regularizer:
             return np.zeros(size)
         used = [rule.weights[child] for child, rule in zip(path, lineage, strict=True)]
         weights = np.abs(np.array(used, dtype=np.float64))
+        if self.owner is not None:
+            weights = np.array([group_norms(own[None], self.owner) for own in weights])
         if self.relative:
             largest = weights.max(axis=1, keepdims=True)
             weights /= np.where(largest > 0.0, largest, 1.0)
@@ -116,7 +141,7 @@ class Regularizer:
             case "exclusive" | "l2":
                 total = np.square(W).sum()
             case _:
-                total = np.sqrt(np.einsum("kp,kp->p", W, W)).sum()
+                total = (group_norms(W, self.groups) * group_shares(self.groups)).sum()
                 if self.kind == "group+exclusive":
                     total += (np.abs(W).sum(axis=0) * usage).sum()
         return float(total / (P * K))
@@ -136,7 +161,8 @@ class MaxMarginSplitter:
     n_init : int
         Number of starts.
     solver : {"auto", "newton", "pqn"}
-        Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size.
+        Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size and the
+        group norm, if any, is one of single features.
     tol : float
         Stop when a round lowers the objective by less than this share.
     center : {"node", "data"}
@@ -160,6 +186,17 @@ class MaxMarginSplitter:
     tol: float = 2e-2
     center: Center = "node"
 
+    def __post_init__(self) -> None:
+        if self.solver == "newton" and self.regularizer.groups is not None:
+            raise InputError(
+                "solver='newton' cannot take the features of a category together; got a table "
+                f"with categories and penalty={self.regularizer.kind!r}. Use solver='auto'"
+            )
+
+    def over(self, owner: IndexArray | None) -> "MaxMarginSplitter":
+        """Return the same for features that belong to columns of a table."""
+        return replace(self, regularizer=replace(self.regularizer, owner=owner))
+
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""
         few = refuse_few(task)
@@ -167,13 +204,13 @@ class MaxMarginSplitter:
             return few
         rows, K = task.rows, task.n_children
         spread = true_spread(rows)
-        critical = float(spread.max(initial=0.0))
+        critical = self.regularizer.critical(spread)
         if critical == 0.0:
             return Refusal(f"all of its {rows.n_rows} rows are equal")
         if self.center == "data" and task.origin is not None:
             rows = rows.take(np.arange(rows.n_rows), center=task.origin)
             spread = true_spread(rows)
-            critical = float(spread.max())
+            critical = self.regularizer.critical(spread)
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
         penalty = self.regularizer.at(usage, critical, K).barring(spread == 0.0, critical)
         violation = VIOLATION * self.tol * critical

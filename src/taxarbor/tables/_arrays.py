@@ -26,7 +26,7 @@ from taxarbor.tables._table import (
     as_texts,
     listed,
     refuse_absent,
-    refuse_gaps,
+    refuse_infinite,
     refuse_size,
     selected,
 )
@@ -103,13 +103,14 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
         arrays = {name: _load(request, file, name) for name in used}
     names = _names(request, arrays, "feature_names", X.shape[1])
     X, names = selected(request, X, names)
-    refuse_gaps(request, X, names)
+    refuse_infinite(request, X, names)
     return Table(
         X,
         names,
         _names(request, arrays, request.id_column or "row_names", X.shape[0]),
         None if label is None else as_labels(_labels(request, arrays, label, X.shape[0])),
         tuple((name, "an array beside the table") for name in beside if name not in used),
+        id_column=request.id_column,
     )
 
 
@@ -118,7 +119,7 @@ def _unnamed(request: Request, values: Any) -> Table:
         asked = listed(request.text_columns)
         raise request.error(f"holds numbers only, so {asked} cannot be looked up in it")
     X, _ = selected(request, as_floats(request, values), None)
-    refuse_gaps(request, X, None)
+    refuse_infinite(request, X, None)
     return Table(X, None)
 
 
@@ -225,10 +226,10 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
                     f"has {counted(X.shape[0], 'row')}, and {len(values):,} in {told!r}"
                 )
     X, names = selected(request, X, feature_names)
-    refuse_gaps(request, X, names)
+    refuse_infinite(request, X, names)
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
-    return Table(X, names, ids, as_labels(labels))
+    return Table(X, names, ids, as_labels(labels), id_column=request.id_column)
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._types import Array
+from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.rows import Rows, as_rows
+from taxarbor.rows import Rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
@@ -29,6 +31,11 @@ class SeenFeatures:
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_] | None
+
+    @classmethod
+    def of(cls, fitted: Any) -> "SeenFeatures":
+        """Return what an estimator or a transformer has seen."""
+        return cls(fitted.n_features_in_, vars(fitted).get("feature_names_in_"))
 
     @property
     def names(self) -> list[str] | None:
@@ -44,20 +51,54 @@ class SeenFeatures:
         return found if names is None else found | {"feature_names_in_": names}
 
 
-def check_training_rows(estimator: Any, X: Any, n_threads: int) -> tuple[Rows, SeenFeatures]:
-    """Return a user's training data as rows, or raise InputError; the estimator stays as it is.
+def check_array(estimator: Any, X: Any, *, with_gaps: bool) -> tuple[Any, SeenFeatures]:
+    """Return a user's training data as an array, or raise InputError.
 
-    The error is a TypeError, too, where scikit-learn has one.
+    The estimator stays as it is. The error is a TypeError, too, where scikit-learn has one.
     """
     probe = copy(estimator)
-    rows = as_rows(_checked(probe, X, ensure_min_samples=2), n_threads=n_threads)
-    _check_range(rows)
-    return rows, SeenFeatures(probe.n_features_in_, vars(probe).get("feature_names_in_"))
+    is_finite = "allow-nan" if with_gaps else True
+    data = _checked(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
+    return data, SeenFeatures.of(probe)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return what rows count for, None if all count one, or raise InputError."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
+    try:
+        given = np.asarray(sample_weight)
+        weights = given.astype(
+            np.float64, casting="unsafe" if given.dtype == object else "safe"
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(f"must hold numbers: {error}", name) from error
+    if weights.shape != (n_rows,):
+        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
+        raise InputError(f"must hold {told}", name)
+    wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
+    if len(wrong):
+        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
+        raise InputError(f"must be finite and not negative; {told}", name)
+    if not weights.any():
+        raise InputError("is zero for all rows: none would count", name)
+    return None if (weights == 1.0).all() else weights
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
-    """Return new data as an array, after comparing it with what the estimator was fitted on."""
-    return _checked(estimator, X, reset=False)
+    """Return new data as an array, after comparing it with what the estimator was fitted on.
+
+    Where the columns of a table were encoded, that is left to the tree.
+    """
+    tree = vars(estimator).get("hierarchy_")
+    if tree is None or tree.encoding is None:
+        has_gaps = vars(estimator).get("encoder") is not None
+        is_finite: Any = "allow-nan" if has_gaps else True
+        return _checked(estimator, unmasked(X), reset=False, ensure_all_finite=is_finite)
+    with input_errors():
+        validate_data(estimator, X, skip_check_array=True, reset=False)
+    return X
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
@@ -91,7 +132,16 @@ def check_strength(name: str, value: Any) -> float:
     return number
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_noise(value: Any) -> float:
+    """Return the share of rows that may be noise."""
+    share = check_strength("noise", value)
+    if share > 0.5:
+        told = f"got {share:g}"
+        raise InputError(f"must be a share of the rows from 0 to 0.5; {told}", "noise")
+    return share
+
+
+def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """Raise InputError unless the value is one of the choices."""
     if value not in choices:
         told = ", ".join(map(repr, choices))
@@ -127,7 +177,7 @@ def _short(value: Any) -> str:
 
 def _checked(estimator: Any, X: Any, **options: Any) -> Any:
     """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
-    with _input_errors(), np.errstate(over="ignore", invalid="ignore"):
+    with input_errors(), np.errstate(over="ignore", invalid="ignore"):
         if issparse(X):
             check_structure(X)
         found: Any = validate_data(
@@ -140,7 +190,7 @@ def _checked(estimator: Any, X: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def _input_errors() -> Iterator[None]:
+def input_errors() -> Iterator[None]:
     """Take what scikit-learn raises of the data for what it is."""
     try:
         yield
@@ -165,7 +215,7 @@ def _float_types(X: Any) -> list[type[np.floating]]:
     return [np.float64, np.float32]
 
 
-def _check_range(rows: Rows) -> None:
+def check_range(rows: Rows) -> None:
     with np.errstate(all="ignore"):
         spread = float(rows.spread().max(initial=0.0))
     low, high = RANGE[rows.dtype.name]

@@ -47,15 +47,17 @@ def read_table(
 ) -> Table:
     r"""Return the rows in a file.
 
-    Features are the columns of numbers and truths. Text, dates, empty columns, an index that
-    came along and what looks like an identifier are left out; the table says which, and why.
+    Of csv, tsv and parquet all columns come as a frame, with gaps; which of them are used,
+    and how, a :class:`~taxarbor.TableEncoder` decides. A column that names each row, if there
+    is only one, gives the rows their names: text that is different in every row, or numbers
+    that look like an identifier.
 
     Parameters
     ----------
     source : path, binary stream or "-"
         Where to read; ``"-"`` is standard input.
     columns : sequence of str, optional
-        Use these columns, in this order, and no others.
+        Use these columns, in this order, and no others, even if one looks like an identifier.
     id_column, label_column : str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
         ``obs``, in an npz file they are arrays.
@@ -66,13 +68,13 @@ def read_table(
     Returns
     -------
     Table
-        The numbers, names, labels, and what was left out.
+        The columns, names, labels, and what was left out.
 
     Raises
     ------
     FileFormatError
         If the file is damaged, of an unknown format, lacks a column that was asked for, or
-        has cells that are missing or infinite.
+        has cells that are infinite, or a few words in a column of numbers.
     OSError
         If it cannot be opened.
     ImportError
@@ -82,8 +84,8 @@ def read_table(
     --------
     >>> import io
     >>> table = read_table(io.BytesIO(b"name,height,legs\nowl,0.3,2\nfox,0.4,4"))
-    >>> table.feature_names, table.X.shape, table.dropped
-    (('height', 'legs'), (2, 2), (('name', 'text, 2 different values'),))
+    >>> table.feature_names, table.row_names
+    (('height', 'legs'), ('owl', 'fox'))
     """
     names = None if columns is None else _names(columns, id_column, label_column)
     request = Request(_name(source), names, id_column, label_column)

@@ -1,4 +1,6 @@
-"""Tables of columns: csv, tsv and parquet files, and which columns are features.
+"""Tables of columns: csv, tsv and parquet files, and what kind of cells they hold.
+
+Which of the columns are used is for a ``TableEncoder`` to say.
 
 Text is parsed by pandas: it measured ten times as fast as the csv module, and no slower than
 pyarrow, which says less of what is wrong with a line.
@@ -8,15 +10,17 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from taxarbor._errors import counted, missing_extra, some
+from taxarbor._errors import FileFormatError, counted, missing_extra, some
+from taxarbor._types import Array
+from taxarbor.tables._encoder import ASKED, DATE, are_few, is_identifier
 from taxarbor.tables._table import (
     MAX_NAMED,
     NamelessError,
@@ -26,8 +30,8 @@ from taxarbor.tables._table import (
     as_labels,
     as_texts,
     by_position,
+    infinite,
     refuse_absent,
-    refuse_gaps,
     refuse_repeated,
 )
 
@@ -38,13 +42,7 @@ UNNAMED = "Unnamed: {}"
 """What pandas calls a column without a name."""
 INDEX = re.compile(r"__index_level_\d+__")
 """What pandas calls an index without a name in a parquet file."""
-IDENTIFIER = re.compile(r"id|index|.*_id", re.IGNORECASE | re.DOTALL)
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
-
 AS_INDEX = "the index: used as row names"
-AS_IDENTIFIER = (
-    "looks like an identifier; ask for the column to use it, or make it the id column"
-)
 FORMATTED = (
     "text that looks like numbers with signs such as %, $ or separators of thousands; write "
     "plain numbers to use it"
@@ -68,24 +66,42 @@ NO_NAMES = (
     "is a header"
 )
 NUMBERS = {"boolean", "decimal", "floating", "integer", "mixed-integer-float"}
-DATES = ("date", "datetime", "datetime64", "period", "time", "timedelta", "timedelta64")
-OTHERS = {"empty": "empty", **dict.fromkeys(DATES, "dates")}
-"""What pandas infers of other columns, and what to call it."""
+"""What pandas infers of columns of Python's own numbers."""
+GAPS = {"", "?", "-", "--", ".", "..", "na", "n/a", "n.a.", "nan", "null", "none", "missing"}
+"""Stand for no value among numbers, in any case."""
+ODD = 3
+"""Different texts among numbers that are taken for mistakes, however often they come."""
+MANY = 1_000
+"""Different texts that are enough to tell that a column spells neither numbers nor dates."""
+LONGEST_NAME = 100
+"""Characters of a text that may be the name of a row."""
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+LIKE_DATE = re.compile(
+    rf"\s*(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d|(?:\d{{1,2}}[. -]+)?(?:{_MONTHS})[a-z]*[. -]+\d)",
+    re.IGNORECASE,
+)
+"""How texts begin that are dates in one of many ways, and no names."""
+AT_ONCE = 1 << 20
+"""Cells of a parquet file that are read in one go."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """A data frame, what is asked of it, and what the file says of its columns."""
+    """The columns of a file, what is asked of them, and what the file says of them."""
 
     request: Request
-    frame: "pd.DataFrame"
+    n_rows: int
+    cells: Iterable[tuple[str, "pd.Series"]]
+    """Each column that is not wanted as text; gone through once."""
     texts: Mapping[str, tuple[str, ...]]
     """The columns that are wanted as text."""
     index: str | None
     """The column that may be an index that came along."""
-    is_typed: bool = True
-    """Whether the file says what is text; in csv, all is."""
+    coded: frozenset[str] = frozenset()
+    """Columns of text that come as categories, of however many values."""
+    spells_numbers: bool = False
+    """Whether text may be numbers, as all of csv is text."""
     where: Where = by_position
     has_names: bool = True
     has_decimal_comma: bool = False
@@ -93,27 +109,43 @@ class Columns:
 
 
 def read_parquet(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in a parquet file."""
+    """Return the table in a parquet file; text is read by its different values."""
     try:
         import pandas  # noqa: F401
+        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise missing_extra("reading parquet", "pandas", "pyarrow") from error
     with request.reading("parquet"):
-        table = pq.ParquetFile(stream).read()
+        schema = pq.read_schema(stream)
+        kinds = {str(one.name): one.type for one in schema}
+        refuse_repeated(request, map(str, schema.names))
+        refuse_absent(request, request.text_columns, [*kinds])
+        is_text = (pa.types.is_string, pa.types.is_large_string)
+        coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
+        file = pq.ParquetFile(stream, read_dictionary=coded)
+        n_rows = file.metadata.num_rows
+        index = next((name for name in kinds if INDEX.fullmatch(name)), None)
+        wanted = [*request.text_columns, *([] if index is None else [index])]
+        texts = {
+            name: as_texts(column.to_pylist()) for name, column in _columns_of(file, wanted)
+        }
+        rest = _columns_of(file, [name for name in kinds if name not in texts])
+        # Copied, a column at a time: what is Arrow's own would be kept when it is freed.
+        cells = ((name, one.to_pandas(date_as_object=False).copy()) for name, one in rest)
+        found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
+        pa.default_memory_pool().release_unused()  # as much as the table, half of the time
+        return found
+
+
+def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield columns of a parquet file as they are kept there, a few read in one go."""
+    step = max(AT_ONCE // max(file.metadata.num_rows, 1), 1)
+    for first in range(0, len(names), step):
+        table = file.read(columns=names[first : first + step])
         table.validate(full=True)  # text that is none, codes beyond their dictionary
-        names = [str(name) for name in table.column_names]
-        refuse_repeated(request, names)
-        refuse_absent(request, request.text_columns, names)
-        index = next((name for name in names if INDEX.fullmatch(name)), None)
-        wanted = {*request.text_columns, *([] if index is None else [index])}
-        texts = {name: as_texts(table.column(name).to_pylist()) for name in wanted}
-        # The index is a column among others here, and each column goes as it is converted.
-        frame = table.to_pandas(
-            ignore_metadata=True, date_as_object=False, split_blocks=True, self_destruct=True
-        )
-        del table
-    return _table(Columns(request, frame, texts, index))
+        for name in names[first : first + step]:
+            yield name, table.column(name)
 
 
 def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Table:
@@ -141,10 +173,11 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
 
     columns = Columns(
         request,
-        frame,
+        len(frame),
+        ((str(name), cells) for name, cells in frame.items() if name not in texts),
         {name: as_texts(frame[name].tolist()) for name in texts},
         index,
-        is_typed=False,
+        spells_numbers=True,
         where=where,
         has_names=text.has_header,
         has_decimal_comma=text.separator == ";",
@@ -265,119 +298,160 @@ def _counts(cells: list[str]) -> bool:
 
 
 def _table(columns: Columns) -> Table:
-    """Return the columns that are features, as numbers, and say why others are not."""
-    request = columns.request
-    if not len(columns.frame):
+    """Return the columns, typed, and say why some are not among them."""
+    import pandas as pd
+
+    request, asked = columns.request, columns.request.columns
+    if not columns.n_rows:
         raise request.error("has no rows")
-    index = columns.index
-    if index is not None:  # which it is only where it tells all rows apart
-        values = columns.texts.get(index, ())
-        is_asked = index in (*(request.columns or ()), *request.text_columns)
-        index = None if is_asked or len(set(values)) < len(values) else index
-    chosen, dropped = _chosen(columns, index)
-    singles = (np.float16, np.float32)
-    is_single = all(column.dtype in singles for column in chosen.values())
-    X = np.empty((len(columns.frame), len(chosen)), np.float32 if is_single else np.float64)
-    for j, column in enumerate(chosen.values()):
-        X[:, j] = column.to_numpy()
-    refuse_gaps(request, X, tuple(chosen), columns.where)
-    ids, labels = request.id_column or index, request.label_column
+    found, dropped = _typed_columns(columns)
+    refuse_absent(request, asked or (), [*found, *dropped])
+    texts, index = dict(columns.texts), columns.index
+    index = index if index in dropped else None
+    ids = request.id_column or index
+    if ids is None and columns.has_names and len(found) > 1:
+        ids = _names_of_rows({k: v for k, v in found.items() if k not in (asked or ())})
+        if ids is not None:
+            texts[ids] = as_texts(found.pop(ids).tolist())
+    if asked is not None:
+        refused = [name for name in asked if name in dropped]
+        if refused:
+            told = f"has no use for the column {refused[0]!r}: {dropped[refused[0]]}"
+            raise request.error(told)
+        dropped |= dict.fromkeys(found.keys() - {*asked}, "not among the columns asked for")
+        found = {name: found[name] for name in asked}
+    left_out = tuple(sorted(dropped.items(), key=lambda pair: pair[1] != FORMATTED))
+    if not found:
+        told = some([f"{name!r} ({reason})" for name, reason in left_out], MAX_NAMED)
+        raise request.error("has no column to use" + f": {told}" * bool(told))
+    X = pd.DataFrame(found, copy=False)
+    if not columns.has_names:
+        X.columns = pd.RangeIndex(X.shape[1])
+    X.attrs[ASKED] = asked or ()
+    labels = request.label_column
     return Table(
         X,
-        tuple(chosen) if columns.has_names else None,
-        None if ids is None else columns.texts[ids],
-        None if labels is None else as_labels(columns.texts[labels]),
-        dropped,
+        tuple(found) if columns.has_names else None,
+        None if ids is None else texts[ids],
+        None if labels is None else as_labels(texts[labels]),
+        left_out,
         columns.notes,
+        None if ids == index else ids,
     )
 
 
-def _chosen(
-    columns: Columns, index: str | None
-) -> tuple[dict[str, "pd.Series"], tuple[tuple[str, str], ...]]:
-    """Return the columns to use, and the others with the reasons.
+def _typed_columns(columns: Columns) -> tuple[dict[str, "pd.Series"], dict[str, str]]:
+    """Return the columns that can be features, and why others cannot."""
+    import pandas as pd
 
-    Those that were probably meant to be numbers come first, as lists are cut.
-    """
-    request = columns.request
-    names = [str(name) for name in columns.frame.columns]
-    chosen: dict[str, pd.Series] = {}
-    reasons: dict[str, str] = dict.fromkeys(names, "not among the columns asked for")
-    refuse_absent(request, request.columns or (), names)
-    for name in names if request.columns is None else request.columns:
-        if name == index or name in request.text_columns:
-            continue
-        found = _numbers(columns, name)
-        if request.columns is None and _is_identifier(name, found):
-            found = AS_IDENTIFIER
-        if not isinstance(found, str):
-            chosen[name] = found
-        elif request.columns is None:
-            reasons[name] = found
+    request, asked, index = columns.request, columns.request.columns, columns.index
+    found: dict[str, pd.Series] = {}
+    dropped: dict[str, str] = {}
+    cells_of = columns.cells
+    if index is not None and index in columns.texts and index not in request.text_columns:
+        texts = columns.texts[index]
+        if len({*texts}) == len(texts) and index not in (asked or ()):
+            dropped[index] = AS_INDEX if request.id_column is None else "the index"
+        else:  # it does not tell rows apart
+            cells = pd.Series([text or None for text in texts], dtype=object)
+            cells_of = chain([(index, cells)], cells_of)
+    for name, cells in cells_of:
+        try:
+            typed = _typed(columns, name, cells)
+        except FileFormatError:
+            if asked is None or name in asked:
+                raise
+            continue  # what nobody asked for need not be right
+        if isinstance(typed, str):
+            dropped[name] = typed
         else:
-            raise request.error(f"has no numbers in the column {name!r}: {found}")
-    if index is not None:
-        reasons[index] = AS_INDEX if request.id_column is None else "the index"
-    used = {*chosen, *request.text_columns}
-    unused = [(name, reason) for name, reason in reasons.items() if name not in used]
-    dropped = tuple(sorted(unused, key=lambda pair: pair[1] != FORMATTED))
-    if not chosen:
-        told = some([f"{name!r} ({reason})" for name, reason in dropped], MAX_NAMED)
-        raise request.error("has no column of numbers to use" + f": {told}" * bool(told))
-    return chosen, dropped
+            found[name] = typed
+    return found, dropped
 
 
-def _numbers(columns: Columns, name: str) -> "pd.Series | str":
-    """Return a column as numbers, or why it is none."""
+def _typed(columns: Columns, name: str, cells: "pd.Series") -> "pd.Series | str":
+    """Return a column with a type that tells what it holds, or why it is of no use."""
     import pandas as pd
     from pandas.api import types
 
-    column = columns.frame[name]
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(object)
-    if types.is_numeric_dtype(column):  # booleans are
-        return "empty" if column.isna().all() else column
-    present = column.dropna()
-    kind = "empty" if present.empty else types.infer_dtype(present)
+    if name in columns.coded:
+        return _from_text(columns, cells.rename(name), cells.cat.codes, cells.cat.categories)
+    if types.is_numeric_dtype(cells):  # booleans are
+        return _finite(columns, name, cells)
+    is_typed = isinstance(cells.dtype, pd.CategoricalDtype) or cells.dtype.kind == "M"
+    kind = "" if is_typed else types.infer_dtype(cells)
     if kind == "string":
-        return _from_text(columns, present[present != ""])
+        return _from_text(columns, cells.rename(name), *cells.factorize())
     if kind not in NUMBERS:
-        return OTHERS.get(kind, "neither numbers nor text")
+        return cells
     try:  # Python's own: decimals, large integers, truths with gaps
-        return column.where(column.notna(), np.nan).astype(np.float64)
+        return _finite(columns, name, cells.where(cells.notna(), np.nan).astype(np.float64))
     except OverflowError as error:
         told = f"has numbers beyond float64 in the column {name!r}"
         raise columns.request.error(told) from error
 
 
-def _from_text(columns: Columns, present: "pd.Series") -> "pd.Series | str":
-    """Return the numbers that a text spells, or why they are none."""
+def _finite(columns: Columns, name: str, cells: "pd.Series") -> "pd.Series":
+    is_wrong = np.isinf(cells.to_numpy()) if cells.dtype.kind == "f" else np.zeros(1, bool)
+    if is_wrong.any():
+        first = columns.where(int(is_wrong.argmax()))
+        raise infinite(columns.request, repr(name), int(is_wrong.sum()), first)
+    return cells
+
+
+def _from_text(
+    columns: Columns, cells: "pd.Series", codes: Any, values: Any
+) -> "pd.Series | str":
+    """Return text as the numbers, dates or categories that it spells, or as it is."""
     import pandas as pd
 
-    if present.empty:
-        return "empty"
+    if len(values) > MANY and not any(map(re.compile(r"\W*\d").match, values[:MANY])):
+        return cells.astype(values.dtype)
+    codes = np.asarray(codes, dtype=np.intp)
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    texts = [value.strip() if n else "" for value, n in zip(values, counts, strict=True)]
+    n_cells = int(counts[[bool(text) for text in texts]].sum())
+    if columns.spells_numbers:
+        numbers = _spelled(columns, cells, codes, counts, texts)
+        if numbers is not None:
+            return _finite(columns, str(cells.name), pd.Series(numbers[codes]))
+    present = {text: code for code, text in enumerate(sorted({*texts} - {""}))}
+    if present and all(DATE.fullmatch(text) for text in present):
+        with suppress(ValueError):  # where there is no such day
+            days = np.array([*(text[:10] or "NaT" for text in texts), "NaT"], "datetime64[D]")
+            return pd.Series(days.astype("datetime64[s]")[codes])
+    like = [LIKE_NUMBER.fullmatch(text) is not None for text in texts]
+    is_plain = all(as_number(text) is not None for text in present)
+    if present and not is_plain and counts[like].sum() >= MOSTLY * n_cells:
+        return FORMATTED
+    if are_few(len(present), n_cells):
+        codes = np.array([*(present.get(text, -1) for text in texts), -1])[codes]
+        return pd.Series(pd.Categorical.from_codes(codes, [*present]))
+    return cells.astype(values.dtype)
+
+
+def _spelled(
+    columns: Columns, cells: "pd.Series", codes: Any, counts: Any, texts: list[str]
+) -> Array | None:
+    """Return the numbers that texts spell, NaN for gaps, if that is what they do."""
     comma = columns.has_decimal_comma
-    cells = present.str.replace(",", ".", regex=False) if comma else present
-    numbers = pd.Series([as_number(cell) for cell in cells], present.index, dtype=np.float64)
-    is_number = numbers.notna().to_numpy()
-    if 0.5 < is_number.mean() < 1.0:
-        at = int((~is_number).argmax())
+    if any(re.fullmatch(r"0\d+", text) for text in texts):  # codes, such as of places
+        return None
+    read = [as_number(text.replace(",", ".") if comma else text) for text in texts]
+    is_number = np.array([number is not None for number in read], dtype=bool)
+    is_gap = np.array([text.casefold() in GAPS for text in texts], dtype=bool)
+    odd = np.flatnonzero(~(is_number | is_gap))
+    n_numbers, n_odd = int(counts[is_number].sum()), int(counts[odd].sum())
+    if n_numbers and not n_odd:
+        return np.array([*(np.nan if one is None else one for one in read), np.nan])
+    if n_numbers > n_odd and (len(odd) <= ODD or 10 * n_odd <= n_numbers):
+        at = int(np.isin(codes, odd).argmax())
         raise columns.request.error(
-            f"has numbers in the column {present.name!r} except {present.iloc[at][:60]!r} in "
-            f"{columns.where(int(present.index[at]))}; mend it",
+            f"has numbers in the column {cells.name!r} except {str(cells.iloc[at])[:60]!r} in "
+            f"{columns.where(at)}; mend it, or empty the cell",
             (", or choose other columns with", "columns"),
         )
-    is_spelled = bool(is_number.all())
-    if is_spelled and not columns.is_typed:
-        return numbers.reindex(columns.frame.index)
-    values = present.unique()
-    count = "always the same" if len(values) == 1 else f"{len(values)} different values"
-    if is_spelled:
-        return f"text that reads as numbers, {count}"
-    if all(DATE.fullmatch(value) for value in values):
-        return "dates"
-    n_like = sum(LIKE_NUMBER.fullmatch(cell) is not None for cell in present)
-    return FORMATTED if n_like >= MOSTLY * len(present) else f"text, {count}"
+    return None
 
 
 def as_number(cell: str) -> float | None:
@@ -388,7 +462,20 @@ def as_number(cell: str) -> float | None:
         return None
 
 
-def _is_identifier(name: str, found: "pd.Series | str") -> bool:
-    if isinstance(found, str) or IDENTIFIER.fullmatch(name) is None:
-        return False
-    return found.dtype.kind in "iu" and bool(found.is_unique)
+def _names_of_rows(found: Mapping[str, "pd.Series"]) -> str | None:
+    """Return the one column that names each row: of text, or else of numbers."""
+    from pandas.api import types
+
+    texts = [
+        name
+        for name, cells in found.items()
+        if cells.dtype.kind == "O" and types.infer_dtype(cells, skipna=False) == "string"
+        if cells.is_unique and cells.notna().all() and cells.str.len().max() <= LONGEST_NAME
+        if not all(map(LIKE_DATE.match, cells))
+    ]
+    named = texts or [
+        name
+        for name, cells in found.items()
+        if cells.dtype.kind in "iu" and is_identifier(name, cells.to_numpy())
+    ]
+    return named[0] if len(named) == 1 else None

@@ -23,6 +23,8 @@ from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
 
 Where: TypeAlias = Callable[[int], str]
@@ -48,33 +50,38 @@ class Table:
 
     Attributes
     ----------
-    X : array or CSR array of shape (n_rows, n_features)
-        The numbers, float32 or float64, all finite; in C order where dense.
+    X : data frame, array or CSR array of shape (n_rows, n_columns)
+        Of csv, tsv and parquet a frame of pandas: numbers, truths, dates, categories and
+        text, with gaps; of the other formats numbers, float32 or float64, NaN where there is
+        none, in C order where dense.
     feature_names : tuple of str or None
         Names of the columns of ``X``, where the file has any.
     row_names : tuple of str or None
-        The id column, or the file's own names of its rows, where there are any.
+        The id column, or what names the rows of the file, where something does.
     labels : array of str of shape (n_rows,) or None
         The label column; empty where a label is missing.
     dropped : tuple of (str, str)
-        Each column that is not used, and why.
+        Each column that is not in ``X``, and why. A ``TableEncoder`` may leave out more.
     notes : tuple of str
         What to know of how the file was read.
+    id_column : str or None
+        The column with the names of the rows: the one asked for, or the one that was found.
 
     Examples
     --------
     >>> import io
     >>> from taxarbor.tables import read_table
-    >>> read_table(io.BytesIO(b"a,b\n1,2\n3,5")).X.tolist()
-    [[1.0, 2.0], [3.0, 5.0]]
+    >>> read_table(io.BytesIO(b"a,b\n1,2\n3,")).X["b"].tolist()
+    [2.0, nan]
     """
 
-    X: "Matrix"
+    X: "Matrix | pd.DataFrame"
     feature_names: tuple[str, ...] | None
     row_names: tuple[str, ...] | None = None
     labels: NDArray[np.str_] | None = None
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    id_column: str | None = None
 
 
 class NamelessError(FileFormatError):
@@ -204,30 +211,29 @@ def as_floats(request: Request, values: Any) -> "Matrix":
     return found
 
 
-def refuse_gaps(
-    request: Request, X: "Matrix", names: Sequence[str] | None, where: Where = by_position
-) -> None:
-    """Refuse data without rows or columns, or with cells that are missing or infinite."""
+def refuse_infinite(request: Request, X: "Matrix", names: Sequence[str] | None) -> None:
+    """Refuse data without rows or columns, or with infinite cells."""
     if 0 in X.shape:
         raise request.error(f"has no {'columns' if X.shape[0] else 'rows'}")
     cells: Any = X.data if issparse(X) else X
-    if all_finite(cells):
+    if all_finite(cells) or not np.isinf(cells).any():
         return
     if issparse(X):
         sparse: Any = X.tocoo()
-        at = np.flatnonzero(~np.isfinite(sparse.data))
+        at = np.flatnonzero(np.isinf(sparse.data))
         rows, columns = sparse.row[at], sparse.col[at]
     else:
-        rows, columns = np.nonzero(~np.isfinite(cells))
+        rows, columns = np.nonzero(np.isinf(cells))
     found = np.unique(columns).tolist()
     named = f"{listed(found)} (counted from 0)"
     named = named if names is None else listed(names[j] for j in found)
-    n_cells = f"{len(rows):,} cells that are" if len(rows) > 1 else "a cell that is"
-    raise request.error(
-        f"has {n_cells} missing or infinite, in column{'s' * (len(found) > 1)} {named}, "
-        f"first in {where(int(rows.min()))}; fill them, or drop these rows",
-        (", or choose other columns with", "columns"),
-    )
+    raise infinite(request, named, len(rows), by_position(int(rows.min())))
+
+
+def infinite(request: Request, named: str, n_cells: int, where: str) -> FileFormatError:
+    """Return the error of infinite cells."""
+    told = counted(n_cells, "infinite cell")
+    return request.error(f"has {told} in {named}, first in {where}; mend or empty them")
 
 
 def as_texts(values: Iterable[Any]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from taxarbor.hierarchy._trust import LIKENESS, Curve
 from taxarbor.refine import Coordinates
 from taxarbor.rows import as_rows
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.tables._encoder import float_type
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
 
@@ -57,11 +58,12 @@ def assess(
 ) -> Hierarchy:
     """Fit a model again to halves of its rows, and see what comes back.
 
-    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), and puts
-    all rows into its clusters. A cluster of the model came back if a node of the refit has
-    three quarters of their rows in common. It is apart if the rows that the refit has not seen
-    leave a gap between it and its siblings. The numbers of clusters are compared with those of
-    rows without clusters, drawn from one normal distribution of the same covariance.
+    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), with their
+    weights, but no noise, and puts all rows into its clusters. A cluster of the model came back
+    if a node of the refit has three quarters of their rows in common. It is apart if the rows
+    that the refit has not seen leave a gap between it and its siblings. The numbers of clusters
+    are compared with those of rows without clusters, drawn from one normal distribution of the
+    same covariance.
 
     Parameters
     ----------
@@ -110,7 +112,12 @@ def assess(
         study = _Study.of(model, X, observe=bar or ignore, **asked)
         homes = [model.predict(study.data).astype(np.int32) for model in study.refits]
         trust = study.trust(homes)
-    return replace(calibrated(study.tree, study.data, homes), trust=trust)
+    seen, tree = study.tree, study.tree
+    if tree.encoding is not None:  # the data are what a fit sees
+        seen = tree.encoding.encoded(tree)
+    return replace(
+        tree, temperature=calibrated(seen, study.data, homes).temperature, trust=trust
+    )
 
 
 def suggest(
@@ -160,10 +167,12 @@ class _Study:
         n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
         tree, data = _check(model, X)
         rng = check_random_state(random_state)
-        rows = np.arange(tree.n_rows)
-        if tree.n_rows > MOST_ROWS:
-            rows = np.sort(rng.choice(tree.n_rows, MOST_ROWS, replace=False))
+        rows = _drawn_from(tree)
+        n = len(rows)
+        if n > MOST_ROWS:
+            rows = rows[np.sort(rng.choice(n, MOST_ROWS, replace=False))]
         few, size = data[rows], len(rows) // 2
+        weights = None if tree.weights is None else tree.weights[rows]
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
             coordinates = Coordinates.of(as_rows(few), int(rng.randint(2**31 - 1)))
@@ -172,8 +181,8 @@ class _Study:
         parts = [(few, half) for half in halves]
         parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
         parts.append((drawn, np.arange(len(rows))))
-        tasks = [(*part, int(rng.randint(2**31 - 1))) for part in parts]
-        fitted = _fit_all(_unfitted(model, tree, size / tree.n_rows), tasks, n_threads, observe)
+        tasks = [(*part, weights, int(rng.randint(2**31 - 1))) for part in parts]
+        fitted = _fit_all(_unfitted(model, tree, size, n), tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
         if len(fitted) < len(tasks):
             told = f"{len(refits)} of {counted(n_refits, 'refit')} are kept"
@@ -207,10 +216,15 @@ class _Study:
         """Return what came back, given the leaf of each row in each refit."""
         tree = self.tree
         came_back, apart, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
-        features = [np.zeros(n, dtype=np.intp) for n in tree.n_features_used.tolist()]
+        used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+        features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
         Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
+        # Which value of a category a rule names may differ; -1 is in no rule.
+        encoding = tree.encoding
+        owner = np.arange(tree.n_features or 0) if encoding is None else encoding.owner
+        owner = np.append(owner, -1)
         for model, half, labels in zip(self.refits, self.halves, homes, strict=True):
             other = model.hierarchy_
             match, likeness, is_below = _match(tree, other, labels)
@@ -221,15 +235,15 @@ class _Study:
             with one_blas_thread():
                 alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
             apart += back & alone[match]
-            home = tree.leaves[tree.labels]
-            stayed += back[home] & is_below[labels, match[home]]
+            home = tree.leaves[tree.labels[tree.order]]
+            stayed[tree.order] += back[home] & is_below[labels[tree.order], match[home]]
             for node in np.flatnonzero(back).tolist():
                 rule, again = tree.rules[node], other.rules[match[node]]
                 if rule is None or again is None or not back[list(tree.children(node))].all():
                     continue
                 is_used = np.isin(rule.features, again.features)
                 features[node] += is_used
-                rules[node] += top[node] in again.features
+                rules[node] += owner[top[node]] in owner[again.features]
         n_refits = len(self.refits)
         return Trust(
             n_refits, came_back, apart, rules, tuple(features), stayed / n_refits, self.curve()
@@ -245,27 +259,38 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
         )
     tree = hierarchy_of(model)
     data = check_new_rows(model, X)
+    if tree.encoding is not None:
+        data = tree.encoding.encode(data, float_type(data)).data
     if data.shape[0] != tree.n_rows:
         told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
         raise InputError(f"has {told}: pass the same rows, in the same order", "X")
-    if tree.n_rows < LEAST_ROWS:
-        raise InputError(f"has {tree.n_rows} rows, too few to be halved", "X")
+    n = len(_drawn_from(tree))
+    if n < LEAST_ROWS:
+        raise InputError(f"has {n} rows, too few to be halved", "X")
     return tree, data
 
 
-def _unfitted(model: Any, tree: Hierarchy, share: float) -> Any:
-    """Return a model like this one, for a share of its rows: sizes of leaves shrink as well."""
+def _drawn_from(tree: Hierarchy) -> IndexArray:
+    """Return the rows that refits see some of: those in the tree that count for something."""
+    rows = np.sort(tree.order)
+    return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
+
+
+def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
+    """Return a model like this one, for some of its n rows: sizes of leaves shrink as well."""
     given = model.get_params()
-    changed = {"n_jobs": 1, "verbose": 0}
+    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
+    if tree.encoding is not None:  # and done: all are fitted to the same features
+        changed["encoder"] = tree.encoding
     n_clusters = given.get("n_clusters")
     if n_clusters is not None:
-        n_most = max(int(share * tree.n_rows) // 2, 1)
+        n_most = max(size // 2, 1)
         changed["n_clusters"] = min(
             tree.n_leaves if n_clusters == "auto" else n_clusters, n_most
         )
     for name in ("min_leaf_size", "max_leaf_size"):
         if given.get(name) is not None:
-            changed[name] = max(round(share * given[name]), 1)
+            changed[name] = max(round(size / n * given[name]), 1)
     known = {name: value for name, value in changed.items() if name in given}
     return clone(model).set_params(**known)
 
@@ -281,16 +306,21 @@ def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> A
 
 
 def _fit_all(
-    model: Any, tasks: list[tuple[Any, IndexArray, int]], n_threads: int, observe: Observer
+    model: Any,
+    tasks: list[tuple[Any, IndexArray, Array | None, int]],
+    n_threads: int,
+    observe: Observer,
 ) -> list[Any]:
     """Return the model fitted to rows of some data with a seed: all, or those before Ctrl-C."""
 
-    def fit(task: tuple[Any, IndexArray, int]) -> Any:
-        data, rows, seed = task
+    def fit(task: tuple[Any, IndexArray, Array | None, int]) -> Any:
+        data, rows, weights, seed = task
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
-        return fresh.fit(data[rows])
+        if weights is None:
+            return fresh.fit(data[rows])
+        return fresh.fit(data[rows], sample_weight=weights[rows])
 
     done: list[Any] = []
     with ExitStack() as stack:
@@ -322,7 +352,9 @@ def _match(
     of the rows there.
     """
     counts = np.zeros((tree.n_leaves, other.n_leaves))
-    np.add.at(counts, (tree.labels, labels), 1.0)
+    rows, weights = tree.order, tree.weights
+    counted = 1.0 if weights is None else weights[rows]
+    np.add.at(counts, (tree.labels[rows], labels[rows]), counted)
     is_below = _below(other)
     both = _below(tree).T.astype(np.float64) @ counts @ is_below
     likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows

@@ -195,7 +195,7 @@ struct QuadraticModel {
 };
 // How far feature p is from optimal: as SparseGroupPenalty.violations.
 double distance(const QuadraticModel& model, int64_t p, const double* V, const double* gradient);
-int64_t descend(
+void descend(
     const QuadraticModel& model, double* V, double* gradient, double tol, int64_t max_sweeps);
 
 void bind_data(nb::module_& m);
@@ -203,7 +203,6 @@ void bind_pair(nb::module_& m);
 void bind_kway(nb::module_& m);
 void bind_rule(nb::module_& m);
 void bind_hinge(nb::module_& m);
-void bind_descent(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_ward(nb::module_& m);
 void bind_halve(nb::module_& m);

@@ -149,10 +149,9 @@ double distance(const QuadraticModel& q, int64_t p, const double* V, const doubl
 // Sweep all features, then those in use until they settle, then all again. The steepest come
 // first, in an order that depends neither on how the columns happen to be arranged nor on
 // rounding: gradients that agree to three digits count as equal.
-int64_t descend(
-    const QuadraticModel& q, double* V, double* gradient, double tol, int64_t max_sweeps) {
+void descend(const QuadraticModel& q, double* V, double* gradient, double tol, int64_t max_sweeps) {
   const int64_t M = q.n_models, F = q.n_features;
-  if (solve_smooth(q, V, gradient)) return 1;
+  if (solve_smooth(q, V, gradient)) return;
   std::vector<double> curvature(F);
   for (int64_t p = 0; p < F; ++p)
     for (int64_t m = 0; m < M; ++m) curvature[p] = std::max(curvature[p], q.H[(m * F + p) * F + p]);
@@ -189,36 +188,4 @@ int64_t descend(
       if (moved <= 0.5 * tol) break;
     }
   }
-  return sweeps;
-}
-
-namespace {
-
-nb::object descend_blocks(const Given& H, const Given& gradient, const Given& W, double group,
-    const Given& l1, double ridge, double tol, int64_t max_sweeps) {
-  const double* start = checked<double>("W", W, {-1, -1});
-  const int64_t M = W.shape(0), F = W.shape(1);
-  checked_count("the number of models", M, 1);
-  const QuadraticModel model{checked<double>("H", H, {M, F, F}), M, F,
-      checked_weight("group", group), checked_weights("l1", l1, F), checked_weight("ridge", ridge)};
-  const double* slope = checked<double>("gradient", gradient, {M, F});
-  checked_weight("tol", tol);
-  checked_count("max_sweeps", max_sweeps, 0);
-  std::vector<double> g(slope, slope + M * F);
-  int64_t sweeps = 0;
-  const nb::object found = filled<double>({W.shape(0), W.shape(1)}, [&](double* V) {
-    std::copy(start, start + M * F, V);
-    sweeps = descend(model, V, g.data(), tol, max_sweeps);
-  });
-  return nb::make_tuple(found, sweeps);
-}
-
-}  // namespace
-
-void bind_descent(nb::module_& m) {
-  using namespace nb::literals;
-  m.def("descend_blocks", &descend_blocks, "H"_a, "gradient"_a, "W"_a, "group"_a, "l1"_a, "ridge"_a,
-      "tol"_a, "max_sweeps"_a,
-      nb::sig("def descend_blocks(H: Array, gradient: Array, W: Array, group: float, l1: Array, "
-              "ridge: float, tol: float, max_sweeps: int) -> tuple[Array, int]"));
 }

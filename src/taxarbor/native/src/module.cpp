@@ -20,7 +20,6 @@ NB_MODULE(_kernels, m) {
   bind_kway(m);
   bind_rule(m);
   bind_hinge(m);
-  bind_descent(m);
   bind_assign(m);
   bind_ward(m);
   bind_halve(m);

@@ -1,6 +1,10 @@
 // The sparse rule of one division: features are added one at a time, the one that promises most
 // first, and the weights fitted anew, until no other is worth its price. A child has weights of
 // its own, and so few features of its own; of two children the second has none and scores zero.
+// Features that make up one column of a table, as the values of a category do, are one thing: the
+// first of them pays for the column, others come for a part of the price.
+#include <nanobind/stl/optional.h>
+
 #include <limits>
 #include <map>
 #include <numeric>
@@ -16,14 +20,16 @@ struct RuleProblem {
   int64_t n_children;
   const double* weights;     // (n_rows), what a row in another child costs
   const double* reluctance;  // (n_features), by which a feature's price is multiplied; 0: barred
+  const int64_t* owner;      // (n_features), its column, below n_features; null: each its own
   double rounding;           // beside a feature's own: what deviates by no more is not used
   double price;              // what a feature of a child must lower the loss by
   double ridge;              // for weights of features of unit variance, per unit of `weights`
-  int64_t max_features;      // 0 for any number
+  int64_t max_features;      // most columns in use; 0 for any number
 };
 
 constexpr int Rounds = 20;      // most rounds over the children, and most steps for one of them
 constexpr int Kept = 4;         // steps for which a Hessian is kept
+constexpr double Next = 0.5;    // share of its price that a feature of a column in use costs
 constexpr double Rough = 0.1;   // share of a price that the weights may be from the least loss by
 constexpr double Fine = 1e-4;   // and share of the loss
 constexpr double Alike = 1e-6;  // share by which two costs must differ to be told apart
@@ -180,6 +186,7 @@ template <class T> class RuleSearch {
   }
 
   Rule find() {
+    gather();
     measure();
     settle();
     Listener signals;
@@ -194,14 +201,19 @@ template <class T> class RuleSearch {
       child.columns.push_back(column(feature));
       child.beta.push_back(0.0);
       // Without a feature of its own, a child is not told from others that have none either.
-      const double price = before.features.empty() ? 0.0 : a_.price * a_.reluctance[feature];
+      const int64_t owner = owner_[feature];
+      double share = before.features.empty() ? 0.0 : 1.0;
+      for (const int64_t j : before.features)
+        if (owner_[j] == owner) share = Next;
       fit(k, Rough * a_.price + Fine * loss_);
-      if (hinge - hinge_ >= price) {
-        n_used_ += !is_used_[feature];
-        is_used_[feature] = true;
+      if (hinge - hinge_ >= share * (a_.price * a_.reluctance[feature])) {
+        n_used_ += !is_used_[owner];
+        is_used_[owner] = true;
         continue;
       }
-      child = before, child.is_open = false;
+      // Features together may have promised more than the first of them keeps: others are tried.
+      child = before, child.is_open = size_of(owner) > 1;
+      child.refused.push_back(owner);
       score(k);
     }
     settle();
@@ -213,8 +225,22 @@ template <class T> class RuleSearch {
     std::vector<double> beta{0.0};  // the intercept, then a weight per feature
     std::vector<int64_t> features;
     std::vector<const T*> columns;  // ones, then the features, in units of their deviations
+    std::vector<int64_t> refused;   // columns that are not worth their price
     bool is_open = true;            // whether another feature may be worth its price
   };
+
+  // List the features of each column, in their order.
+  void gather() {
+    owner_.resize(p_), members_.resize(p_), starts_.resize(p_ + 1);
+    std::iota(owner_.begin(), owner_.end(), 0);
+    if (a_.owner) std::copy(a_.owner, a_.owner + p_, owner_.begin());
+    for (const int64_t column : owner_) ++starts_[column + 1];
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    std::vector<int64_t> next(starts_.begin(), starts_.end() - 1);
+    for (int64_t j = 0; j < p_; ++j) members_[next[owner_[j]]++] = j;
+  }
+
+  int64_t size_of(int64_t column) const { return starts_[column + 1] - starts_[column]; }
 
   void measure() {
     deviations_.resize(p_), is_used_.resize(p_);
@@ -322,16 +348,43 @@ template <class T> class RuleSearch {
       double active = 0.0;
       sum_up<T>({ones_.data()}, &curvature_[k * size_], size_, &active);
       if (!(active > 0.0)) continue;
+      double* gains = &slopes[k * p_];
+      sums_.assign(p_, 0.0);
       for (int64_t j = 0; j < p_; ++j) {
-        if (deviations_[j] == 0.0 || (is_full && !is_used_[j])) continue;
-        const double slope = slopes[k * p_ + j] / deviations_[j];
-        const double gain = slope * slope / (active * a_.reluctance[j]);
-        if (!(gain > (1.0 + Tied) * most)) continue;
-        const auto& own = child.features;
-        if (std::find(own.begin(), own.end(), j) == own.end()) best = {k, j}, most = gain;
+        const double slope = deviations_[j] == 0.0 ? 0.0 : gains[j] / deviations_[j];
+        gains[j] = slope == 0.0 ? 0.0 : slope * slope / (active * a_.reluctance[j]);
+        sums_[owner_[j]] += gains[j];
+      }
+      for (int64_t column = 0; column < p_; ++column) {
+        if (!(sums_[column] > Next * most) || (is_full && !is_used_[column])) continue;
+        const auto [gain, j] = promise(child, column, gains);
+        if (gain > (1.0 + Tied) * most) best = {k, j}, most = gain;
       }
     }
     return best;
+  }
+
+  // What a column promises a child for its price, all its features together unless it is in use
+  // there, and the one of them that promises most.
+  std::pair<double, int64_t> promise(
+      const Child& child, int64_t column, const double* gains) const {
+    const auto has = [](const std::vector<int64_t>& list, int64_t one) {
+      return std::find(list.begin(), list.end(), one) != list.end();
+    };
+    int64_t first = -1;
+    double most = 0.0, sum = 0.0;
+    bool is_used = false;
+    if (has(child.refused, column)) return {0.0, -1};
+    for (int64_t at = starts_[column]; at < starts_[column + 1]; ++at) {
+      const int64_t j = members_[at];
+      if (is_used_[column] && has(child.features, j)) {
+        is_used = true;
+        continue;
+      }
+      if (gains[j] > (1.0 + Tied) * most) first = j, most = gains[j];
+      sum += gains[j];
+    }
+    return {is_used ? most / Next : sum, first};
   }
 
   // In units of the data, about the centre of the rows.
@@ -410,8 +463,10 @@ template <class T> class RuleSearch {
   std::vector<int32_t> labels_;
   std::vector<T> f_, pull_, curvature_;  // (n_models, size): scores, slopes, curvatures
   std::vector<Child> children_;
-  std::vector<double> deviations_;  // 0 for features that are not to be used
-  std::vector<bool> is_used_;
+  std::vector<double> deviations_;                 // 0 for features that are not to be used
+  std::vector<bool> is_used_;                      // of columns
+  std::vector<int64_t> owner_, members_, starts_;  // the column of each feature, and their features
+  std::vector<double> sums_;  // what the features of each column promise together
   std::map<int64_t, std::vector<T>> columns_;
   int64_t n_used_ = 0;
   double ridge_ = 0.0, loss_ = 0.0, hinge_ = 0.0;  // hinge: without the ridge
@@ -424,10 +479,12 @@ nb::object rule(const Data& data, nb::handle problem) {
     const Fields from{problem};
     const auto labels = from.get<Given>("labels"), weights = from.get<Given>("weights");
     const auto reluctance = from.get<Given>("reluctance");
+    const auto owner = from.get<std::optional<Given>>("owner");
     const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
     if (K > 2 && K > n) refuse("n_children must be at most ", n, ", the number of rows; got ", K);
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
         checked_weights("weights", weights, n), checked_weights("reluctance", reluctance, p),
+        owner ? checked_range<int64_t>("owner", *owner, {p}, 0, p) : nullptr,
         from.weight("rounding"), from.weight("price"), from.weight("ridge"),
         from.count("max_features", 0)};
     const auto found =

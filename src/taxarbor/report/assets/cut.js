@@ -30,7 +30,7 @@ function tellCut() {
   byId("cut").value = now;
   byId("cut-number").value = now;
   byId("cut").setAttribute("aria-valuetext", `${count(now)} of ${plural(all, "cluster")}`);
-  byId("subtitle").textContent = [plural(data.n_rows, "row"), plural(data.n_features, "feature"), now < all ? `${count(now)} of ${plural(all, "cluster")}` : plural(all, "cluster")].join(" · ");
+  byId("subtitle").textContent = [plural(data.n_rows + data.n_noise, "row"), plural(data.n_features, "feature"), now < all ? `${count(now)} of ${plural(all, "cluster")}` : plural(all, "cluster")].join(" · ");
 }
 
 // The stability of every cut over the number of clusters: a thin line above the slider, or a picture.

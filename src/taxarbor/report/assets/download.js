@@ -19,6 +19,9 @@ function toCsv(node) {
       lines.push(cells);
     }
   });
+  for (let n = data.n_rows; node === root && n < order.length; n++) {  // noise
+    lines.push([order[n], ...(allNames ? [allNames[n]] : []), -1, "", ...(probabilities ? [""] : []), ...(areTrue ? [""] : [])]);
+  }
   return lines.map((cells) => cells.map(field).join(",") + "\r\n").join("");
 }
 function download(node) {

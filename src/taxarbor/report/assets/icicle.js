@@ -27,7 +27,7 @@ function arrangeIcicle() {
 function drawCell(node) {
   const { x, y, w, h } = node, isFolded = !node.isOpen && kids(node).length > 0, isEnd = !kids(node).length;
   const element = nodeElement(node, ["cell", isEnd && "leaf", isFolded && "closed", node.isStrip && "strip"]);
-  const gap = h > 4 ? 1 : h > 1.5 ? 0.5 : 0, top = majority(node), strength = shade === "classes" && top ? 18 + 40 * top[1] / node.size : 46;
+  const gap = h > 4 ? 1 : h > 1.5 ? 0.5 : 0, top = majority(node), strength = shade === "classes" && top ? 18 + 40 * shareOf(node, top[1]) : 46;
   const tint = paint(node) || "var(--lit)", part = node.isStrip ? 12 : shade === "none" ? 10 + 12 * (node.depth % 2) : strength;
   const fill = `color-mix(in srgb, ${tint} ${Math.round(part)}%, var(--card))`;
   element.append(svg("rect", { class: "back", x: x + 0.5, y: y + gap / 2, width: Math.max(w - 1.5, 1), height: Math.max(h - gap, 0.3), rx: h > 8 ? 3 : 0, style: { fill } }));

@@ -9,7 +9,7 @@ function crumbs(node) {
 }
 
 function told(node) {
-  const parts = [plural(node.size, "row"), percent(node.size / data.n_rows, node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
+  const parts = [plural(node.size, "row"), percent(node.size / (data.n_rows + data.n_noise), node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
   if (node.label) parts.unshift("Cluster " + node.label); else parts.push(plural(node.count, "cluster"));
   return html("p", { class: "muted" }, parts.join(" · "));
 }
@@ -24,6 +24,8 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} had no part in the fit, and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}: far from all others, without a value, or of no weight.`));
+  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
   if (node.depth && !allHold) {
     const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
@@ -50,11 +52,14 @@ function spark(own, every, width = 64, height = 22) {
   const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
   return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
 }
+// How many rows have no value, where some have none.
+const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
 // A feature that stands out: its number, words, effect, mean here and histogram.
-function standing([feature, words, effect, mean, digits]) {
+function standing([feature, words, effect, mean, digits, missing]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
+  if (missing) what.append(unknownIn(missing));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
 function stands(node) {
@@ -67,7 +72,7 @@ function stands(node) {
 function leading(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
-    html("span", { class: "what " + way }, ...soft(feature.text)),
+    html("span", { class: "what" }, html("span", { class: way }, ...soft(feature.text)), feature.missing ? unknownIn(feature.missing) : null),
     html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
@@ -91,11 +96,12 @@ const FIRST = 12;
 function classBars(node) {
   if (!node.classes.length) return [];
   const strip = html("div", { class: "bar strip" }, ...node.classes.map(([code, rows]) =>
-    html("span", { title: code < 0 ? "others" : data.classes[code], style: { width: 100 * rows / node.size + "%", background: colour(code) } })));
+    html("span", { title: calledClass(code), style: { width: 100 * rows / node.size + "%", background: colour(code) } })));
   const lines = (some) => html("div", { class: "legend" }, ...some.flatMap(([code, rows]) => [html("i", { style: { background: colour(code) } }),
-    html("span", {}, code < 0 ? "others" : data.classes[code]), html("span", { class: "num" }, `${count(rows)} · ${percent(rows / node.size)}`)]));
-  const isShort = node.classes.length <= FIRST + 3, first = lines(isShort ? node.classes : node.classes.slice(0, FIRST));
-  const rest = isShort ? null : html("details", {}, html("summary", {}, `${plural(node.classes.length - FIRST, "class", "classes")} more`), lines(node.classes.slice(FIRST)));
+    html("span", {}, calledClass(code)), html("span", { class: "num" }, count(rows) + (code === -2 ? "" : ` · ${percent(shareOf(node, rows))}`))]));
+  const known = node.classes.filter(([code]) => code !== -2), isShort = known.length <= FIRST + 3;
+  const first = lines([...(isShort ? known : known.slice(0, FIRST)), ...node.classes.slice(known.length)]);
+  const rest = isShort ? null : html("details", {}, html("summary", {}, `${plural(known.length - FIRST, "class", "classes")} more`), lines(known.slice(FIRST)));
   return [html("h3", {}, "Known classes"), strip, first, rest];
 }
 
@@ -154,7 +160,16 @@ function members(node) {
   for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;
   return [html("details", {}, html("summary", {}, "All " + plural(node.size, "row")), html("p", { class: "members" }, names.join(" · ") + (rest > 0 ? ` · and ${count(rest)} more` : ""))),
-    order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : "these " + plural(node.size, "row")} (CSV)`) : null];
+    order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : node.depth ? "these " + plural(node.size, "row") : "all " + plural(data.n_rows + data.n_noise, "row")} (CSV)`) : null];
+}
+
+// Rows that are in no cluster: their names follow those of the tree's rows.
+function setApart(node) {
+  if (node.depth || !data.n_noise) return [];
+  const names = [];
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n) + (data.noise_scores[n] ? ` (${data.noise_scores[n].toFixed(1)})` : ""));
+  const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
+  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.` + (data.noise_scores.length ? " Beside them, how many times the usual distance." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
 }
 
 // A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
@@ -177,7 +192,7 @@ function showPanel(node, { position } = {}) {
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
   panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
     ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),
-    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...members(node)].filter(Boolean));
+    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...setApart(node), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
   byId("said").textContent = spoken(node);
   if (hadFocus) panel.focus();

@@ -90,7 +90,11 @@ function path(node) {
   return way;
 }
 const majority = (node) => node.classes.find(([code]) => code >= 0) || null;
-const className = (code) => (code < 0 ? "others" : /^\d+$/.test(data.classes[code]) ? "class " + data.classes[code] : data.classes[code]);
+// Shares of classes are of the rows with a label; of the classes, -1 is all that are too many, and -2 is no label.
+const unlabelled = (node) => (node.classes.find(([code]) => code === -2) || [-2, 0])[1];
+const shareOf = (node, rows) => rows / (node.size - unlabelled(node));
+const calledClass = (code) => (code < 0 ? (code === -2 ? "(no label)" : "others") : data.classes[code]);
+const className = (code) => (code < 0 ? calledClass(code) : /^\d+$/.test(data.classes[code]) ? "class " + data.classes[code] : data.classes[code]);
 const pictureOf = (one) => data.pictures[one.row];
 const nameOf = (one) => data.rows[one.row][0];
 

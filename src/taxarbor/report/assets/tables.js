@@ -7,7 +7,7 @@ const COLUMNS = [
   { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0, 0])[2]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
   { head: "Words hold for", value: (node) => node.holds, cell: (node) => html("td", { class: doubt(node) ? "num warn" : "num" }, wordsHold(node).slice(15)), when: () => !allHold },
   { head: "Came back", value: (node) => node.came_back, cell: trustCell, when: () => data.trust },
-  { head: "Classes", isDescending: true, value: (node) => -(majority(node) || [0, 0])[1] / node.size, cell: classCell, when: () => data.classes.length },
+  { head: "Classes", isDescending: true, value: (node) => (majority(node) ? -shareOf(node, majority(node)[1]) : 0), cell: classCell, when: () => data.classes.length },
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
 ];
 function nameCell(node) {
@@ -26,9 +26,9 @@ function trustCell(node) {
   return html("td", { class: node.stable ? "num" : "num warn", title: node.returned }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, 2 * node.came_back < data.trust.n_refits ? "not stable" : "without a gap: not stable"));
 }
 function classCell(node) {
-  const tops = node.classes.slice(0, 3).map(([code, rows]) => `${percent(rows / node.size)} ${className(code)}`);
+  const known = node.classes.filter(([code]) => code !== -2), tops = known.slice(0, 2).map(([code, rows]) => `${percent(shareOf(node, rows))} ${className(code)}`);
   const bar = html("div", { class: "bar" }, ...node.classes.map(([code, rows]) => html("span", { style: { width: 100 * rows / node.size + "%", background: colour(code), minWidth: 0 } })));
-  return html("td", { class: "make-up" }, bar, tops.slice(0, 2).join(", "), node.classes.length > 2 ? html("span", { class: "muted" }, ` and ${count(node.classes.length - 2)} more`) : null);
+  return html("td", { class: "make-up" }, bar, tops.join(", ") || calledClass(-2), known.length > 2 ? html("span", { class: "muted" }, ` and ${count(known.length - 2)} more`) : null);
 }
 function typicalCell(node) {
   const pictured = node.typical.filter(pictureOf);
@@ -72,10 +72,18 @@ function showHelp() {
   byId("help-trust").hidden = !data.trust;
   byId("help-probable").hidden = !data.probabilities;
   byId("help-guess").hidden = data.measured;
+  byId("help-table").hidden = !data.table;
 }
 function factTable(lines) {
   return html("table", { class: "facts" }, html("tbody", {}, ...lines.map(([name, value, why]) =>
     html("tr", {}, html("th", { scope: "row" }, name), html("td", { class: "num" }, value), html("td", { class: "muted" }, why)))));
+}
+// How the table was read: what was done to it, its columns, and those that were left out.
+function tableRead({ columns, dropped, notes, counts }) {
+  const more = (all, shown) => (all > shown ? html("p", { class: "muted" }, `and ${count(all - shown)} more`) : null);
+  const lines = columns.map(([name, kind, missing]) => [name, missing ? missing + " unknown" : "", kind]);
+  return [html("h3", { id: "table-read" }, "How the table was read"), ...notes.map((note) => html("p", {}, capital(note) + ".")),
+    factTable(lines), more(counts[0], columns.length), ...(dropped.length ? [html("h3", {}, "Columns that were left out"), factTable(dropped.map(([name, why]) => [name, "", why])), more(counts[1], dropped.length)] : [])].filter(Boolean);
 }
 function showMeasures() {
   const facts = data.facts;
@@ -97,8 +105,9 @@ function showMeasures() {
   if (known.length) {
     const show = (name) => (data.scores[name] === null ? "–" : data.scores[name].toFixed(3));
     parts.push(html("h3", {}, "Agreement with the known classes"), factTable(known.map((name) => [SCORES[name][0], show(name), SCORES[name][1]])));
+    if (unlabelled(root)) parts.push(html("p", { class: "muted" }, `Without ${plural(unlabelled(root), "row")} that ${unlabelled(root) === 1 ? "has" : "have"} no label.`));
   } else {
     parts.push(html("p", { class: "muted" }, "No classes were given to compare with."));
   }
-  byId("measures").replaceChildren(...parts);
+  byId("measures").replaceChildren(...parts, ...(data.table ? tableRead(data.table) : []));
 }

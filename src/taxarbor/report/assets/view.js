@@ -30,7 +30,7 @@ function fitDoubt(node, width) {
   return ways.find((text) => measure(text, FINE) <= width) || "";
 }
 // In a picture there is little room: a sign for a word.
-const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, |$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
+const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, | or unknown|$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
 const arrows = (name) => name.replace(AT_MOST, " ≤\u00a0").replace(ABOVE, " >\u00a0").replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
@@ -49,7 +49,7 @@ function gist(node) {
   if (shade === "trust") return recurrence(node).replace("came back in ", "").split(",")[0];
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
-  return top ? `${percent(top[1] / node.size)} ${className(top[0])}` : "";
+  return top ? `${percent(shareOf(node, top[1]))} ${className(top[0])}` : "";
 }
 function makeUp(node, x, y, width, height = 5) {
   const element = svg("g", { class: "make-up", transform: `translate(${x},${y})` });

@@ -1,0 +1,204 @@
+"""The cells of a user's table, whatever it is kept in: as numbers with gaps, or as categories.
+
+Frames of pandas and polars are known by what they can do, so that neither has to be installed.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor._types import Array, IndexArray
+
+
+class Factor(NamedTuple):
+    """A column of categories: the position of each row's value, -1 where there is none."""
+
+    codes: IndexArray
+    values: list[Any]
+
+
+def is_frame(X: Any) -> bool:
+    """Say whether a table has columns with names and types of their own."""
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise InputTypeError("is a lazy frame; pass X.collect()", "X")
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def is_plain(X: Any) -> bool:
+    """Say whether a table is an array of numbers, or a sparse matrix, and nothing else."""
+    if issparse(X):
+        return True
+    return isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not np.ma.isMaskedArray(X)
+
+
+def unmasked(X: Any) -> Any:
+    """Return a masked array as floats with NaN for gaps, and all else as it is."""
+    return _floats(X) if np.ma.isMaskedArray(X) else X
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns; None where it has none, or they are numbers."""
+    if not is_frame(X):
+        return None
+    names = list(X.columns)
+    return [str(name) for name in names] if any(isinstance(n, str) for n in names) else None
+
+
+def as_table(X: Any) -> Any:
+    """Return a frame as it is, and all else as an array with two axes."""
+    if is_frame(X) or issparse(X):
+        return X
+    found = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if found.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        found = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
+    if found.ndim != 2:
+        raise InputError(
+            f"X must have two dimensions, (n_rows, n_features), got shape {found.shape}"
+        )
+    return found
+
+
+def as_cells(table: Any) -> Any:
+    """Return a frame of plain numbers as an array, and all else as it is."""
+    if hasattr(table, "iloc") and all(
+        isinstance(kind, np.dtype) and kind.kind in "fiub" for kind in table.dtypes
+    ):
+        return table.to_numpy()
+    return table
+
+
+def column(table: Any, place: int) -> Any:
+    """Return a column of a frame or an array by its place."""
+    if not is_frame(table):
+        return table[:, place]
+    return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+
+
+def as_numbers(cells: Any, name: str) -> Array:
+    """Return a column as floats, NaN where there is no value; float32 stays float32.
+
+    Raises InputError for text, and for infinities.
+    """
+    try:
+        found = _floats(cells)
+    except (TypeError, ValueError, OverflowError) as error:
+        odd = next((cell for cell in _listed(cells) if not _is_number(cell)), None)
+        told = f"holds {odd!r}" if odd is not None else str(error)
+        raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
+    with np.errstate(all="ignore"):
+        is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
+    if is_bad is not None and is_bad.any():
+        at = int(is_bad.argmax())
+        raise InputError(
+            f"column {name!r} of X holds infinity, first in row {at}, counted from 0; make it "
+            "a number, or a gap"
+        )
+    return found
+
+
+def as_factor(cells: Any) -> Factor:
+    """Return a column as codes and the values that they stand for, of whatever type."""
+    if hasattr(cells, "cat") and hasattr(cells.cat, "codes"):  # of pandas
+        codes = np.asarray(cells.cat.codes, dtype=np.intp)
+        return Factor(codes, list(cells.cat.categories))
+    if hasattr(cells, "factorize"):
+        codes, values = cells.factorize()
+        return Factor(np.asarray(codes, dtype=np.intp), list(values))
+    number: dict[Any, int] = {}
+    if any(isinstance(cell, list | dict | set) for cell in _listed(cells)):
+        raise InputError("has lists in its cells; make one value of each", "X")
+    codes = np.array(
+        [
+            -1 if is_gap(cell) else number.setdefault(cell, len(number))
+            for cell in _listed(cells)
+        ],
+        dtype=np.intp,
+    )
+    return Factor(codes, list(number))
+
+
+def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
+    """Return a column of dates by their days, NaT where there is none."""
+    try:
+        if getattr(getattr(cells, "dtype", None), "time_zone", None):  # of polars
+            cells = cells.dt.replace_time_zone(None)
+        found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+        if found.dtype.kind != "M":
+            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in _listed(cells)]
+            found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
+        return np.asarray(found, dtype="datetime64[D]")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"column {name!r} of X holds no dates such as 2026-01-31: {error}"
+        ) from error
+
+
+def text_of(value: Any) -> str:
+    """Return a category as text: 3.0 is ``3``, as gaps make floats of integers."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def is_gap(cell: Any) -> bool:
+    """Say whether a cell has no value: None, NaN, NaT, pandas' NA, a masked or empty text."""
+    if cell is None or cell is np.ma.masked:
+        return True
+    if isinstance(cell, str):
+        return not cell.strip()
+    try:
+        return bool(cell != cell)  # noqa: PLR0124
+    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal
+        return True
+
+
+def _floats(cells: Any) -> Array:
+    if np.ma.isMaskedArray(cells):
+        masked: Any = cells
+        is_single = masked.dtype == np.float32
+        filled: Array = masked.astype(np.float32 if is_single else np.float64).filled(np.nan)
+        return filled
+    kind = str(getattr(cells, "dtype", ""))
+    wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
+    if type(cells).__module__.partition(".")[0] == "polars":
+        import polars
+
+        if kind in ("String", "Utf8", "Categorical", "Date") or kind.startswith("Datetime"):
+            raise TypeError(f"{kind} cells")
+        single = wanted is np.float32
+        return np.array(cells.cast(polars.Float32 if single else polars.Float64).to_numpy())
+    if hasattr(cells, "to_numpy"):
+        if kind in ("category", "bool") or kind.startswith("datetime"):
+            if kind.startswith("datetime"):
+                raise TypeError("dates")
+            cells = cells.astype(object)
+        if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
+            return np.asarray(cells.to_numpy(), dtype=wanted)
+        found = cells.to_numpy(dtype=wanted, na_value=np.nan)
+        return np.asarray(found)
+    array = np.asarray(cells)
+    if array.dtype.kind == "O":
+        array = np.array([np.nan if is_gap(cell) else cell for cell in array.tolist()])
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{array.dtype} cells")
+    return array.astype(
+        np.float32 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else np.float64
+    )
+
+
+def _listed(cells: Any) -> list[Any]:
+    found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
+    return found
+
+
+def _is_number(cell: Any) -> bool:
+    if is_gap(cell):
+        return True
+    try:
+        float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return not isinstance(cell, str)

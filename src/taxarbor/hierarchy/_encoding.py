@@ -1,0 +1,587 @@
+"""From the columns of a user's table to the features of a tree, and what stands for a gap.
+
+A tree lives in the user's units: a number is a feature, a category is a feature of yes and no
+per value. What is not there says nothing, so it is what the column's mean would be: the mean of
+the numbers, the share of each value. Only a fit sees features scaled, as factor analysis of
+mixed data does; its tree is brought back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from taxarbor._errors import InputError, some
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import (
+    Factor,
+    as_cells,
+    as_days,
+    as_factor,
+    as_numbers,
+    as_table,
+    column,
+    column_names,
+    text_of,
+)
+from taxarbor.hierarchy._checks import check_structure
+from taxarbor.hierarchy._rule import LinearRule
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+KINDS = ("number", "category", "year", "month", "weekday")
+WIDE = 4
+"""Times as many features as columns from which on the features are kept sparse."""
+BLOCK = 1 << 20
+"""Cells that are looked at in one go."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a part of a date, and what it becomes.
+
+    Attributes
+    ----------
+    name, place : str, int
+        What the table calls it, ``x3`` where it has no names, and where it stands there.
+    kind : {"number", "category", "year", "month", "weekday"}
+        What it is read as.
+    fill : tuple of float
+        What stands for a gap: the mean, or the share of each category.
+    categories : tuple of str
+        The values of a category; of two, the second is the feature.
+    values : tuple of float
+        The two values of a number that has no others, else ().
+    missing : float
+        The share of the rows that have no value, in the fit.
+    has_indicator : bool
+        Whether one more feature says which rows have none.
+    """
+
+    name: str
+    place: int
+    kind: str
+    fill: tuple[float, ...]
+    categories: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    missing: float = 0.0
+    has_indicator: bool = False
+
+    @property
+    def label(self) -> str:
+        """What to call it: the name, and which part of a date it is."""
+        return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
+
+    @property
+    def n_values(self) -> int:
+        """Number of features, but for the indicator."""
+        return max(len(self.categories), 1) if len(self.categories) != 2 else 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.n_values + self.has_indicator
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature: ``age``, ``origin = Japan``, ``age unknown``."""
+        shown = self.categories[1:] if len(self.categories) == 2 else self.categories
+        names = tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
+        return (*names, f"{self.label} unknown") if self.has_indicator else names
+
+    @property
+    def fills(self) -> tuple[float, ...]:
+        """What stands for a gap in each feature."""
+        own = self.fill[1:] if len(self.categories) == 2 else self.fill
+        return (*own, 1.0) if self.has_indicator else own
+
+
+class Expanded(NamedTuple):
+    """Rows as features, an array or a CSR matrix, and which cells of the table were empty."""
+
+    data: Any
+    gaps: Any  # (n_rows, n_columns) of bool, an array or CSC; None if there are none
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """What a table's columns become, and how a fit saw them; made by a ``TableEncoder``.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns that are used, in the order of their features.
+    n_columns_in : int
+        Number of columns of the table, with those that are left out.
+    has_names : bool
+        Whether the table had names, by which columns are found in others.
+    shift, scale : arrays of shape (n_features,)
+        What the fit subtracted from each feature, and then divided it by.
+    unit_length : bool
+        Whether each row is brought to length one first.
+    refuses_gaps : bool
+        Whether rows with gaps are refused.
+    dropped : tuple of (str, str)
+        Each column that is left out, and why.
+    notes : tuple of str
+        What was done to the table, a line each.
+    """
+
+    columns: tuple[Column, ...]
+    n_columns_in: int
+    has_names: bool
+    shift: Array
+    scale: Array
+    unit_length: bool = False
+    refuses_gaps: bool = False
+    dropped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    owner: IndexArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = [column.n_features for column in self.columns]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        for name, array in (("shift", self.shift), ("scale", self.scale), ("owner", owner)):
+            kept = np.array(array, dtype=np.intp if name == "owner" else np.float64)
+            if kept.shape != owner.shape:
+                raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
+            kept.setflags(write=False)
+            object.__setattr__(self, name, kept)
+        if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
+            raise ValueError("shift and scale must be finite")
+        if not (self.scale > 0.0).all():
+            raise ValueError("every scale must be positive")
+
+    def __repr__(self) -> str:
+        return f"Encoding(n_columns={len(self.columns)}, n_features={self.n_features})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Encoding.from_dict, (self.to_dict(),)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.owner)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the features are the columns as they are."""
+        return (
+            not (self.unit_length or self.dropped or self._has_words)
+            and len(self.columns) == self.n_columns_in
+            and not any(one.missing for one in self.columns)
+            and bool((self.shift == 0.0).all() and (self.scale == 1.0).all())
+        )
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether features are kept sparse, as most are those of categories."""
+        return self.n_features > WIDE * len(self.columns)
+
+    @property
+    def fills(self) -> Array:
+        """What stands for a gap in each feature."""
+        return np.array([value for column in self.columns for value in column.fills])
+
+    @property
+    def two_values(self) -> Array:
+        """The two values of each feature that has no others, gaps aside; NaN for others."""
+        pairs = np.full((self.n_features, 2), np.nan)
+        if self.unit_length:  # of which the lengths of rows make others
+            return pairs
+        first = 0
+        for one in self.columns:
+            pairs[first : first + one.n_features] = 0.0, 1.0
+            if not one.categories:
+                pairs[first] = one.values or (np.nan, np.nan)
+            first += one.n_features
+        return pairs
+
+    def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
+        """Return the rows of a table as features in the user's units."""
+        return self._built(X, dtype, scaled=False)
+
+    def encode(self, X: Any, dtype: Any = np.float64) -> Expanded:
+        """Return the rows of a table as features, as a fit sees them."""
+        return self._built(X, dtype, scaled=True)
+
+    def decode(self, tree: "Hierarchy", gaps: Any = None) -> "Hierarchy":
+        """Return a tree of encoded rows as one that takes rows of the table.
+
+        With the ``gaps`` of its rows, it knows which share of each node's is missing.
+        """
+        if self.is_sparse:  # the user's units may need more digits
+            tree = _in_double(tree)
+        tree = tree.unscale(self.shift, self.scale)
+        shares = None if gaps is None else _missing_shares(tree, gaps)
+        has_own = self.has_names or self._has_words or bool(self.dropped)
+        names = self.feature_names if has_own else tree.feature_names
+        return replace(
+            tree,
+            encoding=self,
+            missing=shares,
+            two_values=self.two_values,
+            feature_names=names,
+        )
+
+    def encoded(self, tree: "Hierarchy") -> "Hierarchy":
+        """Return a tree of rows of the table as one that takes encoded rows."""
+        bare = replace(tree, encoding=None, missing=None)
+        return bare.unscale(-self.shift / self.scale, 1.0 / self.scale)
+
+    @property
+    def _has_words(self) -> bool:
+        return any(one.n_features > 1 or one.kind != "number" for one in self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as values for JSON."""
+        columns = [
+            {each.name: getattr(one, each.name) for each in fields(one)} for one in self.columns
+        ]
+        rest = {name: getattr(self, name) for name in _PLAIN}
+        arrays = {"shift": self.shift.tolist(), "scale": self.scale.tolist()}
+        return {"columns": columns, **rest, **arrays}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Encoding":
+        """Return the encoding that :meth:`to_dict` took apart, or raise ValueError."""
+        columns = tuple(_column(one) for one in values["columns"])
+        width = values["n_columns_in"]
+        if type(width) is not int or any(one.place >= width for one in columns):
+            raise ValueError("a column stands outside of its table")
+        return cls(
+            columns,
+            width,
+            bool(values["has_names"]),
+            np.array(values["shift"], dtype=np.float64),
+            np.array(values["scale"], dtype=np.float64),
+            bool(values["unit_length"]),
+            bool(values["refuses_gaps"]),
+            tuple((str(name), str(why)) for name, why in values["dropped"]),
+            tuple(str(note) for note in values["notes"]),
+        )
+
+    def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
+        table = as_table(X)
+        if sparse.issparse(table):
+            found = self._from_sparse(table, dtype)
+        elif self._are_in_place(table) and self._are_cells(cells := as_cells(table)):
+            found = self._from_array(cells, dtype)
+        else:
+            is_scaled = scaled and not self.unit_length
+            found = self._from_columns(table, dtype, scaled=is_scaled)
+            scaled = scaled and not is_scaled
+        if found.gaps is not None and self.refuses_gaps:
+            raise InputError("has gaps, which are refused; fill them", "X")
+        if self.unit_length:
+            to_unit_length(found.data)
+        if scaled:
+            self._scale(found.data)
+        return found
+
+    def _are_in_place(self, table: Any) -> bool:
+        """Say whether a table has no names to go by, or the same in the same places."""
+        names = column_names(table) if self.has_names else None
+        return names is None or names == [one.name for one in self.columns]
+
+    def _are_cells(self, table: Any) -> bool:
+        """Say whether an array of numbers is the features already, but for gaps."""
+        is_array = isinstance(table, np.ndarray) and table.dtype.kind in "fiub"
+        if not is_array or np.ma.isMaskedArray(table):
+            return False
+        places = [
+            one.place for one in self.columns if one.n_features == 1 and not one.categories
+        ]
+        return places == list(range(table.shape[1]))
+
+    def _from_array(self, table: NDArray[Any], dtype: Any) -> Expanded:
+        data = np.array(table, dtype=dtype, order="C")
+        gaps, fills = None, self.fills.astype(data.dtype)
+        step = max(BLOCK // max(table.shape[1], 1), 1)
+        for first in range(0, len(data), step):
+            block = data[first : first + step]
+            with np.errstate(all="ignore"):
+                if np.isfinite(block.sum()):
+                    continue
+            if np.isinf(block).any():
+                raise InputError("X holds infinity, or a value too large for its type")
+            rows, places = np.nonzero(np.isnan(block))
+            block[rows, places] = fills[places]
+            if gaps is None:
+                gaps = np.zeros(data.shape, dtype=bool, order="F")
+            gaps[rows + first, places] = True
+        return Expanded(data, gaps)
+
+    def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
+        check_structure(table)
+        if table.shape[1] != self.n_columns_in:
+            raise _other_width(table.shape[1], self.n_columns_in)
+        chosen = [one.place for one in self.columns]
+        if any(one.n_features > 1 or one.categories for one in self.columns):
+            raise InputError("X is a sparse matrix, and the table had categories: give a frame")
+        data = sparse.csr_array(table, dtype=dtype, copy=True)
+        data.sum_duplicates()
+        if chosen != list(range(table.shape[1])):
+            data = data[:, chosen]
+        if np.isinf(data.data).any():
+            raise InputError("X holds infinity, or a value too large for its type")
+        return fill_sparse(data, self.fills)
+
+    def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
+        """Build features column by column; scaled in double, before digits are lost."""
+        places, n = self._places(table), table.shape[0]
+        plain = np.zeros(self.n_features), np.ones(self.n_features)
+        scaling = (self.shift, self.scale) if scaled else plain
+        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
+        starts = np.cumsum([0, *(one.n_features for one in self.columns)])
+        if self.is_sparse:
+            sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
+        else:
+            sheet = _DenseSheet(n, dtype, *scaling)
+        for at, (one, place) in enumerate(zip(self.columns, places, strict=True)):
+            cells = _read(one, column(table, place))
+            if cells.dtype.kind == "i":
+                gaps[:, at] = cells < 0
+                sheet.put_codes(starts[at], cells, one.fill)
+            else:
+                gaps[:, at] = np.isnan(cells)
+                cells[gaps[:, at]] = one.fills[0]
+                sheet.put(starts[at], cells)
+            if one.has_indicator:
+                sheet.put(starts[at] + one.n_values, gaps[:, at])
+        return Expanded(sheet.finished(), gaps if gaps.any() else None)
+
+    def _places(self, table: Any) -> list[int]:
+        """Return where each column stands in this table: by name, or where it stood."""
+        names, width = column_names(table), table.shape[1]
+        if names is None or not self.has_names:
+            if width != self.n_columns_in:
+                raise _other_width(width, self.n_columns_in)
+            return [one.place for one in self.columns]
+        place_of = {name: place for place, name in enumerate(names)}
+        absent = [repr(one.name) for one in self.columns if one.name not in place_of]
+        if absent:
+            told = some(list(dict.fromkeys(absent)), 5)
+            raise InputError(f"X lacks columns that the tree was grown on: {told}")
+        return [place_of[one.name] for one in self.columns]
+
+    def _scale(self, data: Any) -> None:
+        """Subtract and divide, in place; what is sparse has entries wherever that is seen."""
+        if not self.shift.any() and (self.scale == 1.0).all():
+            return
+        shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
+        if not sparse.issparse(data):
+            data -= shift
+            data /= scale
+            return
+        matrix: Any = data
+        for first in range(0, len(matrix.data), BLOCK):
+            entries = slice(first, first + BLOCK)
+            features = matrix.indices[entries]
+            matrix.data[entries] -= shift[features]
+            matrix.data[entries] /= scale[features]
+
+
+_PLAIN = ("n_columns_in", "has_names", "unit_length", "refuses_gaps", "dropped", "notes")
+
+
+def _column(values: dict[str, Any]) -> Column:
+    tuples = {name: tuple(values[name]) for name in ("fill", "categories", "values")}
+    found = Column(**{**values, **tuples})
+    numbers = (*found.fill, *found.values, found.missing)
+    is_right = (
+        isinstance(found.name, str)
+        and found.kind in KINDS
+        and type(found.place) is int
+        and found.place >= 0
+        and all(isinstance(one, str) for one in found.categories)
+        and len({*found.categories}) == len(found.categories)
+        and len(found.fill) == max(len(found.categories), 1)
+        and len(found.values) in (0, 2)
+        and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
+        and 0.0 <= found.missing <= 1.0
+        and type(found.has_indicator) is bool
+    )
+    if not is_right:
+        raise ValueError(f"the column {found.name!r} is not one of a table")
+    return found
+
+
+def _other_width(came: int, expected: int) -> InputError:
+    return InputError(
+        f"X has {came} features, but the table that the tree was grown on had {expected}"
+    )
+
+
+def _read(one: Column, cells: Any) -> NDArray[Any]:
+    """Return the cells of a column: floats, or the codes of categories, of more than two."""
+    if one.kind in ("year", "month", "weekday"):
+        parts = date_parts(as_days(cells, one.name))
+        if one.kind != "weekday":
+            return parts[one.kind]
+        factor = Factor(parts["weekday"], list(WEEKDAYS))
+    elif one.kind == "number":
+        found = as_numbers(cells, one.name)
+        return found if found.flags.owndata and found.flags.writeable else found.copy()
+    else:
+        factor = as_factor(cells)
+    code_of = {text: code for code, text in enumerate(one.categories)}
+    known = [code_of.get(text_of(value), -1) for value in factor.values]
+    codes = np.array([*known, -1], dtype=np.int64)[factor.codes]
+    if len(one.categories) != 2:
+        return codes
+    return np.array([0.0, 1.0, np.nan])[codes]
+
+
+def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
+    """Return year and month, NaN for gaps, and the weekday from Monday, 0, on, -1 for gaps."""
+    is_gap = np.isnat(days)
+    filled = np.where(is_gap, np.datetime64(0, "D"), days)
+    years = filled.astype("datetime64[Y]").astype(np.int64)
+    months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
+    return {
+        "year": np.where(is_gap, np.nan, years + 1970.0),
+        "month": np.where(is_gap, np.nan, months.astype(np.float64)),
+        "weekday": np.where(is_gap, -1, (filled.astype(np.int64) + 3) % 7),
+    }
+
+
+class _DenseSheet:
+    """Features side by side, less a shift and divided by a scale."""
+
+    def __init__(self, n_rows: int, dtype: Any, shift: Array, scale: Array) -> None:
+        self._data = np.zeros((n_rows, len(shift)), dtype=dtype)
+        self._shift, self._scale = shift, scale
+
+    def put(self, feature: int, values: NDArray[Any]) -> None:
+        self._data[:, feature] = (values - self._shift[feature]) / self._scale[feature]
+
+    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
+        own = slice(feature, feature + len(fill))
+        table = np.concatenate([np.eye(len(fill)), [fill]])  # the last row is for gaps
+        self._data[:, own] = ((table - self._shift[own]) / self._scale[own])[codes]
+
+    def finished(self) -> Array:
+        return self._data
+
+
+class _SparseSheet:
+    """Features as a CSR matrix: an entry per row and column, more for gaps in categories."""
+
+    def __init__(
+        self, n_rows: int, columns: Sequence[Column], dtype: Any, shift: Array, scale: Array
+    ) -> None:
+        width = sum(1 + one.has_indicator for one in columns)
+        self._shape, self._shift, self._scale = (n_rows, len(shift)), shift, scale
+        self._data = np.zeros((n_rows, width), dtype=dtype)
+        self._indices = np.zeros((n_rows, width), dtype=np.int32)
+        self._at = 0
+        self._more: list[sparse.csr_array] = []
+
+    def put(self, feature: int, values: NDArray[Any]) -> None:
+        scaled = (values - self._shift[feature]) / self._scale[feature]
+        self._data[:, self._at], self._indices[:, self._at] = scaled, feature
+        self._at += 1
+
+    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
+        scale = self._scale[feature : feature + len(fill)]  # zeros stay, nothing is subtracted
+        self._data[:, self._at] = np.append(1.0 / scale, 0.0)[codes]
+        self._indices[:, self._at] = feature + np.maximum(codes, 0)
+        self._at += 1
+        gaps = np.flatnonzero(codes < 0)
+        if len(gaps):
+            rows = np.repeat(gaps, len(fill))
+            features = np.tile(np.arange(feature, feature + len(fill)), len(gaps))
+            shares = np.tile((np.asarray(fill) / scale).astype(self._data.dtype), len(gaps))
+            more = sparse.coo_array((shares, (rows, features)), shape=self._shape)
+            self._more.append(sparse.csr_array(more))
+
+    def finished(self) -> Any:
+        n_rows, width = self._data.shape
+        kind = np.int32 if n_rows * width < 2**31 else np.int64
+        pointers = np.arange(n_rows + 1, dtype=kind) * width
+        parts = self._data.ravel(), self._indices.ravel().astype(kind, copy=False), pointers
+        found = sparse.csr_array(parts, shape=self._shape)
+        for more in self._more:
+            found = found + more
+        return found
+
+
+_Sheet = _DenseSheet | _SparseSheet
+
+
+def fill_sparse(matrix: Any, fills: Array) -> Expanded:
+    """Fill the gaps of a CSR matrix, in place, and return where they were."""
+    is_gap = np.isnan(matrix.data)
+    if not is_gap.any():
+        return Expanded(matrix, None)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
+    cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
+    matrix.data[is_gap] = fills[matrix.indices[is_gap]]
+    return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
+
+
+def to_unit_length(data: Any) -> None:
+    """Divide each row by its length, in place; rows of zeros stay."""
+    if sparse.issparse(data):
+        matrix: Any = data
+        counts = np.diff(matrix.indptr)
+        squares = np.square(matrix.data, dtype=np.float64)
+        owners = np.repeat(np.arange(len(counts)), counts)
+        lengths = np.sqrt(np.bincount(owners, squares, minlength=len(counts)))
+        lengths[lengths == 0.0] = 1.0
+        matrix.data /= lengths[owners].astype(matrix.dtype)
+        return
+    lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
+    lengths[lengths == 0.0] = 1.0
+    data /= lengths[:, None].astype(data.dtype)
+
+
+def _in_double(tree: "Hierarchy") -> "Hierarchy":
+    """Return the same tree with all that is of features in float64."""
+    placement, means, usual = tree.placement, tree.means, tree.usual
+
+    def double(rule: LinearRule) -> LinearRule:
+        parts = rule.weights, rule.center, rule.offsets
+        return LinearRule(*(part.astype(np.float64) for part in parts))
+
+    if placement is not None:
+        placement = replace(placement, rule=double(placement.rule))
+    return replace(
+        tree,
+        rules=tuple(rule and double(rule) for rule in tree.rules),
+        placement=placement,
+        means=None if means is None else means.astype(np.float64),
+        usual=usual and replace(usual, centers=usual.centers.astype(np.float64)),
+    )
+
+
+def _missing_shares(tree: "Hierarchy", gaps: Any) -> Array:
+    """Return the share of each node's rows that have no value, per column of the table."""
+    labels, n_leaves = tree.labels, tree.n_leaves
+    counts = np.zeros((tree.n_nodes, gaps.shape[1]))
+    for at in range(gaps.shape[1]):
+        if sparse.issparse(gaps):
+            matrix: Any = gaps
+            rows = matrix.indices[matrix.indptr[at] : matrix.indptr[at + 1]]
+        else:
+            rows = np.flatnonzero(gaps[:, at])
+        rows = rows[labels[rows] >= 0]
+        own = None if tree.weights is None else tree.weights[rows]
+        counts[tree.leaves, at] = np.bincount(labels[rows], own, minlength=n_leaves)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        counts[tree.parents[node]] += counts[node]
+    shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)
+    return shares

@@ -1,0 +1,176 @@
+"""Weights are repeats: a fit sees each row as often as it counts; noise is seen apart.
+
+What grows a tree knows rows and nothing of weights. It gets an index that names a row several
+times, and its tree, of these copies, is brought back to the rows here. So integer weights do
+exactly what repeated rows do, bounds on sizes included, and rows of weight zero are absent.
+Other weights are rounded to whole numbers of copies.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._run import Run
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._route import arranged, place, with_means
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
+from taxarbor.rows import Rows
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+EXACT = (4, 20_000)
+"""Copies per row, and copies, up to which integer weights are not rounded."""
+
+COPIES = (10, 10_000)
+"""Copies per row, and copies, that other weights are rounded to; but one per row at least. More
+would make large fits slower, and fewer would take light rows of small tables for none."""
+
+GRID = 2.0**32
+"""Weights are rounded to this part of the greatest first: what the common factor of all leaves
+in their last digits decides nothing."""
+
+
+def repeats_of(weights: Array) -> IndexArray:
+    """Return how many copies a fit sees of each row; see the module.
+
+    Each row is within one copy of its due. Which rows get the one more depends on nothing but
+    the weights that are not zero and their order, which is shuffled: data may come in turns.
+    """
+    repeats = np.zeros(len(weights), dtype=np.intp)
+    (some,) = weights.nonzero()
+    own, n = weights[some], len(some)
+    with np.errstate(over="ignore"):
+        total = own.sum()
+    if total <= max(EXACT[0] * n, EXACT[1]) and (own == np.floor(own)).all():
+        repeats[some] = own.astype(np.intp)
+    elif (own == own[0]).all():
+        repeats[some] = 1
+    else:
+        shuffled = np.random.default_rng(0).permutation(n)
+        grown = np.cumsum(np.round(own[shuffled] / own.max() * GRID))  # whole numbers
+        n_copies = max(n, min(COPIES[0] * n, COPIES[1]))
+        due = np.floor(grown * (n_copies / grown[-1]) + 0.5).astype(np.intp)
+        repeats[some[shuffled]] = np.diff(due, prepend=0)
+    return repeats
+
+
+def per_row(
+    tree: "Hierarchy",
+    index: IndexArray,
+    rows: Rows,
+    run: Run | None = None,
+    noise: NDArray[np.bool_] | None = None,
+) -> "Hierarchy":
+    """Return a tree of copies as one of rows, given the row of each copy, ascending.
+
+    A row goes where most of its copies are, to the first such leaf; one without copies goes
+    where new rows go, unless it is noise. A leaf that has no row then, as a bound on sizes put
+    the lesser part of some rows' copies there, is removed. What is known of the nodes is what
+    was measured of the copies.
+    """
+    n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
+    there = np.flatnonzero(labels >= 0)
+    cells, counts = np.unique(index[there] * K + labels[there], return_counts=True)
+    cells = cells[np.lexsort((-counts, cells // K))]
+    own, first = np.unique(cells // K, return_index=True)
+    homes = np.full(n, -1, dtype=np.intp)
+    homes[own] = cells[first] % K
+    if not np.bincount(homes[own], minlength=K).all():
+        copies = rows.take(index)
+        moved = measured(with_means(regrouped(tree, homes[index]), copies), copies, run)
+        return per_row(moved, index, rows, run, noise)
+    copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
+    stays = np.flatnonzero(homes[index] == labels)
+    copy[index[stays]] = stays
+    alone = np.flatnonzero(homes < 0 if noise is None else (homes < 0) & ~noise)
+    if len(alone):
+        rule = deciding_rule(tree)
+        homes[alone] = 0 if rule is None else place(tree, rows.take(alone, rule.center))
+    found = regrouped(tree, homes)
+    if tree.follows is None:
+        return found
+    broken = np.full(n, -1, dtype=np.intp)
+    broken[own] = tree.follows.broken[copy[own]]
+    follows = tree.follows
+    if len(alone):  # of whom what is said must hold as well, and may not where rules describe
+        again = measured(found, rows, run, two_values=tree.two_values).follows
+        assert again is not None
+        broken[alone] = again.broken[alone]
+        follows = replace(follows, gap=again.gap)
+    return replace(found, follows=replace(follows, broken=broken))
+
+
+def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
+    """Return the tree with other rows, by the position of their leaves; those at -1 are noise.
+
+    A leaf without rows is removed, and where a node has one child left, that takes its place.
+    What rows tell of the rules, and their weights, are not known any more.
+    """
+    (there,) = np.nonzero(labels >= 0)
+    sizes = np.zeros(tree.n_nodes, dtype=np.intp)
+    sizes[tree.leaves] = np.bincount(labels[there], minlength=tree.n_leaves)
+    for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
+        sizes[tree.parents[node]] += sizes[node]
+    left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
+    is_gone, source = sizes == 0, np.arange(tree.n_nodes)
+    for node in reversed(range(tree.n_nodes)):
+        if len(left[node]) == 1:
+            (child,) = left[node]
+            is_gone[child], source[node] = True, source[child]
+    kept, home = np.flatnonzero(~is_gone), np.arange(tree.n_nodes)
+    for node in np.flatnonzero(is_gone).tolist():
+        home[node] = home[tree.parents[node]]
+    new_id = np.full(tree.n_nodes, -1)
+    new_id[kept] = np.arange(len(kept))
+    start = np.zeros_like(sizes)
+    for node in range(tree.n_nodes):
+        begin = start[node]
+        for child in left[node]:
+            start[child], begin = begin, begin + sizes[child]
+    origin = source[kept]
+    inner = {int(node) for node in origin if len(left[node]) > 1}
+    return replace(
+        tree,
+        order=arranged(there, labels[there], tree.n_leaves),
+        noise=np.flatnonzero(labels < 0),
+        start=start[kept],
+        stop=(start + sizes)[kept],
+        parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        score=tree.score[origin],
+        objective=tree.objective[origin],
+        rules=tuple(
+            _of_children(tree, node, left[node]) if node in inner else None
+            for node in origin.tolist()
+        ),
+        info=tuple(tree.info[node] for node in origin),
+        notes=tuple(tree.notes[node] for node in origin),
+        fidelity=np.where(np.isin(origin, [*inner]), tree.fidelity[origin], np.nan),
+        means=None if tree.means is None else tree.means[origin],
+        placement=tree.placement and _of_leaves(tree.placement, sizes > 0, new_id[home]),
+        follows=None,
+        weights=None,
+    )
+
+
+def _of_children(tree: "Hierarchy", node: int, children: list[int]) -> LinearRule | None:
+    """Return a node's rule for those of its children that are left."""
+    rule, own = tree.rules[node], np.array(children) - tree.children(node)[0]
+    if rule is None or len(own) == rule.n_children:
+        return rule
+    return LinearRule(rule.weights[own], rule.center, rule.offsets[own])
+
+
+def _of_leaves(
+    placement: Placement, is_left: NDArray[np.bool_], new_id: IndexArray
+) -> Placement | None:
+    """Return the placement in those leaves that are left, None if that is one."""
+    own = is_left[placement.leaves]
+    leaves, rule = new_id[placement.leaves[own]], placement.rule
+    if len(np.unique(leaves)) == 1:
+        return None
+    return Placement(LinearRule(rule.weights[own], rule.center, rule.offsets[own]), leaves)

@@ -1,0 +1,170 @@
+"""Noise: rows far from every cluster are set apart, in fit and predict, tree and files."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
+from taxarbor._errors import InputError
+from taxarbor.exchange import from_json, to_frame, to_json, to_linkage, to_newick
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.trust import assess
+
+MODELS = [
+    Taxarbor(5, noise=0.05),
+    Taxarbor(6, branching=3, noise=0.05),
+    Taxarbor(5, rules="describe", noise=0.05),
+    Taxarbor(6, min_leaf_size=10, max_leaf_size=90, noise=0.05),
+    Taxarbor(4, noise=0.5),
+    Taxarbor(1, noise=0.05),
+]
+
+
+def planted(seed, dtype=np.float64):
+    """Return rows of four clusters, and ten, the last, that belong to none."""
+    data = make_planted_tree(190, depth=2, random_state=seed)
+    far = np.random.default_rng(seed).normal(size=(10, data.X.shape[1])) * 30.0
+    return np.concatenate([np.asarray(data.X), far]).astype(dtype)
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_noise_is_set_apart(model, dtype):
+    for seed in range(3):
+        X = planted(seed, dtype)
+        tree = model.set_params(random_state=seed).fit(X).hierarchy_
+        labels, n_noise = model.labels_, round(model.noise * len(X))
+        assert (labels == -1).sum() == len(tree.noise) == n_noise
+        assert tree.n_rows == len(X)
+        assert tree.n_rows - n_noise == len(tree.order) == tree.sizes[0]
+        np.testing.assert_array_equal(np.flatnonzero(labels == -1), tree.noise)
+        assert set(labels) - {-1} == set(range(tree.n_leaves))
+        np.testing.assert_array_equal(model.predict(X) == -1, labels == -1)
+        if model.rules == "decide":
+            np.testing.assert_array_equal(model.predict(X), labels)
+        scores = model.outlier_score_
+        assert scores[labels == -1].min() > scores[labels != -1].max()
+        for leaf in tree.leaves:
+            mean = X[tree.rows(leaf)].mean(axis=0)
+            np.testing.assert_allclose(tree.means[leaf], mean, rtol=1e-4, atol=1e-4)
+        P, visited = model.predict_proba(X), model.decision_path(X)
+        np.testing.assert_allclose(P.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(np.diff(visited.indptr) == 0, labels == -1)
+
+
+def test_planted_noise_is_found():
+    for seed in range(3):
+        model = Taxarbor(8, noise=0.05, random_state=seed)
+        X = planted(seed)
+        assert (model.fit(X).labels_[-10:] == -1).all()
+        assert model.hierarchy_.n_leaves == 8
+        plain = Taxarbor(8, random_state=seed).fit(X)
+        np.testing.assert_array_equal(np.argsort(plain.outlier_score_)[-10:] >= 190, True)
+
+
+def test_scores_are_in_units_of_what_is_usual():
+    X = planted(0)[:190]
+    for model in (Taxarbor(4), HMMC(4), HierarchicalKMeans(4)):
+        scores = model.set_params(random_state=0).fit(X).outlier_score_
+        assert scores.shape == (190,)
+        assert 0.9 < scores.mean() < 1.1
+        tree = model.hierarchy_
+        centers = tree.means[tree.leaves]
+        away = np.sqrt(((X[:, None] - centers) ** 2).sum(axis=2))
+        own = away[np.arange(190), model.labels_]
+        unit = [own[model.labels_ == label].mean() for label in range(4)]
+        np.testing.assert_allclose(scores, own / np.array(unit)[model.labels_], rtol=0.1)
+        moved = model.fit(1e3 + 7.0 * X)
+        np.testing.assert_allclose(moved.outlier_score_, scores, rtol=1e-6)
+
+
+def test_noise_survives_files_cuts_pruning_and_units(tmp_path):
+    X = planted(1)
+    model = Taxarbor(4, noise=0.1, random_state=0).fit((X - 5.0) / 0.25)
+    tree = model.hierarchy_
+    tree.save(tmp_path / "tree")
+    other = tree.unscale(np.full(X.shape[1], 5.0), np.full(X.shape[1], 0.25))
+    other.save(tmp_path / "other")
+    for again, data in (
+        (Hierarchy.load(tmp_path / "tree"), (X - 5.0) / 0.25),
+        (pickle.loads(pickle.dumps(tree)), (X - 5.0) / 0.25),
+        (from_json(to_json(tree)), (X - 5.0) / 0.25),
+        (other, X),
+        (other, csr_array(X)),
+        (Hierarchy.load(tmp_path / "other"), X),
+        (from_json(to_json(other)), X),
+    ):
+        np.testing.assert_array_equal(again.noise, tree.noise)
+        np.testing.assert_array_equal(again.labels, tree.labels)
+        np.testing.assert_array_equal(again.predict(data), tree.labels)
+    for n_clusters in (1, 2, 3):
+        few = tree.prune(n_clusters)
+        np.testing.assert_array_equal(few.labels, tree.cut(n_clusters))
+        np.testing.assert_array_equal(few.noise, tree.noise)
+        np.testing.assert_array_equal(few.predict((X - 5.0) / 0.25), few.labels)
+    assert to_frame(tree)["n_rows"].max() == len(tree.order)
+    assert to_newick(tree).count(",") == len(to_linkage(tree)) == tree.n_leaves - 1
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_noise_counts_weights():
+    X = planted(2)
+    w = np.random.default_rng(0).integers(0, 4, len(X))
+    w[-10:] = 1
+    for rules in ("decide", "describe"):
+        model = Taxarbor(5, rules=rules, noise=0.04, random_state=0)
+        tree = model.fit(X, sample_weight=w).hierarchy_
+        index = np.repeat(np.arange(len(X)), w)
+        copies = Taxarbor(5, rules=rules, noise=0.04, random_state=0).fit(X[index]).hierarchy_
+        np.testing.assert_array_equal(tree.labels[index], copies.labels)
+        np.testing.assert_array_equal(tree.means, copies.means)
+        np.testing.assert_array_equal(model.predict(X) == -1, tree.labels == -1)
+        assert 0 < w[tree.noise].sum() <= 0.04 * w.sum()
+
+
+def test_refits_are_of_rows_that_are_no_noise():
+    X = planted(0)
+    model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
+    trust = assess(model, X, n_refits=3).trust
+    assert (trust.came_back[:5] == 3).all()
+    assert (trust.rows[model.hierarchy_.noise] == 0.0).all()
+
+
+def test_equal_rows_are_no_noise():
+    X = np.repeat(np.eye(4), 25, axis=0)
+    model = Taxarbor(4, noise=0.3, random_state=0).fit(X)
+    assert model.labels_.min() == 0
+    assert (model.outlier_score_ < 1e-6).all()
+
+
+@pytest.mark.parametrize("noise", [-0.1, 0.51, 1, np.nan, np.inf, "0.1", None, True])
+def test_wrong_noise(noise):
+    with pytest.raises(InputError, match="noise must be"):
+        Taxarbor(2, noise=noise).fit(np.eye(4))
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_noise_of_tables_wide_and_narrow():
+    rng = np.random.default_rng(0)
+    for n_values in (3, 30):
+        group = rng.integers(0, 2, 400)
+        frame = pd.DataFrame(
+            {f"x{j}": 1e6 + 5e3 * group + rng.normal(0, 900, 400) for j in "ab"}
+        )
+        frame["c"] = [
+            f"v{(n_values // 2) * g + k}"
+            for g, k in zip(group, rng.integers(0, n_values // 2, 400), strict=True)
+        ]
+        frame.loc[:7, "xa"] = 2e6 * rng.normal(size=8)
+        frame.loc[10:30, "c"] = None
+        model = Taxarbor(2, noise=0.02, random_state=0).fit(
+            frame, sample_weight=rng.uniform(0.9, 1.1, 400)
+        )
+        apart = set(np.flatnonzero(model.labels_ == -1).tolist())
+        assert len(apart & set(range(8))) >= 6
+        assert len(apart) <= 8
+        np.testing.assert_array_equal(model.predict(frame), model.labels_)

@@ -1,0 +1,208 @@
+"""Weights: integers do what so many equal rows do, zero is absent, a factor does nothing."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from taxarbor import (
+    HMMC,
+    MMC,
+    GrowthWarning,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    TableWarning,
+    Taxarbor,
+    make_planted_tree,
+)
+from taxarbor._errors import InputError
+from taxarbor.exchange import from_json, to_json
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.trust import assess
+
+MODELS = [
+    Taxarbor(5),
+    Taxarbor(6, branching=3),
+    Taxarbor(5, rules="describe"),
+    Taxarbor(6, min_leaf_size=15, max_leaf_size=90),
+    Taxarbor(6, rules="describe", min_leaf_size=25),
+    Taxarbor(None, max_depth=3, balance=None),
+    HMMC(5),
+    HMMC(None, max_leaf_size=50, balance=0.3),
+    MMC(3),
+    HierarchicalKMeans(5),
+    HierarchicalKMeans(None, max_leaf_size=60),
+    HierarchicalSpectral(4),
+]
+pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+
+
+def planted(seed):
+    data = make_planted_tree(120, depth=2, random_state=seed)
+    rng = np.random.default_rng(seed)
+    return np.asarray(data.X), rng.integers(0, 4, 120), rng
+
+
+def assert_same_rules(one: Hierarchy, other: Hierarchy) -> None:
+    np.testing.assert_array_equal(one.parents, other.parents)
+    np.testing.assert_array_equal(one.means, other.means)
+    np.testing.assert_array_equal(one.two_values, other.two_values)
+    np.testing.assert_array_equal(one.fidelity, other.fidelity)
+    np.testing.assert_array_equal(one.follows.share, other.follows.share)
+    for a, b in zip(one.rules, other.rules, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_array_equal(a.weights, b.weights)
+            np.testing.assert_array_equal(a.offsets, b.offsets)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_integer_weights_are_repeated_rows_and_zero_is_absent(model):
+    for seed in range(3):
+        X, w, _ = planted(seed)
+        model.set_params(random_state=seed)
+        index = np.repeat(np.arange(len(X)), w)
+        tree = model.fit(X, sample_weight=w).hierarchy_
+        labels = model.labels_
+        copies = model.fit(X[index]).hierarchy_
+        assert_same_rules(tree, copies)
+        np.testing.assert_array_equal(tree.weights, w)
+        assert tree.n_rows == len(X)
+        is_same = labels[index] == copies.labels
+        own, there = np.unique(index[~is_same]), copies.labels
+        # Where a bound divided the copies of a row, the row is where most of them are.
+        for row in own:
+            counts = np.bincount(there[index == row], minlength=tree.n_leaves)
+            assert labels[row] == counts.argmax()
+        assert len(own) < 20
+        absent = np.flatnonzero(w == 0)
+        np.testing.assert_array_equal(labels[absent], tree.predict(X[absent]))
+        only = model.fit(X[w > 0], sample_weight=w[w > 0]).hierarchy_
+        assert_same_rules(tree, only)
+        np.testing.assert_array_equal(only.labels, labels[w > 0])
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[2], MODELS[6], MODELS[9]], ids=str)
+def test_fractions_are_shares(model):
+    for seed in range(2):
+        X, _, rng = planted(seed)
+        model.set_params(random_state=seed)
+        w = rng.uniform(0.0, 3.0, len(X))
+        tree = model.fit(X, sample_weight=w).hierarchy_
+        for factor in (0.1, 7.0, 1e-200, 1e200):
+            other = model.fit(X, sample_weight=factor * w).hierarchy_
+            assert_same_rules(tree, other)
+            np.testing.assert_array_equal(tree.labels, other.labels)
+        expected = np.average(X, axis=0, weights=w)
+        np.testing.assert_allclose(tree.means[0], expected, atol=0.02 * X.std())
+        share = np.array([w[tree.rows(leaf)].sum() for leaf in tree.leaves]) / w.sum()
+        assert share.min() > 0.0
+
+
+def test_equal_weights_change_nothing_but_bounds():
+    X, _, _ = planted(0)
+    plain = Taxarbor(5, random_state=0).fit(X).hierarchy_
+    for weight in (1, 0.25, 1e300):
+        tree = Taxarbor(5, random_state=0).fit(X, sample_weight=[weight] * len(X)).hierarchy_
+        assert_same_rules(tree, plain)
+        np.testing.assert_array_equal(tree.order, plain.order)
+        assert (tree.weights is None) == (weight == 1)
+    bound = Taxarbor(6, min_leaf_size=5, random_state=0).fit(
+        X, sample_weight=np.full(120, 0.25)
+    )
+    assert bound.hierarchy_.sizes.min() >= 20
+
+
+def test_bounds_count_fractions():
+    X, _, rng = planted(1)
+    w = rng.uniform(0.2, 2.0, len(X))
+    tree = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).hierarchy_
+    assert min(w[tree.rows(leaf)].sum() for leaf in tree.leaves) > 9.5
+
+
+def test_sparse_rows_have_weights():
+    X, w, _ = planted(2)
+    X = np.where(np.abs(X) < 1.0, 0.0, X)
+    model = Taxarbor(5, random_state=0)
+    tree = model.fit(csr_array(X), sample_weight=w).hierarchy_
+    copies = model.fit(csr_array(np.repeat(X, w, axis=0))).hierarchy_
+    assert_same_rules(tree, copies)
+
+
+def test_a_row_heavier_than_the_bounds_allow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    w = np.ones(20)
+    w[7] = 200
+    with pytest.warns(GrowthWarning, match="2 leaves had nothing but .* copies of rows"):
+        tree = HMMC(8, random_state=0).fit(X, sample_weight=w).hierarchy_
+    assert tree.n_leaves > 1
+    assert sorted(tree.order) == list(range(20))
+
+
+def test_weights_survive_files_and_pruning(tmp_path):
+    X, w, _ = planted(0)
+    tree = Taxarbor(5, random_state=0).fit(X, sample_weight=w).hierarchy_
+    tree.save(tmp_path / "tree")
+    np.testing.assert_array_equal(Hierarchy.load(tmp_path / "tree").weights, w)
+    np.testing.assert_array_equal(from_json(to_json(tree)).weights, w)
+    np.testing.assert_array_equal(tree.prune(2).weights, w)
+    np.testing.assert_allclose(tree.node_weights[0], w.sum())
+    assert not tree.weights.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], "one number for each of 6 rows; got shape"),
+        (np.ones((6, 1)), "got shape"),
+        (2.0, "got shape"),
+        ([1, 1, -1, 1, 1, 1], "not negative; row 2 has -1"),
+        ([1, 1, 1, np.nan, 1, 1], "row 3 has nan"),
+        ([np.inf, 1, 1, 1, 1, 1], "row 0 has inf"),
+        (np.zeros(6), "zero for all rows"),
+        ([0, 0, 3, 0, 0, 0], "leaves 1 row; a fit needs two rows that count"),
+        (list("abcdef"), "must hold numbers"),
+        ([None] * 6, "row 0 has nan"),
+        ([1j] * 6, "must hold numbers"),
+        ([0, 1, 0, 1, 0, 1], "n_clusters is 4, but n_samples=3 rows that take part"),
+    ],
+)
+def test_wrong_weights(weights, message):
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    for model in (Taxarbor(4), HierarchicalKMeans(4)):
+        with pytest.raises(InputError, match=message):
+            model.fit(X, sample_weight=weights)
+        assert not vars(model).keys() & {"hierarchy_", "labels_"}
+
+
+def test_refits_have_weights():
+    data = make_planted_tree(160, depth=2, random_state=0)
+    X, w = np.asarray(data.X), np.tile([2.0, 0.0, 1.0, 1.0], 40)
+    model = Taxarbor("auto", random_state=0).fit(X, sample_weight=w)
+    only = Taxarbor("auto", random_state=0).fit(X[w > 0], sample_weight=w[w > 0])
+    np.testing.assert_array_equal(model.labels_[w > 0], only.labels_)
+    one, other = model.hierarchy_.trust, only.hierarchy_.trust
+    np.testing.assert_array_equal(one.curve.stability, other.curve.stability)
+    np.testing.assert_array_equal(one.came_back, other.came_back)
+    few = assess(HMMC(4, random_state=0).fit(X, sample_weight=w), X, n_refits=2)
+    assert few.trust.n_refits == 2
+
+
+def test_rows_far_from_all_others_and_rows_without_a_value_take_no_part():
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        X = rng.normal(size=(400, 5)) + 6.0 * rng.integers(0, 2, (400, 1))
+        far = np.concatenate([X, 1e5 * rng.normal(size=(4, 5))])
+        want = Taxarbor(4, random_state=seed).fit(X)
+        found = Taxarbor(4, random_state=seed).fit(far)
+        assert found.hierarchy_.weights.tolist() == [1.0] * 400 + [0.0] * 4
+        np.testing.assert_array_equal(found.labels_[:400], want.labels_)
+        np.testing.assert_array_equal(found.predict(far), found.labels_)
+        np.testing.assert_allclose(found.hierarchy_.means, want.hierarchy_.means)
+        empty = np.concatenate([X, np.full((3, 5), np.nan)])
+        with pytest.warns(
+            TableWarning, match="gaps in 5 of 5 columns.*3 rows without any value take no part"
+        ):
+            found = Taxarbor(4, random_state=seed).fit(empty)
+        np.testing.assert_array_equal(found.labels_[:400], want.labels_)
+        assert set(found.labels_[400:].tolist()) == set(found.predict(X.mean(axis=0)[None]))

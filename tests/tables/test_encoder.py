@@ -1,0 +1,385 @@
+"""Tables as people have them: gaps, categories, dates, units."""
+
+import gzip
+import io
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from taxarbor import HMMC, Hierarchy, TableEncoder, TableWarning, Taxarbor
+from taxarbor._errors import InputError
+from taxarbor.hierarchy._encoding import Encoding
+
+quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+
+
+@parametrize_with_checks([TableEncoder(), TableEncoder(missing="indicator", scale="standard")])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def make_cars(n=300, seed=0):
+    """Return a table of all kinds of columns, with gaps."""
+    rng = np.random.default_rng(seed)
+    origin = rng.choice(["usa", "japan", "europe"], n, p=[0.6, 0.2, 0.2]).astype(object)
+    weight = np.where(origin == "usa", 3500.0, 2300.0) + rng.normal(0.0, 200.0, n)
+    cars = pd.DataFrame(
+        {
+            "car_id": rng.permutation(n) + 1000,
+            "weight": weight,
+            "power": weight / 30.0 + rng.normal(0.0, 5.0, n),
+            "origin": origin,
+            "automatic": rng.random(n) < 0.4,
+            "fuel": pd.Categorical(rng.choice(["petrol", "diesel"], n)),
+            "name": [f"car {row}" for row in range(n)],
+            "sold": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D"),
+        }
+    )
+    for column in ("weight", "origin", "fuel"):
+        cars.loc[rng.choice(n, n // 10, replace=False), column] = None
+    return cars
+
+
+# What columns become
+
+
+def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
+    cars = make_cars()
+    encoder = TableEncoder().fit(cars)
+    Z, names = encoder.transform(cars), encoder.get_feature_names_out().tolist()
+    origins = [f"origin = {one}" for one in ("europe", "japan", "usa")]
+    assert names == ["weight", "power", *origins, "automatic", "fuel = petrol"]
+    known = cars.origin.notna().to_numpy()
+    for one in ("europe", "japan", "usa"):
+        is_one = (cars.origin == one).to_numpy()
+        p = is_one[known].mean()
+        found = Z[:, names.index(f"origin = {one}")]
+        np.testing.assert_allclose(found[known], (is_one[known] - p) / np.sqrt(p), atol=1e-12)
+    # Numbers have variance 1, a category of g values g - 1; a gap says nothing.
+    of_known = cars.weight.notna().to_numpy()
+    np.testing.assert_allclose(Z[of_known, 0].std(), 1.0)
+    np.testing.assert_allclose((Z[known, 2:5] ** 2).mean(axis=0).sum(), 2.0)
+    np.testing.assert_allclose(Z[cars.fuel.notna(), -1].std(), 1.0)
+    np.testing.assert_allclose(Z[~of_known, 0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(Z[~known, 2:5], 0.0, atol=1e-12)
+    reasons = dict(encoder.encoding_.dropped)
+    assert list(reasons) == ["car_id", "name", "sold"]
+    assert "identifier" in reasons["car_id"]
+    assert reasons["name"] == "different in every row"
+    assert reasons["sold"] == "dates, which are used only if asked for"
+
+
+def test_many_categories_are_kept_sparse_and_mean_the_same():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({f"c{j}": rng.integers(0, 30, 400).astype(str) for j in range(3)})
+    frame["x"] = rng.normal(50.0, 9.0, 400)
+    frame.loc[:20, "c1"] = None
+    frame.loc[10:40, "x"] = None
+    encoder = TableEncoder().fit(frame)
+    Z, E = encoder.transform(frame), encoder.encoding_.expand(frame)
+    assert sparse.issparse(Z)
+    assert Z.shape == (400, 91)
+    np.testing.assert_allclose(E.data.toarray()[:20, 30:60].sum(axis=1), 1.0)
+    dense = (E.data.toarray() - encoder.encoding_.shift) / encoder.encoding_.scale
+    np.testing.assert_allclose(Z.toarray(), dense, atol=1e-6)
+    assert E.gaps.sum(axis=0).tolist() == [0, 21, 0, 31]
+
+
+def test_dates_are_used_when_asked_for():
+    days = ["2020-02-29", None, "2021-12-31", "1969-07-20"]
+    for column in (days, pd.to_datetime(days), pd.Series(days, dtype="string")):
+        frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 5.0], "day": column})
+        assert TableEncoder().fit(frame).encoding_.dropped[0][0] == "day"
+        encoder = TableEncoder(date_features=["day"], scale=None).fit(frame)
+        names = encoder.get_feature_names_out().tolist()
+        assert names[:3] == ["x", "day year", "day month"]
+        E = pd.DataFrame(encoder.transform(frame), columns=names)
+        assert E["day year"].tolist() == [2020.0, pytest.approx(6010 / 3), 2021.0, 1969.0]
+        assert E["day month"].tolist() == [2.0, 7.0, 12.0, 7.0]
+        assert E["day weekday = Saturday"].tolist() == [1.0, pytest.approx(1 / 3), 0.0, 0.0]
+        assert E["day weekday = Sunday"].tolist() == [0.0, pytest.approx(1 / 3), 0.0, 1.0]
+
+
+@quiet
+def test_all_kinds_of_tables_and_gaps_are_alike():
+    cars = make_cars().drop(columns=["sold", "name", "car_id"])
+    text = cars.astype({"fuel": object})
+    want = TableEncoder().fit(cars)
+    labels = Taxarbor(4, random_state=0).fit(cars).labels_
+    tables = {
+        "polars": pl.from_pandas(text),
+        "polars categories": pl.from_pandas(text).with_columns(
+            pl.col("fuel").cast(pl.Categorical)
+        ),
+        "nullable": cars.convert_dtypes(),
+        "text": text,
+    }
+    for told, table in tables.items():
+        encoder = TableEncoder().fit(table)
+        assert encoder.encoding_.feature_names == want.encoding_.feature_names, told
+        found = encoder.transform(table)
+        np.testing.assert_allclose(found, want.transform(cars), atol=1e-9, err_msg=told)
+        model = Taxarbor(4, random_state=0).fit(table)
+        np.testing.assert_array_equal(model.labels_, labels, err_msg=told)
+        np.testing.assert_array_equal(model.predict(cars), labels, err_msg=told)
+    numbers = cars[["weight", "power"]].to_numpy()
+    masked = np.ma.masked_invalid(numbers)
+    holes = np.where(np.isnan(numbers), None, numbers.astype(object))
+    want = Taxarbor(3, random_state=0).fit(numbers)
+    for table in (holes, holes.tolist(), sparse.csr_array(numbers)):
+        found = Taxarbor(3, random_state=0).fit(table)
+        np.testing.assert_array_equal(found.labels_, want.labels_)
+        np.testing.assert_array_equal(want.predict(table), want.labels_)
+    found = TableEncoder(scale=None).fit(masked)
+    filled = np.where(np.isnan(numbers), np.nanmean(numbers, axis=0), numbers)
+    np.testing.assert_allclose(found.transform(masked), filled)
+
+
+def test_gaps_may_be_refused_or_told():
+    frame = pd.DataFrame({"a": [1.0, None, 3.0, 4.0], "b": [1.0, 2.0, 3.0, 5.0]})
+    with pytest.raises(InputError, match="X has gaps in 1 column: 'a'; fill them, or choose"):
+        TableEncoder(missing="error").fit(frame)
+    encoder = TableEncoder(missing="indicator", scale=None).fit(frame)
+    assert encoder.get_feature_names_out().tolist() == ["a", "a unknown", "b"]
+    assert encoder.transform(frame)[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert encoder.encoding_.notes[0].startswith("gaps in 1 of 2 columns count as the column's")
+
+
+def test_unseen_categories_are_missing():
+    cars = make_cars()
+    encoder = TableEncoder().fit(cars)
+    new = cars[:3].assign(origin=["mars", None, "usa"])
+    found = encoder.encode(new)
+    assert found.gaps[:, 2].tolist() == [True, True, False]
+    np.testing.assert_allclose(found.data[0, 2:5], 0.0, atol=1e-12)
+
+
+def test_text_of_many_values_is_left_out_unless_somebody_wants_it():
+    rng = np.random.default_rng(0)
+    values = [f"v{one}" for one in rng.permutation(200) % 80]
+    frame = pd.DataFrame({"x": rng.normal(size=200), "v": values})
+    assert TableEncoder().fit(frame).encoding_.dropped == (("v", "text, 80 different values"),)
+    for chosen in (["v"], [1], [False, True], np.array(["v"])):
+        encoder = TableEncoder(categorical_features=chosen).fit(frame)
+        assert len(encoder.get_feature_names_out()) == 81
+    assert TableEncoder(categorical_features=None).fit(frame).encoding_.dropped[0][0] == "v"
+    frame["v"] = [f"v{one}" for one in range(200)]
+    wide = pd.concat([frame] * 2).assign(v=[f"v{one}" for one in range(400)])
+    with pytest.raises(InputError, match="categorical_features names 'v', which has 400"):
+        TableEncoder(categorical_features=["v"]).fit(wide)
+
+
+# Scales
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [(load_wine, True), (load_breast_cancer, True), (load_iris, False), (load_digits, False)],
+)
+def test_columns_are_scaled_where_they_differ_in_unit(load, expected):
+    frame = load(as_frame=True).data
+    encoding = TableEncoder().fit(frame).encoding_
+    assert encoding.is_identity != expected
+    assert any("differ in unit" in note for note in encoding.notes) == expected
+
+
+def test_scales():
+    rng = np.random.default_rng(0)
+    X = rng.normal(5.0, [1.0, 3.0, 9.0], (400, 3))
+    assert TableEncoder().fit(X).encoding_.is_identity
+    np.testing.assert_allclose(TableEncoder(scale="standard").fit_transform(X).std(axis=0), 1.0)
+    Z = TableEncoder(scale="robust").fit_transform(X)
+    np.testing.assert_allclose(np.median(Z, axis=0), 0.0, atol=0.05)
+    np.testing.assert_allclose(np.ptp(np.quantile(Z, [0.25, 0.75], axis=0), axis=0), 1.35, 0.02)
+    np.testing.assert_array_equal(TableEncoder(scale=None).fit_transform(X), X)
+    # One value far out does not decide how the others are scaled, nor what fills a gap.
+    X[7, 1] = 1e9
+    encoding = TableEncoder(scale="standard").fit(X).encoding_
+    np.testing.assert_allclose(encoding.scale, [1.0, 3.0, 9.0], rtol=0.1)
+    np.testing.assert_allclose(encoding.fills, 5.0, atol=1.5)
+
+
+def test_cosine():
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 5))
+    X[3] = 0.0
+    encoder = TableEncoder(metric="cosine").fit(X)
+    Z = encoder.transform(X)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        Z, np.divide(X, lengths, where=lengths > 0, out=np.zeros((30, 5)))
+    )
+    np.testing.assert_allclose(encoder.transform(sparse.csr_array(X)).toarray(), Z)
+    factors = rng.uniform(0.1, 9.0, (30, 1))
+    model = Taxarbor(3, encoder=encoder, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X * factors), model.labels_)
+
+
+# Trees
+
+
+@quiet
+@pytest.mark.parametrize("kind", [Taxarbor, HMMC])
+def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
+    cars = make_cars()
+    model = kind(5, random_state=0).fit(cars)
+    tree = model.hierarchy_
+    assert (model.predict(cars) == model.labels_).mean() > (0.999 if kind is Taxarbor else 0.9)
+    assert model.n_features_in_ == 8
+    assert tree.n_features == 7
+    tree.save(tmp_path / "cars.taxarbor")
+    for same in (Hierarchy.load(tmp_path / "cars.taxarbor"), pickle.loads(pickle.dumps(tree))):
+        np.testing.assert_array_equal(same.predict(cars), model.predict(cars))
+        np.testing.assert_array_equal(same.missing, tree.missing)
+        assert same.encoding.to_dict() == tree.encoding.to_dict()
+    # Columns are found by name, others do not matter to the tree.
+    mixed = cars[["origin", "fuel", "automatic", "weight", "power"]].assign(more=1)
+    np.testing.assert_array_equal(tree.predict(mixed), model.predict(cars))
+    with pytest.raises(InputError, match="lacks columns that the tree was grown on: 'weight'"):
+        tree.predict(mixed.drop(columns="weight"))
+    with pytest.raises(InputError, match="column 'weight' of X holds 'heavy', where a number"):
+        tree.predict(mixed.assign(weight=["heavy", *cars.power[1:]]))
+    filled = cars.weight.fillna(cars.weight.mean())
+    for node in range(tree.n_nodes):
+        rows = tree.rows(node)
+        np.testing.assert_allclose(tree.means[node][0], filled.iloc[rows].mean(), rtol=1e-9)
+        shares = cars[["weight", "power", "origin"]].iloc[rows].isna().mean()
+        np.testing.assert_allclose(tree.missing[node][:3], shares)
+
+
+def test_it_says_what_it_did_to_a_table_once():
+    with pytest.warns(TableWarning, match=r"gaps in .*scaled.*left out: car_id .*name.*sold"):
+        Taxarbor(4, random_state=0).fit(make_cars())
+    X = np.arange(40.0).reshape(20, 2)
+    assert Taxarbor(2).fit(X).hierarchy_.encoding is None
+    X[3, 1] = np.nan
+    with pytest.warns(TableWarning, match=r"gaps in 1 of 2 columns .* 2\.5 % of the cells"):
+        tree = Taxarbor(2).fit(X).hierarchy_
+    assert tree.missing[0].tolist() == [0.0, 0.05]
+    with pytest.raises(InputError, match="NaN"):
+        Taxarbor(2, encoder=None).fit(X)
+
+
+@quiet
+def test_a_pipeline_does_the_same_and_its_tree_can_be_brought_back():
+    cars = make_cars()
+    model = Taxarbor(4, random_state=0).fit(cars)
+    pipeline = make_pipeline(TableEncoder(), Taxarbor(4, random_state=0)).fit(cars)
+    np.testing.assert_array_equal(pipeline[-1].labels_, model.labels_)
+    tree = pipeline[0].decode(pipeline[-1].hierarchy_, cars)
+    np.testing.assert_array_equal(tree.predict(cars), model.labels_)
+    assert tree.to_text() == model.hierarchy_.to_text()
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"missing": "drop"},
+            "missing must be one of 'mean', 'indicator', 'error'; got 'drop'",
+        ),
+        ({"scale": "max"}, "scale must be one of"),
+        ({"metric": "l1"}, "metric must be one of 'euclidean', 'cosine'; got 'l1'"),
+        (
+            {"categorical_features": ["colour"]},
+            "names 'colour', which X does not have: 'car_id'",
+        ),
+        ({"categorical_features": [9]}, "names 9, which X does not have"),
+        ({"categorical_features": [True]}, "is a mask of 1, and X has 8 columns"),
+        ({"categorical_features": "origin"}, 'must be "from_dtype", None, or names'),
+        ({"categorical_features": 3.5}, "must be names or places of columns, or a mask"),
+        ({"date_features": ["name"]}, "column 'name' of X holds no dates"),
+    ],
+)
+def test_wrong_parameters(settings, told):
+    with pytest.raises(InputError, match=told):
+        TableEncoder(**settings).fit(make_cars())
+
+
+def test_tables_that_cannot_be_used():
+    empty = pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": ["x", "x"]})
+    told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same\)"
+    with pytest.raises(InputError, match=told):
+        TableEncoder().fit(empty)
+    with pytest.raises(
+        InputError, match=r"more than one column called 'a'|unique column names"
+    ):
+        TableEncoder().fit(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"]))
+    with pytest.raises(InputError, match="column 'a' of X holds infinity, first in row 1"):
+        TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))
+    with pytest.raises(InputError, match='must be "auto", None or a TableEncoder; got'):
+        Taxarbor(2, encoder="table").fit([[1.0], [2.0]])
+    with pytest.raises(ValueError, match="shift has shape"):
+        Encoding((), 0, False, np.zeros(1), np.ones(1))
+
+
+def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 4.0 * (np.arange(60)[:, None] % 2)
+    model = Taxarbor(2, random_state=0).fit(X)
+    new = X[:4].copy()
+    new[0, 1] = np.nan
+    filled = new.copy()
+    filled[0, 1] = X[:, 1].mean()
+    want = model.predict(filled).tolist()
+    for rows in (new, np.ma.masked_invalid(new), sparse.csr_array(new)):
+        assert model.predict(rows).tolist() == want
+        assert model.hierarchy_.predict(rows).tolist() == want
+    with pytest.raises(InputError, match="NaN"):
+        Taxarbor(2, encoder=None).fit(X).predict(new)
+    with pytest.raises(InputError, match="infinity"):
+        model.predict(np.where(np.isnan(new), np.inf, new))
+
+
+def test_rare_values_count_as_gaps():
+    values = ["a"] * 200 + ["b"] * 98 + ["c", "d"]
+    frame = pd.DataFrame({"v": values, "x": np.arange(300) % 7})
+    encoding = TableEncoder().fit(frame).encoding_
+    assert encoding.columns[0].categories == ("a", "b")
+    assert encoding.columns[0].missing == pytest.approx(2 / 300)
+    assert "rare values count as gaps: 2 values of v" in encoding.notes
+    named = TableEncoder(categorical_features=["v"]).fit(frame).encoding_
+    assert named.columns[0].categories == ("a", "b", "c", "d")
+
+
+# Real tables, which come with scikit-learn's own tests
+
+
+def read_arff(number, name):
+    folder = Path(sklearn.__file__).parent / "datasets/tests/data/openml" / f"id_{number}"
+    if not (folder / name).exists():
+        pytest.skip("scikit-learn was installed without the data of its tests")
+    with gzip.open(folder / name, "rt") as file:
+        head, body = re.split("@data", file.read(), flags=re.IGNORECASE)
+    names = re.findall(r"@ATTRIBUTE\s+['\"]?([\w.]+)", head, re.IGNORECASE)
+    return pd.read_csv(io.StringIO(body), names=names, na_values="?", skipinitialspace=True)
+
+
+def test_penguins_and_passengers():
+    penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
+    species = penguins.pop("species")
+    with pytest.warns(TableWarning, match=r"gaps in 5 of 6 .* rare .*1 value of sex; numbers"):
+        model = Taxarbor(5, random_state=0).fit(penguins)
+    # Gentoos are a branch of their own.
+    gentoo = (species == "Gentoo").to_numpy()
+    first = model.hierarchy_.rows(model.hierarchy_.children(0)[1])
+    assert gentoo[first].mean() > 0.99
+    assert gentoo[first].sum() > 0.99 * gentoo.sum()
+    passengers = read_arff(40945, "data-v1-dl-16826755.arff.gz")
+    with pytest.warns(TableWarning, match="left out: name .text, 1,307 different values"):
+        tree = Taxarbor(6, random_state=0).fit(passengers).hierarchy_
+    used = {column.name for column in tree.encoding.columns}
+    assert used >= {"pclass", "sex", "age", "fare", "embarked"}
+    assert used.isdisjoint({"name", "ticket", "cabin", "home.dest"})

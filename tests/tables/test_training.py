@@ -1,0 +1,155 @@
+"""Rows on their way from a table to a tree: names, weights and words go with them."""
+
+import json
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from taxarbor import FileFormatError, Hierarchy, TableEncoder, Taxarbor
+from taxarbor._errors import InputError
+from taxarbor.explain import explain
+from taxarbor.hierarchy import _file
+from taxarbor.trust import assess
+
+pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_a_tree_finds_plain_columns_by_name(rng):
+    X = pd.DataFrame(rng.normal(size=(80, 3)) * [1.0, 1000.0, 10.0], columns=list("abc"))
+    model = Taxarbor(3, random_state=0).fit(X)
+    tree = model.hierarchy_
+    for table in (X[["c", "b", "a"]], pl.from_pandas(X[["b", "c", "a"]])):
+        np.testing.assert_array_equal(tree.predict(table), model.labels_)
+    with pytest.raises(InputError, match="lacks columns that the tree was grown on: 'a'"):
+        tree.predict(X.rename(columns={"a": "z"}))
+
+
+def test_columns_without_names_keep_their_numbers(rng):
+    X = rng.normal(size=(80, 3))
+    X[:, 0], X[:40, 2] = np.nan, X[:40, 2] + 9.0
+    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    assert str(tree.reasons(1)[0]).startswith("x2 ")
+    assert tree.encoding.dropped == (("x0", "empty"),)
+
+
+def test_refits_know_which_features_are_one_column(rng):
+    group, letters = rng.integers(0, 2, 600), np.array(list("abcdefghijkl"))
+    codes = np.where(group, rng.integers(0, 6, (3, 600)), rng.integers(6, 12, (3, 600)))
+    X = pd.DataFrame(dict(zip("opq", letters[codes], strict=True)))
+    model = Taxarbor(2, max_features=1, random_state=0).fit(X)
+    assert assess(model, X, n_refits=5, random_state=0).trust.came_back.tolist() == [5, 5, 5]
+
+
+def test_a_far_row_of_great_weight_is_a_group(rng):
+    X = np.vstack([rng.normal(size=(200, 3)), [[300.0] * 3]])
+    X[:100] += 8.0
+    weights = np.ones(201, dtype=int)
+    weights[-1] = 50
+    found = Taxarbor(3, random_state=0).fit(X, sample_weight=weights)
+    copies = Taxarbor(3, random_state=0).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_array_equal(np.repeat(found.labels_, weights), copies.labels_)
+    weights[-1] = 1
+    assert Taxarbor(3, random_state=0).fit(X, sample_weight=weights).hierarchy_.weights[-1] == 0
+
+
+def test_words_hold_for_rows_that_were_placed_afterwards():
+    rng = np.random.default_rng(3)
+    own = np.concatenate([rng.normal(size=20), rng.normal(size=20) + 9.0])
+    X = np.append(own, np.linspace(0.0, 9.0, 200))[:, None]
+    weights = np.append(np.ones(40), np.zeros(200))
+    tree = Taxarbor(2, random_state=0).fit(X, sample_weight=weights).hierarchy_
+    threshold = tree.reasons(1)[0].threshold
+    low, high = (X[tree.rows(node)] for node in (1, 2))
+    assert low.max() <= threshold < high.min()
+
+
+def test_rare_values_are_counted_by_weight(rng):
+    X = pd.DataFrame({"a": rng.normal(size=400), "o": rng.choice(list("xyz"), 400)})
+    X.loc[:2, "o"] = "q"
+    weights = np.where(np.arange(400) < 3, 100, 1)
+    found = TableEncoder().fit(X, sample_weight=weights).encoding_
+    copies = TableEncoder().fit(X.loc[X.index.repeat(weights)]).encoding_
+    assert found.columns[1].categories == copies.columns[1].categories == ("q", "x", "y", "z")
+
+
+def test_directions_are_of_numbers(rng):
+    X = pd.DataFrame({"kg": rng.random(60), "hp": rng.random(60), "o": list("xyz") * 20})
+    with pytest.raises(InputError, match="metric is for numbers, and X has categories: 'o'"):
+        TableEncoder(metric="cosine").fit(X)
+    with pytest.raises(InputError, match='scale must be "auto" or None where rows are brought'):
+        TableEncoder(metric="cosine", scale="standard").fit(X[["kg", "hp"]])
+    numbers = X[["kg", "hp"]].round()
+    tree = Taxarbor(2, encoder=TableEncoder(metric="cosine")).fit(numbers).hierarchy_
+    assert all(reason.have is None for node in (1, 2) for reason in tree.reasons(node))
+
+
+def test_odd_cells_and_types(rng):
+    rows = [[float(rng.normal()), "ab"[row % 2]] for row in range(60)]
+    model = Taxarbor(2, random_state=0).fit(rows)
+    assert [one.kind for one in model.hierarchy_.encoding.columns] == ["number", "category"]
+    np.testing.assert_array_equal(model.predict(rows), model.labels_)
+    days = pd.date_range("2020-01-01", periods=60)
+    X = pd.DataFrame({"a": rng.normal(size=60), "o": list("xyz") * 20, "t": days})
+    arrow = X.convert_dtypes(dtype_backend="pyarrow")
+    encoder = TableEncoder(date_features="from_dtype")
+    names = encoder.fit(X).get_feature_names_out().tolist()
+    assert encoder.fit(arrow).get_feature_names_out().tolist() == names
+    structs = pl.DataFrame({"a": [1.0, 2.0, 4.0], "b": [{"q": 1}] * 3})
+    assert TableEncoder().fit(structs).encoding_.dropped[0][0] == "b"
+    for fit in (TableEncoder().fit, Taxarbor(2).fit):
+        with pytest.raises(InputError, match=r"is a lazy frame; pass X.collect\(\)"):
+            fit(structs.lazy())
+    refusing = TableEncoder(missing="error", scale="standard").fit(X[["a"]])
+    with pytest.raises(InputError, match="X has gaps, which are refused"):
+        refusing.transform(pd.DataFrame({"a": [None, 1.0]}))
+
+
+def test_a_value_called_unknown_is_no_gap(rng):
+    group = rng.integers(0, 3, 300)
+    X = pd.DataFrame({"o": np.array(["unknown", "yes", "no"], dtype=object)[group]})
+    X["a"] = 0.1 * group + rng.normal(size=300)
+    X.loc[::10, "o"] = None
+    told = Taxarbor(3, random_state=0).fit(X).hierarchy_.to_text()
+    assert 'o = "unknown"' in told
+    assert 'o unknown or not "unknown"' in told
+
+
+def test_rows_in_another_order_are_doubted(rng):
+    X = pd.DataFrame(rng.normal(size=(200, 2)) + 5.0 * rng.integers(0, 3, (200, 1)))
+    model = Taxarbor(4, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="are they in the same order"):
+        explain(model, X[::-1])
+
+
+def test_damaged_encodings_are_refused(rng, tmp_path):
+    X = pd.DataFrame({"a": rng.normal(size=60), "o": list("xyz") * 20})
+    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    values = (10**12, -1, 7.5, "x", None, [], [1, None, {}], {"a": 1}, True, 1e300)
+    n_refused = 0
+    for _ in range(200):
+        arrays = _file.pack(tree)
+        meta = json.loads(str(arrays["meta"]))
+        spot = (
+            meta["encoding"] if rng.random() < 0.3 else rng.choice(meta["encoding"]["columns"])
+        )
+        spot[rng.choice(list(spot))] = values[rng.integers(len(values))]
+        arrays["meta"] = np.array(json.dumps(meta))
+        with (tmp_path / "bad").open("wb") as file:
+            _file._write_archive(file, arrays)
+        try:
+            loaded = Hierarchy.load(tmp_path / "bad")
+        except FileFormatError:
+            n_refused += 1
+            continue
+        with suppress(InputError):
+            loaded.predict(X)
+        loaded.to_text()
+    assert n_refused > 100
