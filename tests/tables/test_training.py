@@ -32,6 +32,15 @@ def test_a_tree_finds_plain_columns_by_name(rng):
         tree.predict(X.rename(columns={"a": "z"}))
 
 
+def test_an_array_that_is_too_narrow_is_refused(rng):
+    X = pd.DataFrame(
+        {"a": rng.normal(size=60), "b": rng.normal(size=60), "o": list("xyz") * 20}
+    )
+    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    with pytest.raises(InputError, match=r"X has 2 features, but the table .* had 3"):
+        tree.predict(X[["a", "b"]].to_numpy())
+
+
 def test_columns_without_names_keep_their_numbers(rng):
     X = rng.normal(size=(80, 3))
     X[:, 0], X[:40, 2] = np.nan, X[:40, 2] + 9.0

@@ -263,9 +263,8 @@ class Fitting:
             "outlier_score_": scores,
         }
         kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
-        estimator.__dict__ = (
-            kept | self._training.seen.attributes | fitted
-        )  # in one step: all is new
+        seen = self._training.seen.attributes
+        estimator.__dict__ = kept | seen | fitted  # in one step: all is new
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=estimator)
         n_lost = tree.n_leaves - hierarchy.n_leaves

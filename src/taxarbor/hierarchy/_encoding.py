@@ -301,10 +301,8 @@ class Encoding:
         is_array = isinstance(table, np.ndarray) and table.dtype.kind in "fiub"
         if not is_array or np.ma.isMaskedArray(table):
             return False
-        places = [
-            one.place for one in self.columns if one.n_features == 1 and not one.categories
-        ]
-        return places == list(range(table.shape[1]))
+        is_plain = all(one.kind == "number" and one.n_features == 1 for one in self.columns)
+        return is_plain and [one.place for one in self.columns] == list(range(table.shape[1]))
 
     def _from_array(self, table: NDArray[Any], dtype: Any) -> Expanded:
         data = np.array(table, dtype=dtype, order="C")
