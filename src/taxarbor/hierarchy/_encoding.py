@@ -236,6 +236,21 @@ class Encoding:
             feature_names=names,
         )
 
+    def evened(self) -> "Encoding":
+        """Return the same with categories that weigh as much as a number each.
+
+        A category of k values has variance k - 1, which is divided out: clusters, which see
+        all directions at once, would else be those of whatever column has most values.
+        """
+        if (self.scale == 1.0).all():
+            return self
+        factors = np.ones(self.n_features)
+        for at, one in enumerate(self.columns):
+            if len(one.categories) > 2:
+                first = int(np.searchsorted(self.owner, at))
+                factors[first : first + one.n_values] = np.sqrt(len(one.categories) - 1.0)
+        return replace(self, scale=self.scale * factors)
+
     def encoded(self, tree: "Hierarchy") -> "Hierarchy":
         """Return a tree of rows of the table as one that takes encoded rows."""
         bare = replace(tree, encoding=None, missing=None)

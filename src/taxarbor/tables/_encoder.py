@@ -94,7 +94,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     with the reason.
 
     Estimators do this by themselves (``encoder="auto"``), and their trees come back in the
-    units and words of the table. On its own it is a step of a pipeline, before any estimator.
+    units and words of the table. They divide each category by the root of its values less one,
+    so that it weighs as much as a number. On its own it is a step of a pipeline, before any
+    estimator, and leaves the weights of factor analysis.
 
     Parameters
     ----------
@@ -292,6 +294,7 @@ class Training:
             is_table = is_frame(X) or _has_text(X)
             encoder = TableEncoder(scale="auto" if is_table else None)
         encoder = clone(encoder).fit(X, sample_weight=weights)
+        encoder.encoding_ = encoder.encoding_.evened()
         found, encoding = encoder.encode(X), encoder.encoding_
         if (empty := _empty_rows(found.gaps)) is not None:
             told = (
