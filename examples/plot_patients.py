@@ -32,9 +32,9 @@ patients.head()
 # %%
 # Fit
 # ---
-# Text of few values and columns of type category are categories. How they are weighed against
-# numbers is that of factor analysis of mixed data: a number has variance 1, and a category of
-# *k* values has *k* - 1 in all, more for rare values than for common ones.
+# Text of few values and columns of type category are categories. They are encoded as in factor
+# analysis of mixed data, in which rare values are farther apart than common ones, and each
+# column, of numbers or of words, has variance 1.
 
 model = Taxarbor(n_clusters=6, encoder=TableEncoder(), random_state=0).fit(patients)
 tree = model.hierarchy_
@@ -82,8 +82,7 @@ plt.show()
 #   2 is.
 # - A number of few values that is a code, such as a region from 1 to 9, can be named in
 #   ``TableEncoder(categorical_features=["region"])``.
-# - A category of many values weighs as much as several numbers, and divides rows sharply, so
-#   that clusters often follow it. If it is not of interest, leave it out:
-#   ``patients.drop(columns="sex")``.
+# - A category divides rows sharply, so that clusters often follow it. If it is not of interest,
+#   leave it out: ``patients.drop(columns="sex")``.
 # - :doc:`/how_to/tables` has the same from a file, with an identifier and a date, by one
 #   command.
