@@ -85,7 +85,8 @@ def as_numbers(cells: Any, name: str) -> Array:
     try:
         found = _floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
-        odd = next((cell for cell in _listed(cells) if not _is_number(cell)), None)
+        cells_left = (cell for cell in _listed(cells) if not is_gap(cell))
+        odd = next((cell for cell in cells_left if not is_number(cell)), None)
         told = f"holds {odd!r}" if odd is not None else str(error)
         raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
     with np.errstate(all="ignore"):
@@ -143,6 +144,12 @@ def text_of(value: Any) -> str:
     return str(value).strip()
 
 
+def is_number(cell: Any) -> bool:
+    """Say whether a cell holds a number, of whatever type, and not text that spells one."""
+    is_text = isinstance(cell, str | bytes | complex)
+    return not is_text and hasattr(cell, "__float__") and not hasattr(cell, "__len__")
+
+
 def is_gap(cell: Any) -> bool:
     """Say whether a cell has no value: None, NaN, NaT, pandas' NA, a masked or empty text."""
     if cell is None or cell is np.ma.masked:
@@ -192,13 +199,3 @@ def _floats(cells: Any) -> Array:
 def _listed(cells: Any) -> list[Any]:
     found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
     return found
-
-
-def _is_number(cell: Any) -> bool:
-    if is_gap(cell):
-        return True
-    try:
-        float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return not isinstance(cell, str)

@@ -31,6 +31,7 @@ from taxarbor.hierarchy._cells import (
     column_names,
     is_frame,
     is_gap,
+    is_number,
     text_of,
 )
 from taxarbor.hierarchy._encoding import (
@@ -281,7 +282,7 @@ class Training:
         if isinstance(encoder, Encoding):  # whose rows these are, encoded already
             data, seen = check_array(estimator, X, with_gaps=False)
             return cls(as_rows(data, n_threads=n_threads), seen, owner=_owner(encoder))
-        if encoder is None or (is_auto and _is_plain(X)):
+        if encoder is None or (is_auto and _may_be_numbers(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
             is_sparse = issparse(data)
@@ -323,7 +324,7 @@ def _empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
     return None if found is None or not found.any() else found
 
 
-def _is_plain(X: Any) -> bool:
+def _may_be_numbers(X: Any) -> bool:
     """Say whether data are numbers and nothing else, or a list that may be."""
     if is_frame(X) or np.ma.isMaskedArray(X):
         return False
@@ -724,16 +725,11 @@ def _kind_of_cells(cells: Any) -> str:
         return "empty"
     if all(isinstance(cell, str) for cell in present):
         return _kind_of_text(present)
-    if all(_is_number(cell) for cell in present):
+    if all(is_number(cell) for cell in present):
         return "number"
     if all(hasattr(cell, "weekday") for cell in present):
         return "date"
     return "neither numbers nor text"
-
-
-def _is_number(cell: Any) -> bool:
-    is_text = isinstance(cell, str | bytes | complex)
-    return not is_text and hasattr(cell, "__float__") and not hasattr(cell, "__len__")
 
 
 def _kind_of_text(cells: Any) -> str:
