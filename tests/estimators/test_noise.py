@@ -168,3 +168,15 @@ def test_noise_of_tables_wide_and_narrow():
         assert len(apart & set(range(8))) >= 6
         assert len(apart) <= 8
         np.testing.assert_array_equal(model.predict(frame), model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_rows_without_a_value_are_not_far():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    X[:50] += 7.0
+    X[[3, 70]] = np.nan
+    model = Taxarbor(3, noise=0.05, random_state=0).fit(X)
+    assert (model.labels_[[3, 70]] >= 0).all()
+    assert 1 <= (model.labels_ == -1).sum() <= 5
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

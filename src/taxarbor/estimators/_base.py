@@ -286,8 +286,12 @@ class Fitting:
     ) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
         n, index = self._all.n_rows, self._index
         counts = None if index is None else np.bincount(index, minlength=n)
-        told: Any = {"counts": counts, "weights": self._given, "noise": noise}
-        return score_rows(tree, self._all, self.run, **told)
+        weights, empty = self._given, self._training.empty
+        if empty is not None:  # it is not known that they are far
+            weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
+        told: Any = {"counts": counts, "weights": weights, "noise": noise}
+        scores, usual, is_noise = score_rows(tree, self._all, self.run, **told)
+        return scores, usual, is_noise if empty is None else is_noise & ~empty
 
     def _finished(
         self, frozen: Hierarchy, holds: bool, is_noise: NDArray[np.bool_] | None = None

@@ -535,6 +535,12 @@ class _SparseSheet:
 _Sheet = _DenseSheet | _SparseSheet
 
 
+def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
+    """Return which rows of a table have no value at all, None if all have one."""
+    found = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
+    return None if found is None or not found.any() else found
+
+
 def fill_sparse(matrix: Any, fills: Array) -> Expanded:
     """Fill the gaps of a CSR matrix, in place, and return where they were."""
     is_gap = np.isnan(matrix.data)

@@ -13,7 +13,7 @@ from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded, fill_sparse
+from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
@@ -29,10 +29,14 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
         return send(hierarchy, X, n_threads=n_threads)
     if hierarchy.encoding is None:
         check_columns(X, hierarchy.feature_names)
-    data = check_data(X, hierarchy)
-    labels = send(hierarchy, Expanded(data, None), n_threads=n_threads)
+    found = expand(X, hierarchy)
+    labels = send(hierarchy, found, n_threads=n_threads)
     if len(labels):
-        labels[hierarchy.usual.is_noise(data, n_threads)] = -1
+        is_noise, empty = (
+            hierarchy.usual.is_noise(found.data, n_threads),
+            empty_rows(found.gaps),
+        )
+        labels[is_noise if empty is None else is_noise & ~empty] = -1
     return labels
 
 

@@ -41,6 +41,7 @@ from taxarbor.hierarchy._encoding import (
     Encoding,
     Expanded,
     date_parts,
+    empty_rows,
 )
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._words import format_number
@@ -266,7 +267,7 @@ class Training:
     @property
     def empty(self) -> NDArray[np.bool_] | None:
         """Which rows have no value at all, if any: they have nothing to say in a fit."""
-        return _empty_rows(self.gaps)
+        return empty_rows(self.gaps)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, n_threads: int, weights: Any = None) -> Self:
@@ -297,7 +298,7 @@ class Training:
         encoder = clone(encoder).fit(X, sample_weight=weights)
         encoder.encoding_ = encoder.encoding_.evened()
         found, encoding = encoder.encode(X), encoder.encoding_
-        if (empty := _empty_rows(found.gaps)) is not None:
+        if (empty := empty_rows(found.gaps)) is not None:
             told = (
                 f"{counted(int(empty.sum()), 'row')} without any value take no part in the fit"
             )
@@ -317,11 +318,6 @@ class Training:
 
 def _owner(encoding: Encoding) -> IndexArray | None:
     return None if len(encoding.columns) == encoding.n_features else encoding.owner
-
-
-def _empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
-    found = None if gaps is None or issparse(gaps) else gaps.all(axis=1)
-    return None if found is None or not found.any() else found
 
 
 def _may_be_numbers(X: Any) -> bool:
