@@ -136,3 +136,30 @@ def test_names_are_those_of_the_table(explained):
         explain(why.hierarchy, table.drop(columns="mpg"))
     with pytest.raises(ValueError, match="X does not hold the rows"):
         explain(why.hierarchy, table.assign(weight=table["weight"] + 1000))
+
+
+def test_other_weights_than_those_of_the_fit(make_cars):
+    table = make_cars(0)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 4, len(table))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Taxarbor(4, random_state=0).fit(table)
+    why = explain(model, table, sample_weight=weights)
+    plain, tree = explain(model, table), why.hierarchy
+    place = [one.name for one in tree.encoding.columns].index("weight")
+    for node in range(tree.n_nodes):
+        rows = tree.rows(node)
+        known = table["weight"].iloc[rows].notna().to_numpy()
+        gone = np.average(~known, weights=weights[rows])
+        assert tree.missing[node, place] == pytest.approx(gone)
+        for one in why.standout(node, 100):
+            if one["feature"] == "weight":
+                own = table["weight"].iloc[rows][known]
+                assert one["mean"] == pytest.approx(
+                    np.average(own, weights=weights[rows][known])
+                )
+    even = explain(model, table, sample_weight=np.ones(len(table)))
+    assert even.node(1) == plain.node(1)
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
+        explain(model, table, sample_weight=-weights)

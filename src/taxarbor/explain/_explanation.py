@@ -34,13 +34,15 @@ from taxarbor.explain._steps import (
     number_or_none,
 )
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._encoding import Expanded
+from taxarbor.hierarchy._encoding import Expanded, shares_missing
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
 from taxarbor.rows import Rows, as_rows
+from taxarbor.tables._checks import check_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +62,7 @@ def explain(
     row_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> "Explanation":
     """Say why the rows of a tree are where they are, and how clearly.
 
@@ -69,8 +72,7 @@ def explain(
         The tree. One made from labels or merges alone is explained by nearest means.
     X : array-like or CSR matrix of shape (n_rows, n_features)
         The rows that it was grown on, in the same order; of a tree of a table, that table.
-        Rows with weights count by them. Arrays are not copied: do not change them while you
-        use the explanation.
+        Arrays are not copied: do not change them while you use the explanation.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
@@ -79,6 +81,9 @@ def explain(
     classes : array-like of shape (n_rows,), optional
         Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
         or blank text) are counted as ``"(no label)"``.
+    sample_weight : array-like of shape (n_rows,), optional
+        What each row counts for in means, shares and histograms; by default what it counted
+        for in the fit.
 
     Returns
     -------
@@ -127,6 +132,9 @@ def explain(
     portraits = Portraits(tree, source)
     check_same_rows(tree, portraits.center, portraits.spread)
     tree = _described(tree, rows)
+    if sample_weight is not None:
+        tree = _weighted(tree, check_weights(sample_weight, n_rows), source, gaps)
+        portraits = Portraits(tree, source)
     margins, units = measure(tree, rows)
     least = least_margins(tree, margins)
     if not isinstance(X, Expanded):
@@ -144,6 +152,14 @@ def explain(
         _source=source,
         _portraits=portraits,
     )
+
+
+def _weighted(tree: Hierarchy, weights: Array | None, source: Source, gaps: Any) -> Hierarchy:
+    """Return a tree whose means and shares count rows by other weights."""
+    repeats = None if weights is None else repeats_of(weights)
+    assert source.rows is not None
+    tree = with_means(replace(tree, weights=weights), source.rows, repeats)
+    return tree if gaps is None else replace(tree, missing=shares_missing(tree, gaps))
 
 
 def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:

@@ -225,7 +225,7 @@ class Encoding:
         if self.is_sparse:  # the user's units may need more digits
             tree = _in_double(tree)
         tree = tree.unscale(self.shift, self.scale)
-        shares = None if gaps is None else _missing_shares(tree, gaps)
+        shares = None if gaps is None else shares_missing(tree, gaps)
         has_own = self.has_names or self._has_words or bool(self.dropped)
         names = self.feature_names if has_own else tree.feature_names
         return replace(
@@ -587,7 +587,7 @@ def _in_double(tree: "Hierarchy") -> "Hierarchy":
     )
 
 
-def _missing_shares(tree: "Hierarchy", gaps: Any) -> Array:
+def shares_missing(tree: "Hierarchy", gaps: Any) -> Array:
     """Return the share of each node's rows that have no value, per column of the table."""
     labels, n_leaves = tree.labels, tree.n_leaves
     counts = np.zeros((tree.n_nodes, gaps.shape[1]))

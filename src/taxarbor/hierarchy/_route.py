@@ -215,14 +215,26 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
 
 
 def node_means(
-    tree: "Hierarchy | HierarchyBuilder", rows: Rows, run: Run | None = None
+    tree: "Hierarchy | HierarchyBuilder",
+    rows: Rows,
+    run: Run | None = None,
+    repeats: IndexArray | None = None,
 ) -> Array:
-    """Return the mean of each node's rows, in float64: one sweep of all rows, by leaves."""
+    """Return the mean of each node's rows, in float64: one sweep of all rows, by leaves.
+
+    Rows may count several times, or not at all; a leaf of none of those that do counts whole.
+    """
+
+    def own(leaf: int) -> IndexArray:
+        some = tree.rows(leaf)
+        copies = some if repeats is None else np.repeat(some, repeats[some])
+        return copies if len(copies) else some
+
     sizes, sums = np.zeros((tree.n_nodes, 1)), np.zeros((tree.n_nodes, rows.n_features))
     leaves = list(tree.leaves)
-    found = (run or Run()).each(lambda leaf: rows.take(tree.rows(leaf)).center, leaves)
+    found = (run or Run()).each(lambda leaf: rows.take(own(leaf)).center, leaves)
     for leaf, mean in zip(leaves, found, strict=True):
-        sizes[leaf] = len(tree.rows(leaf))
+        sizes[leaf] = len(own(leaf))
         # From the centre of all, so that data far from the origin lose no digits.
         sums[leaf] = sizes[leaf] * (mean - rows.center)
     for node, parent in reversed(list(enumerate(tree.parents))[1:]):
@@ -233,8 +245,10 @@ def node_means(
     return means
 
 
-def with_means(hierarchy: "Hierarchy", rows: Rows) -> "Hierarchy":
+def with_means(
+    hierarchy: "Hierarchy", rows: Rows, repeats: IndexArray | None = None
+) -> "Hierarchy":
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
     rule = deciding_rule(hierarchy)
     dtype = rows.dtype if rule is None else rule.dtype
-    return replace(hierarchy, means=node_means(hierarchy, rows).astype(dtype))
+    return replace(hierarchy, means=node_means(hierarchy, rows, None, repeats).astype(dtype))
