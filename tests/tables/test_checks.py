@@ -23,7 +23,7 @@ from taxarbor.tables._checks import (
     check_new_rows,
     check_strength,
 )
-from taxarbor.tables._encoder import Training
+from taxarbor.tables._training import Training
 
 LAYOUTS = (np.asarray, sparse.csr_array)
 

@@ -31,7 +31,7 @@ from taxarbor.hierarchy._route import check_data, expand
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
-from taxarbor.tables._encoder import ASKED
+from taxarbor.tables._study import ASKED
 from taxarbor.tables._table import NamelessError
 
 LIKELY = 0.5

@@ -17,7 +17,7 @@ from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
-from taxarbor.tables._encoder import AS_DATES, AS_IDENTIFIER, ASKED
+from taxarbor.tables._study import AS_DATES, AS_IDENTIFIER, ASKED
 from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {

@@ -34,7 +34,7 @@ from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
-from taxarbor.tables._encoder import Training
+from taxarbor.tables._training import Training
 
 
 class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -22,7 +22,7 @@ from taxarbor.tables._checks import (
     check_strength,
     check_weights,
 )
-from taxarbor.tables._encoder import Training
+from taxarbor.tables._training import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
 
@@ -178,8 +178,9 @@ class Taxarbor(HierarchyEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             What each row counts for, not negative. An integer does what so many equal rows
             would do, also to bounds on sizes; rows of weight 0 take no part, and are placed by
-            the rules. Others are rounded: to about one part in ten of the average weight, or,
-            of 10,000 rows and more, to whole multiples of it.
+            the rules. Others, and integers that would make more than 20,000 copies and four
+            times the rows, are rounded: to about one part in ten of the average weight, or, of
+            10,000 rows and more, to whole multiples of it.
 
         Returns
         -------

@@ -70,6 +70,16 @@ def as_cells(table: Any) -> Any:
     return table
 
 
+def float_type(X: Any) -> type[np.floating[Any]]:
+    """Return float32 for a table whose numbers all are, else float64."""
+    if is_frame(X):
+        kinds = {str(kind).lower() for kind in X.dtypes}
+        numbers = {kind for kind in kinds if kind.startswith(("int", "uint", "float", "dec"))}
+        return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
+    is_single = getattr(X, "dtype", None) in (np.float16, np.float32)
+    return np.float32 if is_single else np.float64
+
+
 def column(table: Any, place: int) -> Any:
     """Return a column of a frame or an array by its place."""
     if not is_frame(table):

@@ -25,6 +25,7 @@ from taxarbor.hierarchy._cells import (
     as_table,
     column,
     column_names,
+    float_type,
     text_of,
 )
 from taxarbor.hierarchy._checks import check_structure
@@ -213,8 +214,10 @@ class Encoding:
         """Return the rows of a table as features in the user's units."""
         return self._built(X, dtype, scaled=False)
 
-    def encode(self, X: Any, dtype: Any = np.float64) -> Expanded:
+    def encode(self, X: Any) -> Expanded:
         """Return the rows of a table as features, as a fit sees them."""
+        # What is scaled and has many features loses nothing in half of the memory.
+        dtype = np.float32 if self.is_sparse else float_type(X)
         return self._built(X, dtype, scaled=True)
 
     def decode(self, tree: "Hierarchy", gaps: Any = None) -> "Hierarchy":

@@ -30,7 +30,6 @@ from taxarbor.hierarchy._trust import LIKENESS, Curve
 from taxarbor.refine import Coordinates
 from taxarbor.rows import as_rows
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
-from taxarbor.tables._encoder import float_type
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
 
@@ -260,7 +259,7 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
     tree = hierarchy_of(model)
     data = check_new_rows(model, X)
     if tree.encoding is not None:
-        data = tree.encoding.encode(data, float_type(data)).data
+        data = tree.encoding.encode(data).data
     if data.shape[0] != tree.n_rows:
         told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
         raise InputError(f"has {told}: pass the same rows, in the same order", "X")
