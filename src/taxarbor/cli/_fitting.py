@@ -17,7 +17,7 @@ from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
-from taxarbor.tables._study import AS_DATES, AS_IDENTIFIER, ASKED
+from taxarbor.tables._study import AS_DATES, AS_IDENTIFIER
 from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {
@@ -64,7 +64,6 @@ def make_encoder(
     X: Any = table.X
     for name in named_columns(table, split_names(categories, "categories"), "categories"):
         X[name] = X[name].astype("category")
-        X.attrs[ASKED] = (*X.attrs.get(ASKED, ()), name)
     days = named_columns(table, split_names(dates, "dates"), "dates") or None
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     is_frame = not is_plain(X)
