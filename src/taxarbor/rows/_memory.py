@@ -75,6 +75,16 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
     return MemoryRows(X, native.Data.dense(X, middle, n_threads))
 
 
+def seen_from(entry: Any, center: Array | None = None) -> Rows:
+    """Return a block of a column, an array, a CSR matrix or rows, as rows about a centre.
+
+    For one thread: blocks are swept side by side.
+    """
+    if isinstance(entry, MemoryRows):
+        return entry.take(np.arange(entry.n_rows), center)
+    return as_rows(entry, center=center)
+
+
 @final
 class MemoryRows:
     """Some rows of an array or a CSR matrix, about a centre: made by :func:`as_rows`."""
