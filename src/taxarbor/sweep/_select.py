@@ -152,7 +152,8 @@ def keys_of(values: Array) -> Keys:
     kind = np.uint32 if width == 32 else np.uint64
     bits: Any = (values + values.dtype.type(0.0)).view(kind)  # -0.0 is 0.0
     top = kind(1 << (width - 1))
-    return np.where(bits & top, ~bits, bits | top)
+    keys: Keys = np.where(bits & top, ~bits, bits | top)
+    return keys
 
 
 def _float_of(key: int, width: int) -> float:
