@@ -87,30 +87,6 @@ class Gathering:
         return node in self._home and len(self.splits[self._home[node]]) < self.branching
 
 
-class Candidate(Protocol):
-    """A split that was found, and may be applied."""
-
-    @property
-    def score(self) -> float:
-        """How much it is worth doing."""
-        ...
-
-    @property
-    def objective(self) -> float:
-        """What the splitter minimised."""
-        ...
-
-    @property
-    def info(self) -> Any:
-        """How it was found."""
-        ...
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Numbers of rows of the children."""
-        ...
-
-
 class Ground(Protocol):
     """What a tree grows on: the rows of its nodes, wherever they are."""
 
@@ -118,8 +94,12 @@ class Ground(Protocol):
     looks_ahead: bool
     """Whether nodes are best tried many at a time, also some that are never applied."""
 
-    def seek(self, paths: Sequence[Path]) -> Iterable[Candidate | Refusal]:
-        """Return the best splits of some nodes, whose parents' splits were found before."""
+    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
+        """Return the best split of each of some nodes, or a Refusal.
+
+        The splits of their parents were found before. A split has a score, an objective, info
+        and, where the ground looks ahead, the sizes of its children.
+        """
         ...
 
     def apply(
@@ -205,7 +185,7 @@ class _RowsInMemory:
         self._rows, self._splitter, self._branching, self._run = rows, splitter, branching, run
         self._own: dict[Path, tuple[IndexArray, tuple[LinearRule, ...]]] = {}
 
-    def seek(self, paths: Sequence[Path]) -> Iterable[Candidate | Refusal]:
+    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
         return self._run.each(self._split, paths)
 
     def apply(
@@ -217,7 +197,7 @@ class _RowsInMemory:
             self._own[(*path, turn)] = tree.rows(child), tree.lineage(child)[1]
         return made
 
-    def _split(self, path: Path) -> Candidate | Refusal:
+    def _split(self, path: Path) -> Any:
         rows, lineage = self._rows, ()
         if path:
             own, lineage = self._own[path]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import nan
 from typing import Any, Literal, final
 
@@ -196,6 +196,11 @@ class HierarchyBuilder:
         made = range(n_nodes, len(self._nodes))
         self._splits[int(node)] = made
         return tuple(made)
+
+    def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf into children of these sizes, without a rule; their rows are not known."""
+        start = self._node(node).start
+        return self.cut(node, [start + size for size in accumulate(sizes[:-1])])
 
     def record(
         self, node: int, *, score: float, objective: float, info: SolveInfo | None
