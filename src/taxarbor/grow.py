@@ -203,9 +203,7 @@ class _RowsInMemory:
             own, lineage = self._own[path]
             rows = rows.take(own)
         return self._splitter.split(
-            SplitTask(
-                rows, path, lineage, self._branching, self._run.seed, self._rows.center
-            )
+            SplitTask(rows, path, lineage, self._branching, self._run.seed, self._rows.center)
         )
 
 
@@ -222,7 +220,9 @@ class _Growth:
     gathering: Gathering
     paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
     heap: list[tuple[float, int, Any]] = field(default_factory=list)
-    found: dict[Path, Any] = field(default_factory=dict)  # of nodes that are not in the tree yet
+    found: dict[Path, Any] = field(
+        default_factory=dict
+    )  # of nodes that are not in the tree yet
     n_tried: int = 0
 
     def go_on(self) -> None:

@@ -111,7 +111,9 @@ class Field:
         planes = list(self._run.each(find, range(len(paths))))
         cuts = iter(self._cut(paths, planes, samples))
         found = [plane if isinstance(plane, Refusal) else next(cuts) for plane in planes]
-        self._cuts |= {p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)}
+        self._cuts |= {
+            p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)
+        }
         return found
 
     def apply(
