@@ -312,7 +312,7 @@ def _others(
 ) -> Drawn:
     """Draw rows that are not at the point of their node; of nodes that have a point."""
     own = points[nodes]
-    differs = (Z != own).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
+    differs = (own != Z).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
     apart = np.where(differs, nodes, -1).astype(np.int32)
     n_nodes = len(points)
     keys = np.array([node_seed(seed, (node,)) for node in range(n_nodes)], dtype=np.uint64)
