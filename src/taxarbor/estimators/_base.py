@@ -24,7 +24,7 @@ from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import Usual, score_rows
 from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
@@ -277,7 +277,7 @@ class Fitting:
         """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
         encoding = self._training.encoding
         pairs = None if encoding is None else encoding.two_values
-        tree = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        tree = measured_rows(frozen, self.rows, self.run, holds=holds, two_values=pairs)
         if self._index is None:
             return tree
         tree = per_row(tree, self._index, self._all, self.run, is_noise)
