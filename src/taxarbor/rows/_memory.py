@@ -150,6 +150,15 @@ class MemoryRows:
         """Return the squared distance of each row from the centre."""
         return native.norms(self._data)
 
+    def exact_sums(
+        self,
+        labels: NDArray[np.int32] | None,
+        counts: NDArray[np.int32] | None,
+        n_labels: int,
+    ) -> NDArray[np.int64]:
+        """Return exact sums of the rows of each label, without the centre."""
+        return native.exact_sums(self._data, labels, counts, n_labels)
+
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""
         return native.moment(self._data, True)
