@@ -14,6 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import (
@@ -29,15 +30,15 @@ from taxarbor.hierarchy._cells import (
 )
 from taxarbor.hierarchy._encoding import date_parts
 from taxarbor.sweep import Column, Engine
-from taxarbor.tables._exact import SHARE, exact_sums, hashes
+from taxarbor.tables._exact import exact_sums
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 TEXTS = 100_000
 """Different values of a column of text that are counted; it has too many by far then."""
 FEW = 64
 """Values that are looked at first."""
-KEY, VALUE_KEY = 0x7461626C65, 0x76616C7565
-"""Of the hashes of rows and of values."""
+KEY, VALUE_KEY, SHARE = 0x7461626C65, 0x76616C7565, 1 << 64
+"""Of the hashes of rows and of values, and what all hashes are below."""
 
 Slot = tuple[int, str]
 """The place of a column, and what is read in it: number, year or month."""
@@ -281,8 +282,9 @@ class Numbers:
 
     def drawn(self, at: int) -> Array:
         """Return the sample of a column."""
-        found = np.concatenate([one[:, at] for one in self.sample])
-        return found[~np.isnan(found)]
+        found: Array = np.concatenate([one[:, at] for one in self.sample])
+        known: Array = found[~np.isnan(found)]
+        return known
 
     def _over(self, slots: tuple[Slot, ...]) -> "Numbers":
         """Return the same with more slots, of which nothing was seen."""
@@ -344,12 +346,8 @@ def drawn(
     place: Place, counts: NDArray[np.int32] | None, n_rows: int, limit: int
 ) -> tuple[IndexArray, NDArray[np.uint64]]:
     """Return the rows of the copies whose hash is not above a limit, and these hashes."""
-    positions = np.arange(n_rows)
-    if counts is not None:
-        positions = np.repeat(positions, counts)
-    found = hashes(KEY, np.arange(place.copy, place.copy + len(positions)))
-    here = np.flatnonzero(found <= np.uint64(limit))
-    return positions[here], found[here]
+    keys, limits = (np.array([one], dtype=np.uint64) for one in (KEY, limit))
+    return native.draw(keys, limits, None, counts, n_rows, place.copy)
 
 
 def limit_for(n_wanted: int, n_all: int) -> int:
@@ -386,9 +384,7 @@ class Look:
         )
 
 
-def look(
-    table: Any, place: Place, counts: NDArray[np.int32] | None, *, wanted: Wanted
-) -> Look:
+def look(table: Any, place: Place, counts: NDArray[np.int32] | None, *, wanted: Wanted) -> Look:
     """Return what there is in the columns of a part."""
     with named_by(place.title):
         return _Looking(table, place, counts, wanted).found()
@@ -606,7 +602,7 @@ def some_values(
     found = []
     for at, limit in enumerate(limits):
         own = values[~np.isnan(values[:, at]), at] + 0.0
-        keys = hashes(VALUE_KEY, own.view(np.int64))
+        keys = native.hashes(VALUE_KEY, own.view(np.int64))
         found.append(Joined((own[keys <= np.uint64(limit)],)))
     return found
 
