@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,10 @@ from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
 from taxarbor.hierarchy._route import route, visited, with_means
 from taxarbor.refine import find_outliers
 from taxarbor.rows import Rows
+from taxarbor.rows._memory import MemoryRows
 from taxarbor.split import MaxMarginSplitter, Splitter
+from taxarbor.sweep import LocalEngine, blocks_of
+from taxarbor.sweep._copies import Copies
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
 from taxarbor.tables._training import Training
@@ -171,21 +174,35 @@ class Fitting:
         self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
         self._leave_out(self._training.empty)
         self._take_part()
-        outliers = find_outliers(self.rows, seed) if is_robust else None
-        if outliers is not None:
-            found = np.zeros(self._all.n_rows, dtype=bool)
-            found[outliers if self._index is None else self._index[outliers]] = True
-            self._leave_out(found)
+        if is_robust and self._leave_out(self._outliers(seed)):
             self._take_part()
         if self.rows is not self._all and stop.max_leaf_size is not None:
             stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
         self.stop, self.run = stop, Run(seed)
         self._open = ExitStack()
 
-    def _leave_out(self, mask: NDArray[np.bool_] | None) -> None:
-        """Give rows no weight."""
-        if mask is not None:
-            self._weights = np.where(mask, 0.0, 1.0 if self._weights is None else self._weights)
+    def _leave_out(self, mask: NDArray[np.bool_] | None) -> bool:
+        """Give rows no weight, if there are any."""
+        if mask is None:
+            return False
+        self._weights = np.where(mask, 0.0, 1.0 if self._weights is None else self._weights)
+        return True
+
+    def _outliers(self, seed: int) -> NDArray[np.bool_] | None:
+        """Return which rows are far and alone; None if there are none."""
+        n, index = self._all.n_rows, self._index
+        data = cast(MemoryRows, self._all).data
+        blocks = blocks_of(data, LocalEngine(Run()))
+        own = None if index is None else np.bincount(index, minlength=n).astype(np.int32)
+        parts = None if own is None else np.split(own, np.cumsum(blocks.sizes)[:-1])
+        copies = Copies.once(blocks.sizes)
+        if parts is not None:
+            copies = Copies.of(parts, blocks.engine)
+        left = find_outliers(blocks, copies.counts, copies.first, seed).counts
+        if left is None:
+            return None
+        mask: NDArray[np.bool_] = np.concatenate(blocks.engine.gather(left)) == 0
+        return mask if own is None else mask & (own > 0)
 
     def _take_part(self, apart: NDArray[np.bool_] | None = None) -> None:
         """Find which rows take part, and how often each; those that are set apart do not."""
