@@ -571,17 +571,13 @@ def near_sums(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Arrays of all parts, one after the other."""
+    """What all parts have, one after the other."""
 
-    arrays: tuple[NDArray[Any], ...]
+    items: tuple[Any, ...]
 
     def merge(self, other: "Joined") -> "Joined":
         """Return those of both."""
-        return Joined(self.arrays + other.arrays)
-
-    def whole(self) -> NDArray[Any]:
-        """Return one array."""
-        return np.concatenate(self.arrays)
+        return Joined(self.items + other.items)
 
 
 def some_values(

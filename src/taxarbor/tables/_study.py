@@ -82,6 +82,8 @@ class Subject:
     is_sparse: bool = False
     asked: Sequence[str] = ()
     """Columns that somebody asked for by name, and that must not be left out."""
+    has_identifiers: bool = True
+    """Whether a column with a name may hold the names of rows."""
 
     @classmethod
     def of(cls, table: Any, counts: NDArray[np.int32] | None) -> "Subject":
@@ -153,6 +155,28 @@ class Study:
             dropped=tuple(self.dropped),
             notes=tuple(self._notes(columns, scaling)),
         )
+
+    def n_full(self, encoding: Encoding) -> int:
+        """Return how many of the columns that are used certainly have a value in each row."""
+        if self.subject.is_sparse:
+            return 0 if any(one.missing for one in encoding.columns) else len(encoding.columns)
+        numbers, n = self.seen.numbers, self.parts.n_rows
+        return sum(
+            not (one.missing or self.parts.counts)
+            if one.categories
+            else int(numbers.rows[self.at[one.place, one.kind]]) == n
+            for one in encoding.columns
+        )
+
+    def widths(self, encoding: Encoding) -> Array:
+        """Return how far apart the values of each feature are at most, as a fit sees them."""
+        numbers, found = self.seen.numbers, np.ones(encoding.n_features)
+        for at, one in enumerate(encoding.columns):
+            if not one.categories:
+                own = self.at[one.place, one.kind]
+                first = int(np.searchsorted(encoding.owner, at))
+                found[first] = numbers.high[own] - numbers.low[own]
+        return found / encoding.scale
 
     def _named(self, parameter: str) -> dict[int, None] | str | None:
         """Return the places of the columns that a parameter names."""
@@ -338,7 +362,7 @@ class Study:
     def _find_identifiers(self, used: Sequence[Slot]) -> frozenset[Slot]:
         """Return which columns of numbers are names of rows; see :func:`is_identifier`."""
         numbers, limits = self.seen.numbers, {}
-        for place, kind in used if self.has_names else ():
+        for place, kind in used if self.has_names and self.subject.has_identifiers else ():
             at, name = self.at[place, kind], self.names[place]
             n, low, high = int(numbers.rows[at]), numbers.low[at], numbers.high[at]
             is_free = kind == "number" and name not in self.subject.asked
@@ -349,7 +373,7 @@ class Study:
         found = self.parts.sweep(
             some_values, slots=tuple(limits), limits=tuple(limits.values()), wanted=self.wanted
         )
-        values = [one.whole() for one in found]
+        values = [np.concatenate(one.items) for one in found]
         pairs = zip(limits, values, strict=True)
         return frozenset(slot for slot, own in pairs if len(np.unique(own)) == len(own))
 
