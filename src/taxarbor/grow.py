@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush
 from typing import Any, Protocol, final
 
 from taxarbor._errors import InterruptedFitWarning, warn_caller
@@ -203,9 +203,7 @@ class _RowsInMemory:
             own, lineage = self._own[path]
             rows = rows.take(own)
         return self._splitter.split(
-            SplitTask(
-                rows, path, lineage, self._branching, self._run.seed, self._rows.center
-            )
+            SplitTask(rows, path, lineage, self._branching, self._run.seed, self._rows.center)
         )
 
 
@@ -222,7 +220,9 @@ class _Growth:
     gathering: Gathering
     paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
     heap: list[tuple[float, int, Any]] = field(default_factory=list)
-    found: dict[Path, Any] = field(default_factory=dict)  # of nodes that are not in the tree yet
+    found: dict[Path, Any] = field(
+        default_factory=dict
+    )  # of nodes that are not in the tree yet
     n_tried: int = 0
 
     def go_on(self) -> None:
@@ -262,24 +262,30 @@ class _Growth:
         return False
 
     def _ahead(self) -> list[Path]:
-        """Return the children of all candidates that can still be applied.
+        """Return the children of all candidates that, for all we know, can still be applied.
 
-        Only as many of the best that wait as there is room for; what comes later can but take
-        their place. So nothing depends on who is tried when.
+        These are what the growth would apply from here, if nodes that were not tried could not
+        be split: what comes of them can but take the place of others. So the tree is the same,
+        whoever is tried when, and there are about as many rounds as the tree has levels.
         """
-        most, is_deep = self.stop.n_leaves, self.gathering.branching > 2
-        if self.stop.max_depth is not None and is_deep:
+        if self.stop.max_depth is not None and self.gathering.branching > 2:
             return []  # how deep a node is depends on what is applied before
-        room = len(self.heap)
-        if most is not None:
-            room = (most - self.tree.n_leaves) // (self.branching - 1)
+        room = None
+        if self.stop.n_leaves is not None:
+            room = (self.stop.n_leaves - self.tree.n_leaves) // (self.branching - 1)
+        waiting = [(cost, self.paths[node], split) for cost, node, split in self.heap]
+        heapify(waiting)
         paths: list[Path] = []
-        for _, node, split in nsmallest(room, self.heap):
-            path = self.paths[node]
+        while waiting and (room is None or room > 0):
+            _, path, split = heappop(waiting)
+            room = None if room is None else room - 1
             for at, size in enumerate(split.sizes):
                 child = (*path, at)
-                if child not in self.found and not self.stop.spares(size, len(child)):
+                found = self.found.get(child)
+                if found is None and not self.stop.spares(size, len(child)):
                     paths.append(child)
+                elif found is not None and not isinstance(found, Refusal):
+                    heappush(waiting, (-found.score, child, found))
         return paths
 
     def _spares(self, node: int) -> bool:

@@ -255,7 +255,7 @@ class HierarchyBuilder:
         for leaf, (start, stop), moved in zip(self.leaves, slices, has_moved, strict=True):
             owner = self._nodes[leaf]
             if owner.note and moved:
-                owner.note += MOVED
+                owner.note = owner.note.removesuffix(MOVED) + MOVED
             owner.start, owner.stop = int(start), int(stop)
         for node in reversed(self.inner):
             own = self._splits[node]

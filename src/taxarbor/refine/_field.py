@@ -111,7 +111,9 @@ class Field:
         planes = list(self._run.each(find, range(len(paths))))
         cuts = iter(self._cut(paths, planes, samples))
         found = [plane if isinstance(plane, Refusal) else next(cuts) for plane in planes]
-        self._cuts |= {p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)}
+        self._cuts |= {
+            p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)
+        }
         return found
 
     def apply(
@@ -310,7 +312,7 @@ def _others(
 ) -> Drawn:
     """Draw rows that are not at the point of their node; of nodes that have a point."""
     own = points[nodes]
-    differs = (Z != own).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
+    differs = (own != Z).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
     apart = np.where(differs, nodes, -1).astype(np.int32)
     n_nodes = len(points)
     keys = np.array([node_seed(seed, (node,)) for node in range(n_nodes)], dtype=np.uint64)

@@ -123,7 +123,9 @@ def compete(
     """
     model = fit_leaves(grown, coordinates)
     moved = _moved(grown, coordinates, model)
-    most = np.maximum(grown.counts, coordinates.copies.n if max_leaf_size is None else max_leaf_size)
+    most = np.maximum(
+        grown.counts, coordinates.copies.n if max_leaf_size is None else max_leaf_size
+    )
     least = np.minimum(grown.counts, min_leaf_size)
     moved = _send_back(grown, moved, coordinates, model, least, most)
     grown.tree.resize(moved.counts, _have_moved(grown, moved, coordinates))

@@ -15,8 +15,6 @@ All starts of a node run compiled, in one call (``native/src/halve.cpp``).
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import size_bounds
 from taxarbor.rows import as_rows
