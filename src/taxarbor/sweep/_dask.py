@@ -99,7 +99,7 @@ class DaskEngine:
         """Let go of all columns that were kept, but for those of :meth:`delayed`."""
         left = list(self._kept.values())
         self._kept.clear()
-        for future in _futures(left):
+        for future in futures_in(left):
             future.release()
 
     def tasks(self, work: Work, *columns: Column, **shared: Any) -> list[Any]:
@@ -307,7 +307,7 @@ def _client() -> Any:
 def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
     """Wait for tasks on a cluster, as long as it has workers, and return what they make."""
     found = []
-    for future in _futures(held):
+    for future in futures_in(held):
         wait, alone = 1.0, None
         while True:
             try:
@@ -321,7 +321,7 @@ def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _futures(held: Iterable[Any]) -> list[Any]:
+def futures_in(held: Iterable[Any]) -> list[Any]:
     """Return the futures that persisted tasks stand for, in their order."""
     if "distributed" not in sys.modules:
         return []
@@ -342,7 +342,7 @@ def _check_workers(client: Any, alone: float | None) -> float | None:
 
 def _cancel(held: Iterable[Any]) -> None:
     """Let a cluster forget tasks, whether they run or are done."""
-    futures = _futures(held)
+    futures = futures_in(held)
     for client in {future.client for future in futures}:
         if client.status == "running":
             with suppress(Exception):  # it is gone, and all that it knew

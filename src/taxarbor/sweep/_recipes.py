@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from taxarbor.sweep._dask import SMALL, _futures
+from taxarbor._errors import InputError
+from taxarbor.sweep._dask import SMALL, futures_in
 
 
 @final
@@ -21,22 +22,31 @@ class Recipe:
 
     steps: dict[Any, Any]
     key: Any
+    title: str
 
     def load(self) -> Any:
         """Make the part, in this thread."""
         from dask import get
 
-        return get(self.steps, self.key)
+        try:
+            return get(self.steps, self.key)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{self.title} cannot be made: {error}") from error
+        except Exception as error:
+            error.add_note(f"{self.title} cannot be made.")
+            raise
 
 
-def recipes(parts: Sequence[Any]) -> list[Any]:
+def recipes(parts: Sequence[Any], titles: Sequence[str]) -> list[Any]:
     """Return parts as recipes, unless they share work or are on workers already.
 
     The parts are tasks of one collection, which have one graph.
     """
     if not parts or any(part.dask is not parts[0].dask for part in parts):
         return list(parts)
-    if _futures(parts[:1]):
+    if futures_in(parts[:1]):
         return list(parts)
     graph = parts[0].dask
     steps = {key: graph[key] for key in graph}
@@ -47,8 +57,8 @@ def recipes(parts: Sequence[Any]) -> list[Any]:
     if any(needs[key] or not _is_small(steps[key]) for key in shared):
         return list(parts)
     return [
-        Recipe({key: steps[key] for key in keys}, part.key)
-        for part, keys in zip(parts, mine, strict=True)
+        Recipe({key: steps[key] for key in keys}, part.key, title)
+        for part, keys, title in zip(parts, mine, titles, strict=True)
     ]
 
 

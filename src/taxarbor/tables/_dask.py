@@ -39,9 +39,10 @@ def dask_stream(X: Any) -> Stream:
         names, dtype = None, X.dtype
     elif is_dask_frame(X):
         names, dtype = [str(name) for name in X.columns], None
-        raw, sizes = recipes(X.to_delayed()), None
+        raw, sizes = X.to_delayed(), None
         titles = [f"partition {k}" for k in range(len(raw))]
-        parts = engine.lazy(checked_partition, raw, titles, names=names)
+        called = [f"{title} of X" for title in titles]
+        parts = engine.lazy(checked_partition, recipes(raw, called), called, names=names)
     else:
         raise not_a_table(X)
     if sizes is None:
@@ -78,7 +79,8 @@ def dask_rows(values: Any, sizes: IndexArray, name: str = "sample_weight") -> Co
         raise InputError(f"must hold {told}", name)
     if isinstance(values, np.ndarray):
         return np.split(values, np.cumsum(sizes)[:-1])
-    return recipes(values.rechunk((tuple(sizes.tolist()),)).to_delayed().tolist())
+    parts = values.rechunk((tuple(sizes.tolist()),)).to_delayed().tolist()
+    return recipes(parts, [f"block {k} of {name}" for k in range(len(parts))])
 
 
 @final
@@ -95,19 +97,20 @@ class _Facts:
 def _blocks(X: Any, engine: DaskEngine) -> tuple[Column, list[str], IndexArray | None]:
     """Return the blocks of an array, each checked when it is read."""
     check_chunks(X)
-    raw, n_columns = recipes(X.to_delayed().ravel().tolist()), int(X.shape[1])
+    raw, n_columns = X.to_delayed().ravel().tolist(), int(X.shape[1])
     titles = [f"block {k}" for k in range(len(raw))]
+    called = [f"{title} of X" for title in titles]
     sizes = None if np.isnan(X.shape[0]) else np.array(X.chunks[0], dtype=np.intp)
     known = [None] * len(raw) if sizes is None else sizes.tolist()
     facts = [
-        _Facts(title, X.dtype, n, n_columns) for title, n in zip(titles, known, strict=True)
+        _Facts(title, X.dtype, n, n_columns) for title, n in zip(called, known, strict=True)
     ]
-    return engine.lazy(checked_block, raw, facts), titles, sizes
+    return engine.lazy(checked_block, recipes(raw, called), facts), titles, sizes
 
 
 def checked_block(block: Any, facts: _Facts) -> Any:
     """Return a block as an array or a CSR matrix, or raise InputError that names it."""
-    title = f"{facts.title} of X"
+    title = facts.title
     block = csr_array(block.tocsr()) if hasattr(block, "tocsr") else np.asanyarray(block)
     if block.dtype.kind not in "biuf":
         told = f"{title} holds {block.dtype}, where numbers were expected"
@@ -131,7 +134,7 @@ def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
     given = [str(name) for name in frame.columns]
     if given != names:
         wrong = [name for name in names if name not in given] or given
-        told = f"{title} of X has other columns than the frame says"
+        told = f"{title} has other columns than the frame says"
         raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
     return frame
 
