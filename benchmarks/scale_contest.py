@@ -1,8 +1,8 @@
 """Who divides a large table into 64 clusters: each is called in a process of its own.
 
-A contestant reads the table, fits, and returns how long both took, the memory and the bytes that
-it cost, and its clusters of the first rows. Its tree, where it has one, is built again over these
-rows, so that all trees are measured alike.
+A contestant reads the table, fits, and returns how long both took, the memory and the bytes
+that it cost, and its clusters of the first rows. Its tree, where it has one, is built again of
+these rows, so that all trees are measured alike.
 """
 
 import gc
@@ -305,6 +305,7 @@ def spark(table: Table) -> Outcome:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.retainedStages", "100000")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.local.dir", str(table.folder))
         .getOrCreate()
     )
@@ -340,7 +341,7 @@ def _spark_bytes(session: Any) -> dict[str, int]:
 
 
 def _take_spark_tree(outcome: Outcome, model: Any, X: np.ndarray, folder: Path) -> None:
-    """Read the tree from the files of the saved model; nodes of large cost were split first."""
+    """Read the tree from the files of the saved model: it was split level by level."""
     import shutil
 
     import pyarrow.parquet as pq
@@ -350,23 +351,24 @@ def _take_spark_tree(outcome: Outcome, model: Any, X: np.ndarray, folder: Path) 
     nodes = {row["index"]: row for row in files.to_pylist()}
     shutil.rmtree(folder)
     is_child = {child for row in nodes.values() for child in row["children"]}
-    waiting, splits, leaves = [index for index in nodes if index not in is_child], [], []
-    while waiting:
-        node = max(waiting, key=lambda index: nodes[index]["cost"])
-        waiting.remove(node)
-        children = nodes[node]["children"]
-        if children:
-            splits.append((node, children))
-            waiting += children
-        else:
-            leaves.append(node)
+    level, splits, leaves = [index for index in nodes if index not in is_child], [], []
+    while level:
+        level.sort(key=lambda index: -nodes[index]["size"])
+        inner = [index for index in level if nodes[index]["children"]]
+        leaves += [index for index in level if not nodes[index]["children"]]
+        splits += [(index, nodes[index]["children"]) for index in inner]
+        level = [child for index in inner for child in nodes[index]["children"]]
     values = [nodes[leaf]["center"]["values"] for leaf in leaves]
     # Spark sends a row down the tree, to the nearer of two centres at each node.
-    outcome.labels = _routed(X, nodes, splits, leaves) if splits else nearest(X, np.array(values))
+    outcome.labels = (
+        _routed(X, nodes, splits, leaves) if splits else nearest(X, np.array(values))
+    )
     outcome.splits, outcome.leaves = splits, leaves
 
 
-def _routed(X: np.ndarray, nodes: dict[int, Any], splits: Splits, leaves: list[int]) -> np.ndarray:
+def _routed(
+    X: np.ndarray, nodes: dict[int, Any], splits: Splits, leaves: list[int]
+) -> np.ndarray:
     rows = {splits[0][0]: np.arange(len(X))}
     for node, children in splits:
         here = rows.pop(node)
@@ -441,7 +443,8 @@ def rebuilt(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Hierar
 def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
     """Return how well clusters and tree agree with the classes: 1 is best, 0 is chance."""
     source = SOURCES[table.kind]()
-    assert source is not None and outcome.labels is not None
+    assert source is not None
+    assert outcome.labels is not None
     labels = outcome.labels
     y = np.load(table.classes, mmap_mode="r")[: len(labels)]
     tree = rebuilt(labels, outcome.splits, outcome.leaves)
