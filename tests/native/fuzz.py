@@ -28,6 +28,7 @@ ENDLESS = {
     "max_sweeps",
     "max_alternations",
     "n_features",
+    "n_labels",
 }
 """Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
 

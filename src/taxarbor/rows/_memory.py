@@ -101,6 +101,11 @@ class MemoryRows:
         return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
 
     @property
+    def data(self) -> Any:
+        """The rows as they are, as an array or a CSR matrix."""
+        return self._own()
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self._data.n_rows
@@ -149,6 +154,15 @@ class MemoryRows:
     def norms(self) -> Array:
         """Return the squared distance of each row from the centre."""
         return native.norms(self._data)
+
+    def exact_sums(
+        self,
+        labels: NDArray[np.int32] | None,
+        counts: NDArray[np.int32] | None,
+        n_labels: int,
+    ) -> NDArray[np.int64]:
+        """Return exact sums of the rows of each label, without the centre."""
+        return native.exact_sums(self._data, labels, counts, n_labels)
 
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""

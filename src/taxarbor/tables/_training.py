@@ -31,6 +31,8 @@ class Training:
     """A user's training data: rows to fit, and how they came about."""
 
     rows: Rows
+    data: Any
+    """The rows as an array or a CSR matrix."""
     seen: SeenFeatures
     encoding: Encoding | None = None
     gaps: Any = None
@@ -52,7 +54,7 @@ class Training:
             raise InputTypeError(told, "encoder")
         if isinstance(encoder, Encoding):  # whose rows these are, encoded already
             data, seen = check_array(estimator, X, with_gaps=False)
-            return cls(as_rows(data, n_threads=n_threads), seen, owner=_owner(encoder))
+            return cls(as_rows(data, n_threads=n_threads), data, seen, owner=_owner(encoder))
         if encoder is None or (is_auto and _may_be_numbers(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
@@ -61,7 +63,7 @@ class Training:
             # The means are there already, and tell whether it is worth looking at the cells.
             if not (is_auto and np.isnan(rows.center).any() and np.isnan(cells).any()):
                 check_range(rows)
-                return cls(rows, seen)
+                return cls(rows, data, seen)
         if is_auto:
             is_table = is_frame(X) or _has_text(X)
             encoder = TableEncoder(scale="auto" if is_table else None)
@@ -82,8 +84,8 @@ class Training:
         if is_auto and notes:
             warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
         if encoding.is_identity and found.gaps is None:
-            return cls(rows, seen)
-        return cls(rows, seen, encoding, found.gaps, _owner(encoding), empty)
+            return cls(rows, found.data, seen)
+        return cls(rows, found.data, seen, encoding, found.gaps, _owner(encoding), empty)
 
 
 def _owner(encoding: Encoding) -> IndexArray | None:
