@@ -281,7 +281,7 @@ class Explanation:
             "name": self.names[index],
             "parent": parent,
             "depth": int(tree.depth[index]),
-            "n_rows": len(tree.rows(index)),
+            "n_rows": int(tree.sizes[index]),
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
             "n_features": self._n_used[index],
@@ -428,7 +428,7 @@ class Explanation:
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
         found = None if tree.is_leaf(above) else self.margins[above]
-        n_rows = len(tree.rows(below))
+        n_rows = int(tree.sizes[below])
         # Slices nest, and those of children are smaller than their parent's.
         begin = int(tree.start[below] - tree.start[above])
         is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below

@@ -48,7 +48,7 @@ class Portraits:
         self.source, self.data = source, source.data
         n_rows, weights = tree.n_rows, tree.weights
         self.repeats: IndexArray | None = None
-        if weights is not None or n_rows > len(tree.order):
+        if weights is not None or tree.n_noise:
             counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
             self.repeats = np.where(tree.labels >= 0, counts, 0)
         everything = self.copies(np.arange(n_rows))

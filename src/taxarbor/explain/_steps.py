@@ -106,7 +106,7 @@ def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tupl
     Parents come first, so a node looks at its parent alone: a walk from each node to the root
     would take too long in a deep tree. There is nothing above the root, so infinity.
     """
-    least = [np.full(len(hierarchy.order), np.inf)]
+    least = [np.full(hierarchy.sizes[0], np.inf)]
     for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
         own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
         above = margins[parent]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._checks import no_rows
 from taxarbor.hierarchy._reasons import dividing_feature
 from taxarbor.hierarchy._words import MOSTLY
 from taxarbor.rows import Rows
@@ -32,9 +33,9 @@ class Follows:
 
     Attributes
     ----------
-    broken : int array of shape (n_rows,)
+    broken : int array of shape (n_rows,) or None
         The first node on the row's path whose rule does not hold for it, -1 if all do, and
-        for noise, which has no path.
+        for noise, which has no path; None in a tree of counts, not rows.
     share : float array of shape (n_nodes,)
         The share of the node's rows for which all rules above the node hold.
     worst : int array of shape (n_nodes,)
@@ -56,14 +57,14 @@ class Follows:
     True
     """
 
-    broken: IndexArray
+    broken: IndexArray | None
     share: Array
     worst: IndexArray
     worst_share: Array
     gap: Array
 
     def __post_init__(self) -> None:
-        for name in ("broken", "worst"):
+        for name in ("broken", "worst") if self.broken is not None else ("worst",):
             self._set(name, np.array(getattr(self, name), dtype=np.intp))
         for name in ("share", "worst_share", "gap"):
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
@@ -73,7 +74,8 @@ class Follows:
         object.__setattr__(self, name, array)
 
     def __repr__(self) -> str:
-        return f"Follows(rows={self.rows.mean():.1%}, n_doubtful={self.is_doubtful.sum()})"
+        told = "" if self.broken is None else f"rows={self.rows.mean():.1%}, "
+        return f"Follows({told}n_doubtful={self.is_doubtful.sum()})"
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,6 +84,8 @@ class Follows:
     @property
     def rows(self) -> NDArray[np.bool_]:
         """Whether every rule on the row's path holds for it, of shape (n_rows,)."""
+        if self.broken is None:
+            raise no_rows()
         return self.broken < 0
 
     @property
@@ -105,7 +109,7 @@ def measured(
     looked at. Nothing is known of a tree without rules.
     """
     if two_values is None:
-        seen = rows.take(hierarchy.order) if len(hierarchy.noise) else rows
+        seen = rows.take(hierarchy.rows(0)) if len(hierarchy.noise) else rows
         two_values = seen.two_values()
     tree = replace(hierarchy, two_values=two_values)
     inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
@@ -113,7 +117,7 @@ def measured(
         return tree
     n, sizes = tree.n_nodes, tree.sizes
     fidelity, gap = np.full(n, np.nan), np.full((n, 2), np.nan)
-    broken = np.full(len(tree.order), -1, dtype=np.intp)  # by places in the order of the tree
+    broken = np.full(sizes[0], -1, dtype=np.intp)  # by places in the order of the tree
     n_broken, n_worst = np.zeros(n), np.zeros(n)
     worst = np.full(n, -1, dtype=np.intp)
     # By their first rows, parents first: what is below a node stands behind it.
@@ -135,7 +139,7 @@ def measured(
         broken[places] = node
         n_broken[below] += _count_within(places, tree, below)
     by_row = np.full(tree.n_rows, -1, dtype=np.intp)
-    by_row[tree.order] = broken
+    by_row[tree.rows(0)] = broken
     share, worst_share = (sizes - n_broken) / sizes, (sizes - n_worst) / sizes
     follows = Follows(by_row, share, worst, worst_share, gap)
     return replace(tree, fidelity=fidelity, follows=follows)

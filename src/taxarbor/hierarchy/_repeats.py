@@ -94,11 +94,13 @@ def per_row(
     if tree.follows is None:
         return found
     broken = np.full(n, -1, dtype=np.intp)
-    broken[own] = tree.follows.broken[copy[own]]
     follows = tree.follows
+    assert follows.broken is not None
+    broken[own] = follows.broken[copy[own]]
     if len(alone):  # of whom what is said must hold as well, and may not where rules describe
         again = measured(found, rows, run, two_values=tree.two_values).follows
         assert again is not None
+        assert again.broken is not None
         broken[alone] = again.broken[alone]
         follows = replace(follows, gap=again.gap)
     return replace(found, follows=replace(follows, broken=broken))

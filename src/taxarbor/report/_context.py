@@ -61,9 +61,11 @@ def build_context(
     nodes = [writer.tell(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
-        "n_rows": len(tree.order),
+        "n_rows": int(tree.sizes[0]),
         "n_noise": len(noise),
-        "n_absent": 0 if tree.weights is None else int((tree.weights[tree.order] == 0.0).sum()),
+        "n_absent": 0
+        if tree.weights is None
+        else int((tree.weights[tree.rows(0)] == 0.0).sum()),
         "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
@@ -324,8 +326,8 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     Numbers and names go on with those of noise.
     """
     tree, names = explanation.hierarchy, explanation.row_names
-    n_rows, packed = len(tree.order), None
-    order = np.append(tree.order, noise)
+    n_rows, packed = int(tree.sizes[0]), None
+    order = np.append(tree.rows(0), noise)
     assert tree.follows is not None
     holds = tree.follows.rows
     if names is not None:
@@ -336,7 +338,7 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
         "order": _pack_numbers(order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,
+        "true": _pack_numbers(holds[tree.rows(0)]) if is_small and not holds.all() else None,
         "weakest": _weakest(explanation),
     }
 
@@ -359,10 +361,11 @@ def _pack_numbers(values: NDArray[Any]) -> str:
 
 def _weakest(explanation: Explanation) -> dict[str, str] | None:
     tree = explanation.hierarchy
-    if len(tree.order) > WEAKEST or tree.n_leaves == 1:
+    n_rows = int(tree.sizes[0])
+    if n_rows > WEAKEST or tree.n_leaves == 1:
         return None
-    least = np.full(len(tree.order), np.inf)
-    where = np.zeros(len(tree.order), dtype=np.intp)
+    least = np.full(n_rows, np.inf)
+    where = np.zeros(n_rows, dtype=np.intp)
     for node, margins in enumerate(explanation.margins):
         if margins is not None:
             own = slice(tree.start[node], tree.stop[node])
