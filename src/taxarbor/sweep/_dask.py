@@ -30,7 +30,7 @@ FAN_IN = 8
 """How many findings one task adds up."""
 SMALL = 100_000
 """Bytes that are sent along with each task; more are put into the graph once."""
-PATIENCE = 20.0
+PATIENCE = 25.0
 """Seconds without any worker, or without a word from the scheduler, that end a fit."""
 
 
