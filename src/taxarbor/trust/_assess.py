@@ -234,8 +234,9 @@ class _Study:
             with one_blas_thread():
                 alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
             apart += back & alone[match]
-            home = tree.leaves[tree.labels[tree.order]]
-            stayed[tree.order] += back[home] & is_below[labels[tree.order], match[home]]
+            inside = tree.rows(tree.root)
+            home = tree.leaves[tree.labels[inside]]
+            stayed[inside] += back[home] & is_below[labels[inside], match[home]]
             for node in np.flatnonzero(back).tolist():
                 rule, again = tree.rules[node], other.rules[match[node]]
                 if rule is None or again is None or not back[list(tree.children(node))].all():
@@ -271,7 +272,7 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
 
 def _drawn_from(tree: Hierarchy) -> IndexArray:
     """Return the rows that refits see some of: those in the tree that count for something."""
-    rows = np.sort(tree.order)
+    rows = np.sort(tree.rows(tree.root))
     return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
 
 
@@ -351,7 +352,7 @@ def _match(
     of the rows there.
     """
     counts = np.zeros((tree.n_leaves, other.n_leaves))
-    rows, weights = tree.order, tree.weights
+    rows, weights = tree.rows(tree.root), tree.weights
     counted = 1.0 if weights is None else weights[rows]
     np.add.at(counts, (tree.labels[rows], labels[rows]), counted)
     is_below = _below(other)
