@@ -37,7 +37,7 @@ from taxarbor.explain._steps import (
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._encoding import Expanded, shares_missing
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
 from taxarbor.hierarchy._repeats import regrouped, repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
@@ -283,7 +283,7 @@ def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
         tree = replace(tree, rules=tuple(rules), follows=None)
     if tree.follows is not None and tree.two_values is not None:
         return tree
-    found = measured(tree, rows)
+    found = measured_rows(tree, rows)
     # Where there are gaps, the rows do not tell which features have two values.
     return found if tree.encoding is None else replace(found, two_values=tree.two_values)
 

@@ -22,8 +22,10 @@ from taxarbor.tables._table import Request, refuse_absent, refuse_repeated
 if TYPE_CHECKING:
     import pandas as pd
 
-CURSORS = 8
-"""Row groups that are kept open side by side, and parts that a cursor has ahead."""
+CURSORS = 4
+"""Row groups that are kept open side by side; each has a page or two of every column."""
+AHEAD = 8
+"""Parts that a cursor has ready for threads that came late."""
 BUFFERS = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -70,7 +72,7 @@ class _Cursor:
                 if here == first:
                     return found
                 self.ahead[here] = found
-                if len(self.ahead) > CURSORS:
+                if len(self.ahead) > AHEAD:
                     self.ahead.popitem(last=False)
 
     @property
