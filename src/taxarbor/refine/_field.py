@@ -221,7 +221,8 @@ class Field:
             found = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
             thresholds[bound], n_high[bound] = found
         parts = zip(some, thresholds, n_high.tolist(), sizes.tolist(), strict=True)
-        return [_oriented(planes[at], samples[at], *found) for at, *found in parts]
+        least = self._splitter.min_size
+        return [_oriented(planes[at], samples[at], least, *found) for at, *found in parts]
 
     def _highest(
         self, planes: Planes, slots: NDArray[np.int32], wanted: IndexArray, sizes: IndexArray
@@ -261,11 +262,14 @@ class Field:
 
 
 def _oriented(
-    plane: Plane, sample: Array, threshold: np.float32, n_high: int, size: int
+    plane: Plane, sample: Array, least: int, threshold: np.float32, n_high: int, size: int
 ) -> Cut | Refusal:
-    """Return a cut whose first child has the first row of the sample, whatever way it points."""
+    """Return a cut whose first child has the first row of the sample, wherever it points."""
     if not 0 < n_high < size:
         return Refusal(f"all of its {size} rows are equal, or nearly so")
+    if min(n_high, size - n_high) < least:
+        told = f"children of at least {least} rows would tear equal ones apart"
+        return Refusal(f"{told}, of its {size} rows")
     first = np.float32(sample[0].astype(np.float64) @ plane.weights + plane.offset)
     sides, sizes = (0, 1), (n_high, size - n_high)
     if first < threshold:
@@ -273,7 +277,7 @@ def _oriented(
     return Cut(plane, threshold, sides, sizes, size * plane.gap)
 
 
-# ---- what is done in each block -----------------------------------------------------------------
+# ---- what is done in each block ---------------------------------------------------------------
 
 
 def _at_root(Z: Array, counts: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], None]:
@@ -344,5 +348,5 @@ def _count_scores(
 def relabel(
     labels: NDArray[np.int32], *, place: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], None]:
-    """Number labels anew; those below zero stay."""
+    """Give labels other numbers; those below zero stay."""
     return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
