@@ -64,9 +64,10 @@ def without_rows(tree: "Hierarchy") -> "Hierarchy":
 
 def _refuse_streams(X: Any) -> None:
     """Raise for what may be larger than memory: a file, a part of one, or a lazy table."""
-    library = type(X).__module__.partition(".")[0]
-    is_lazy = isinstance(X, str | os.PathLike | np.memmap) or hasattr(X, "__dask_graph__")
-    if is_lazy or library == "pyarrow":
+    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
+    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
+    is_dataset = type(X).__module__.startswith("pyarrow.") or hasattr(X, "make_engine")
+    if is_mapped or is_lazy or is_dataset:
         raise InputTypeError(
             "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
             f"such as a sample of the rows, not {type(X).__name__}; tree.predict labels the "

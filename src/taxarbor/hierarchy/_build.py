@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import nan
 from typing import Any, Literal, final
 
@@ -197,6 +197,11 @@ class HierarchyBuilder:
         self._splits[int(node)] = made
         return tuple(made)
 
+    def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf into children of these sizes, without a rule or rows."""
+        start = self._node(node).start
+        return self.cut(node, [start + size for size in accumulate(sizes[:-1])])
+
     def record(
         self, node: int, *, score: float, objective: float, info: SolveInfo | None
     ) -> None:
@@ -250,7 +255,7 @@ class HierarchyBuilder:
         for leaf, (start, stop), moved in zip(self.leaves, slices, has_moved, strict=True):
             owner = self._nodes[leaf]
             if owner.note and moved:
-                owner.note += MOVED
+                owner.note = owner.note.removesuffix(MOVED) + MOVED
             owner.start, owner.stop = int(start), int(stop)
         for node in reversed(self.inner):
             own = self._splits[node]

@@ -101,6 +101,11 @@ class MemoryRows:
         return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
 
     @property
+    def data(self) -> Any:
+        """The rows as they are, as an array or a CSR matrix."""
+        return self._own()
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self._data.n_rows
@@ -150,15 +155,28 @@ class MemoryRows:
         """Return the squared distance of each row from the centre."""
         return native.norms(self._data)
 
+    def exact_sums(
+        self,
+        labels: NDArray[np.int32] | None,
+        counts: NDArray[np.int32] | None,
+        n_labels: int,
+    ) -> NDArray[np.int64]:
+        """Return exact sums of the rows of each label, without the centre."""
+        return native.exact_sums(self._data, labels, counts, n_labels)
+
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""
         return native.moment(self._data, True)
 
     def two_values(self) -> Array:
         """Return the two values of each column that has no others."""
-        found = _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
+        found = self.few_values()
         found[~(found[:, 0] < found[:, 1])] = np.nan
         return found
+
+    def few_values(self) -> Array:
+        """Return the least and greatest value of columns that have at most two, others NaN."""
+        return _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
 
     def _pairs(self) -> Array:
         """Return the least and greatest value of columns that have at most two, others NaN."""

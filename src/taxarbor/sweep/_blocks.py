@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from taxarbor._types import IndexArray
+from taxarbor.rows import Rows, as_rows
 from taxarbor.sweep._engine import Column, Engine
 
 CELLS, LEAST, MOST = 1 << 22, 256, 1 << 16
@@ -33,6 +34,8 @@ class Blocks:
         float32 or float64.
     n_cells : float
         Stored cells per row: the number of features, unless the rows are sparse.
+    whole : Rows or None
+        All rows, where they are in memory.
     """
 
     engine: Engine
@@ -41,6 +44,7 @@ class Blocks:
     n_features: int
     dtype: np.dtype[Any]
     n_cells: float
+    whole: Rows | None = None
 
     @property
     def n_rows(self) -> int:
@@ -60,7 +64,8 @@ def blocks_of(X: Any, engine: Engine) -> Blocks:
     edges = np.append(np.arange(0, n, rows_per_block(n_cells)), n)
     cut = _csr_part if issparse(X) else _part
     data = [cut(X, *pair) for pair in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
-    return Blocks(engine, data, np.diff(edges), p, X.dtype, n_cells)
+    whole = as_rows(X, center=np.zeros(p))
+    return Blocks(engine, data, np.diff(edges), p, X.dtype, n_cells, whole)
 
 
 def _part(X: Any, first: int, last: int) -> Any:

@@ -500,7 +500,7 @@ nb::object halve(const Data& data, nb::handle problem) {
     const auto found = unlocked([&] { return Halving<T>(rows, checked).run(); });
     if (!found) return nb::none();
     return nb::make_tuple(copied(found->labels), copied(found->f), found->gap, found->trace,
-        found->status, found->passes);
+        found->status, found->passes, copied(found->d));
   });
 }
 
@@ -510,6 +510,6 @@ void bind_halve(nb::module_& m) {
   using namespace nb::literals;
   m.def("halve", &halve, "data"_a, "problem"_a,
       nb::sig("def halve(data: Data, problem: object) -> "
-              "tuple[NDArray[int8], Array, float, list[float], str, float] | None"),
+              "tuple[NDArray[int8], Array, float, list[float], str, float, Array] | None"),
       "Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.");
 }

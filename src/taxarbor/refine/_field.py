@@ -1,0 +1,352 @@
+"""What ours grows its first tree on: coordinates in blocks, divided by planes.
+
+The nodes of one round are tried together. One sweep moves rows to the nodes that they are in by
+now and draws the samples, on which planes are found; a second one counts the rows on either
+side. Where a bound on sizes binds, the score at which to cut is found exactly, by counting its
+bits: in three more sweeps of counts.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor import native
+from taxarbor._run import Run, node_seed
+from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.grow import Path
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.refine._coordinates import Coordinates
+from taxarbor.rows._order import float_of
+from taxarbor.split import GapSplitter, Refusal
+from taxarbor.split._gap import SAMPLE, Plane
+from taxarbor.sweep import Column
+from taxarbor.sweep._copies import ALL, Drawn, draw, limits
+
+SHIFTS = (21, 10, 0)
+"""By how many bits keys of scores are shifted before 2,048 values of them are told apart."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A node divided by a plane: rows that score as high as the threshold, and the others.
+
+    ``sides`` are the places of these two among the children.
+    """
+
+    plane: Plane
+    threshold: np.float32
+    sides: tuple[int, int]
+    sizes: tuple[int, int]
+    score: float
+
+    @property
+    def objective(self) -> float:
+        """What the splitter minimised."""
+        return self.info.trace[-1]
+
+    @property
+    def info(self) -> SolveInfo:
+        """How it was found."""
+        return self.plane.info
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Planes:
+    """The planes of some nodes, and where each is cut."""
+
+    weights: Array
+    offsets: Array
+    thresholds: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, planes: Sequence[Plane], thresholds: Sequence[Any] | None = None) -> "Planes":
+        """Stack planes."""
+        if not planes:
+            return cls(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.float32))
+        cuts = np.zeros(len(planes)) if thresholds is None else thresholds
+        return cls(
+            np.stack([plane.weights for plane in planes]),
+            np.array([plane.offset for plane in planes]),
+            np.asarray(cuts, dtype=np.float32),
+        )
+
+    def take(self, some: IndexArray) -> "Planes":
+        """Return some of them."""
+        return Planes(self.weights[some], self.offsets[some], self.thresholds[some])
+
+
+@final
+class Field:
+    """The coordinates of all rows, as the nodes of a tree divide them.
+
+    Nodes that were tried ahead are divided as well, so there are more than in the tree. Each
+    has a number, and each row that of the lowest node that it has arrived at.
+    """
+
+    looks_ahead = True
+
+    def __init__(self, coordinates: Coordinates, splitter: GapSplitter, run: Run) -> None:
+        self._coordinates, self._splitter, self._run = coordinates, splitter, run
+        self._engine, self._copies = coordinates.blocks.engine, coordinates.copies
+        self.n_rows = self._copies.n
+        self._number: dict[Path, int] = {(): 0}
+        self._sizes = [self.n_rows]
+        self._cuts: dict[Path, Cut] = {}
+        self._nodes, _ = self._engine.keep(_at_root, coordinates.values, self._copies.counts)
+
+    def seek(self, paths: Sequence[Path]) -> list[Cut | Refusal]:
+        """Return how to divide each of some nodes."""
+        samples = self._samples(paths)
+
+        def find(at: int) -> Plane | Refusal:
+            size = self._sizes[self._number[paths[at]]]
+            seed = node_seed(self._run.seed, paths[at])
+            return self._splitter.find(samples[at], size, seed)
+
+        planes = list(self._run.each(find, range(len(paths))))
+        cuts = iter(self._cut(paths, planes, samples))
+        found = [plane if isinstance(plane, Refusal) else next(cuts) for plane in planes]
+        self._cuts |= {
+            p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)
+        }
+        return found
+
+    def apply(
+        self, tree: HierarchyBuilder, node: int, path: Path, found: Cut
+    ) -> tuple[int, ...]:
+        """Split a leaf of the tree."""
+        return tree.divide(node, found.sizes)
+
+    def labels(self, leaves: Sequence[Path]) -> Column:
+        """Return the position among these leaves of each row, -1 for those without part."""
+        inner = {path[:depth] for path in leaves for depth in range(len(path))}
+        self._move([path for path in inner if (*path, 0) not in self._number], ())
+        position, place = {path: at for at, path in enumerate(leaves)}, []
+        for path in self._number:  # in the order of their numbers
+            # Those that were tried ahead lie below a leaf.
+            above = (position.get(path[:depth], -1) for depth in range(len(path) + 1))
+            place.append(max(above))
+        labels, _ = self._engine.keep(relabel, self._nodes, place=np.array(place, np.int32))
+        return labels
+
+    @property
+    def _columns(self) -> tuple[Column, Column, Column]:
+        return self._coordinates.values, self._nodes, self._copies.counts
+
+    def _samples(self, paths: Sequence[Path]) -> list[Array]:
+        """Return rows of each node, those with the lowest hashes first."""
+        parents = {path[:-1] for path in paths if path not in self._number}
+        drawn = self._move(parents, paths)
+        own = np.array([self._number[path] for path in paths])
+        at, parts = drawn.lowest(SAMPLE)
+        rows, edges = drawn.stacked()[at], np.searchsorted(parts, [own, own + 1]).T
+        samples = [rows[first:last] for first, last in edges.tolist()]
+        sizes = np.array(self._sizes)[own]
+        alike = [
+            place
+            for place, sample in enumerate(samples)
+            if sizes[place] > SAMPLE and (sample == sample[0]).all()
+        ]
+        if alike:  # what differs was not drawn
+            self._add_others(own, alike, samples)
+        return samples
+
+    def _move(self, parents: Iterable[Path], paths: Sequence[Path]) -> Drawn:
+        """Move the rows of some nodes to their children, and draw rows of others."""
+        inner = sorted(parents, key=lambda path: self._number[path])
+        slots = np.full(len(self._sizes), -1, dtype=np.int32)
+        slots[[self._number[path] for path in inner]] = np.arange(len(inner))
+        children = np.empty((len(inner), 2), dtype=np.int32)
+        for at, path in enumerate(inner):
+            cut = self._cuts[path]
+            for turn in range(2):
+                self._number[(*path, turn)] = len(self._sizes)
+                self._sizes.append(cut.sizes[turn])
+            children[at] = [self._number[(*path, side)] for side in cut.sides]
+        cuts = [self._cuts[path] for path in inner]
+        own = np.array([self._number[path] for path in paths], dtype=np.intp)
+        keys, bounds = np.zeros((2, len(self._sizes)), dtype=np.uint64)
+        keys[own] = [node_seed(self._run.seed, path) for path in paths]
+        bounds[own] = limits(np.array(self._sizes)[own], SAMPLE)
+        self._nodes, drawn = self._engine.keep(
+            _move,
+            *(*self._columns, self._copies.first),
+            slots=slots,
+            planes=Planes.of([cut.plane for cut in cuts], [cut.threshold for cut in cuts]),
+            children=children,
+            keys=keys,
+            bounds=bounds,  # of nodes whose rows nobody wants, zero
+        )
+        found: Drawn = drawn
+        return found
+
+    def _add_others(self, own: IndexArray, alike: list[int], samples: list[Array]) -> None:
+        """Put rows that differ into samples of one point each."""
+        points = np.full((len(self._sizes), samples[0].shape[1]), np.nan, dtype=np.float32)
+        points[own[alike]] = [samples[place][0] for place in alike]
+        drawn = self._engine.sweep(
+            _others, *self._columns, self._copies.first, points=points, seed=self._run.seed
+        )
+        at, parts = drawn.lowest(SAMPLE // 2)
+        rows = drawn.stacked()[at]
+        for place in alike:
+            others = rows[parts == own[place]]
+            samples[place] = np.concatenate([samples[place][: SAMPLE - len(others)], others])
+
+    def _cut(
+        self, paths: Sequence[Path], planes: Sequence[Any], samples: Sequence[Array]
+    ) -> list[Cut | Refusal]:
+        """Find where to cut along each plane that was found, within the bounds on sizes."""
+        some = [at for at, plane in enumerate(planes) if isinstance(plane, Plane)]
+        if not some:
+            return []
+        told, numbers = Planes.of([planes[at] for at in some]), []
+        numbers = np.array([self._number[paths[at]] for at in some])
+        slots = np.full(len(self._sizes), -1, dtype=np.int32)
+        slots[numbers] = np.arange(len(some))
+        n_high = self._engine.sweep(_count_sides, *self._columns, slots=slots, planes=told)
+        sizes = np.array(self._sizes)[numbers]
+        bounds = np.array([self._splitter.bounds(int(size)) for size in sizes])
+        wanted = np.clip(n_high, bounds[:, 0], bounds[:, 1])
+        thresholds = np.zeros(len(some), dtype=np.float32)
+        (bound,) = np.nonzero(wanted != n_high)
+        if len(bound):
+            slots[:] = -1
+            slots[numbers[bound]] = np.arange(len(bound))
+            found = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
+            thresholds[bound], n_high[bound] = found
+        parts = zip(some, thresholds, n_high.tolist(), sizes.tolist(), strict=True)
+        least = self._splitter.min_size
+        return [_oriented(planes[at], samples[at], least, *found) for at, *found in parts]
+
+    def _highest(
+        self, planes: Planes, slots: NDArray[np.int32], wanted: IndexArray, sizes: IndexArray
+    ) -> tuple[NDArray[np.float32], IndexArray]:
+        """Return thresholds that so many rows reach, and how many do.
+
+        Rows of equal scores stay together, where most of them would be.
+        """
+        n = len(wanted)
+        above, keys = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        alike = above
+        for shift in SHIFTS:
+            prefixes = keys >> (shift + 11) if shift < SHIFTS[0] else np.full(n, -1)
+            counts = self._engine.sweep(
+                _count_scores,
+                *self._columns,
+                slots=slots,
+                planes=planes,
+                prefixes=prefixes.astype(np.int64),
+                shift=shift,
+            )
+            if shift == 0:  # the highest of these bits is known already
+                known = (keys >> 10) & 1
+                counts[np.arange(2048) >> 10 != known[:, None]] = 0
+            at_least = above[:, None] + np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+            bins = np.count_nonzero(at_least >= wanted[:, None], axis=1) - 1
+            alike = counts[np.arange(n), bins]
+            above = at_least[np.arange(n), bins] - alike
+            keys = keys >> (shift + 11) << (shift + 11) | bins << shift
+        is_above = wanted - above < above + alike - wanted  # most of those alike are below
+        n_high = np.where(is_above, above, above + alike)
+        least = max(self._splitter.min_size, 1)
+        is_above ^= np.minimum(n_high, sizes - n_high) < least
+        scores = float_of(keys.astype(np.uint32))
+        higher = np.nextafter(scores, np.float32(np.inf))
+        return np.where(is_above, higher, scores), np.where(is_above, above, above + alike)
+
+
+def _oriented(
+    plane: Plane, sample: Array, least: int, threshold: np.float32, n_high: int, size: int
+) -> Cut | Refusal:
+    """Return a cut whose first child has the first row of the sample, wherever it points."""
+    if not 0 < n_high < size:
+        return Refusal(f"all of its {size} rows are equal, or nearly so")
+    if min(n_high, size - n_high) < least:
+        told = f"children of at least {least} rows would tear equal ones apart"
+        return Refusal(f"{told}, of its {size} rows")
+    first = np.float32(sample[0].astype(np.float64) @ plane.weights + plane.offset)
+    sides, sizes = (0, 1), (n_high, size - n_high)
+    if first < threshold:
+        sides, sizes = (1, 0), sizes[::-1]
+    return Cut(plane, threshold, sides, sizes, size * plane.gap)
+
+
+# ---- what is done in each block ---------------------------------------------------------------
+
+
+def _at_root(Z: Array, counts: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], None]:
+    nodes = np.zeros(len(Z), dtype=np.int32)
+    if counts is not None:
+        nodes[counts == 0] = -1
+    return nodes, None
+
+
+def _move(
+    Z: Array,
+    nodes: NDArray[np.int32],
+    counts: NDArray[np.int32] | None,
+    first: int,
+    *,
+    slots: NDArray[np.int32],
+    planes: Planes,
+    children: NDArray[np.int32],
+    **low: Any,
+) -> tuple[NDArray[np.int32], Drawn]:
+    """Move rows to their children, and draw some of each node that is wanted."""
+    if len(children):
+        where = planes.weights, planes.offsets, planes.thresholds
+        nodes = native.move(Z, nodes, slots, *where, children)
+    return nodes, draw(Z, nodes, counts, first, **low)
+
+
+def _others(
+    Z: Array,
+    nodes: NDArray[np.int32],
+    counts: NDArray[np.int32] | None,
+    first: int,
+    *,
+    points: NDArray[np.float32],
+    seed: int,
+) -> Drawn:
+    """Draw rows that are not at the point of their node; of nodes that have a point."""
+    own = points[nodes]
+    differs = (own != Z).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
+    apart = np.where(differs, nodes, -1).astype(np.int32)
+    n_nodes = len(points)
+    keys = np.array([node_seed(seed, (node,)) for node in range(n_nodes)], dtype=np.uint64)
+    found = draw(Z, apart, counts, first, keys=keys, bounds=np.full(n_nodes, ALL))
+    at, parts = found.lowest(SAMPLE // 2)
+    return Drawn(parts, found.hashes[at], [found.stacked()[at]])
+
+
+def _count_sides(
+    Z: Array, nodes: Any, counts: Any, *, slots: NDArray[np.int32], planes: Planes
+) -> NDArray[np.int64]:
+    return native.count_sides(Z, nodes, counts, slots, planes.weights, planes.offsets)
+
+
+def _count_scores(
+    Z: Array,
+    nodes: Any,
+    counts: Any,
+    *,
+    slots: NDArray[np.int32],
+    planes: Planes,
+    prefixes: NDArray[np.int64],
+    shift: int,
+) -> NDArray[np.int64]:
+    where = slots, planes.weights, planes.offsets
+    return native.count_scores(Z, nodes, counts, *where, prefixes, shift)
+
+
+def relabel(
+    labels: NDArray[np.int32], *, place: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], None]:
+    """Give labels other numbers; those below zero stay."""
+    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
