@@ -82,6 +82,49 @@ def test_exact_sums_are_those_of_fractions(dtype, make, seed):
     assert whole(sums) == expected(X, labels, counts, K)
 
 
+def in_units(X):
+    """Return finite values as whole numbers of units, NaN as none."""
+    shift = {"f4": 149, "f8": 1074}[X.dtype.str[1:]]
+    mantissas, exponents = np.frexp(np.nan_to_num(X, nan=0.0).astype("f8"))
+    digits = (mantissas * 2.0**53).astype("i8")
+    bits = exponents.astype("i8") - 53 + shift
+    values = [
+        d << b if b >= 0 else d >> -b
+        for d, b in zip(digits.ravel().tolist(), bits.ravel().tolist(), strict=True)
+    ]
+    return np.array(values, dtype=object).reshape(X.shape)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kind", ["normal", "heavy", "rising", "missing", "far", "small"])
+@pytest.mark.parametrize(("n_labels", "most"), [(1, 1), (3, 300), (200, 1)])
+def test_ordinary_rows_are_added_up_exactly(dtype, kind, n_labels, most):
+    """Of most of these values the sums are short ones in double, handed on now and then."""
+    rng = np.random.default_rng(n_labels)
+    shape = n, p = 1500, 70
+    X = rng.normal(size=shape)
+    if kind == "heavy":
+        X = np.exp(6.0 * X) * rng.choice([-1, 1], shape)
+    if kind == "rising":
+        X *= 1.02 ** np.arange(n)[:, None]
+    if kind == "missing":
+        X[rng.random(shape) < 0.3] = np.nan
+    if kind == "far":
+        X = np.ldexp(X, rng.integers(-100, 100, p) * (1 if dtype == "f4" else 10))
+        X[rng.random(shape) < 0.5] = 0.0
+    if kind == "small":
+        X = np.ldexp(X, -130 if dtype == "f4" else -1060)
+    X = X.astype(dtype)
+    labels = rng.integers(-1, n_labels, n).astype("i4")
+    counts = rng.integers(0, most + 1, n).astype("i4") if most > 1 else None
+    units = in_units(X) * (1 if counts is None else counts.astype(object)[:, None])
+    sums = np.zeros((n_labels + 1, p), dtype=object)
+    np.add.at(sums, labels, units)
+    found = native.exact_sums(dense(X), labels, counts, n_labels)
+    assert whole(found) == sums[:-1].ravel().tolist()
+    np.testing.assert_array_equal(native.exact_sums(csr(X), labels, counts, n_labels), found)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_limbs_hold_the_greatest_values_and_counts(dtype):
     greatest = np.finfo(dtype).max

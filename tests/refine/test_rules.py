@@ -12,7 +12,7 @@ from taxarbor import GrowthWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
 from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe
 from taxarbor.refine._rules import LEAST, RIDGE, SAMPLE, _sample, _thresholds, find_rule
 from taxarbor.rows import as_rows
@@ -393,12 +393,12 @@ def planned(rows, run=None, branching=2, n_leaves=9):
 def described(rows, sparsity, run, branching=2):
     tree, placement = planned(rows, run, branching)
     describe(tree, rows, placement, sparsity, run)
-    return measured(tree.freeze(placement), rows)
+    return measured_rows(tree.freeze(placement), rows)
 
 
 def decided(rows, sparsity, run, branching=2):
     tree, placement = planned(rows, run, branching)
-    return measured(
+    return measured_rows(
         decide(tree, rows, placement, sparsity, run, stop=StoppingRule()).freeze(), rows
     )
 
@@ -475,7 +475,7 @@ def check_decided(model, X):
     assert tree.placement is None
     assert tree.follows.rows.all()
     assert (tree.follows.share == 1.0).all()
-    again = measured(tree, as_rows(X))  # the fit knew it
+    again = measured_rows(tree, as_rows(X))  # the fit knew it
     np.testing.assert_array_equal(again.fidelity, tree.fidelity)
     np.testing.assert_array_equal(again.follows.gap, tree.follows.gap)
     assert (tree.fidelity[[rule is not None for rule in tree.rules]] == 1.0).all()

@@ -264,7 +264,7 @@ def read_both(tree: Hierarchy, path: Path, **asked: str | None) -> tuple[Table, 
             f"{tree.n_rows:,}: give the same rows, in the same order"
         )
     ready: Any = as_features(tree, table)
-    if deciding_rule(tree) is None:
+    if deciding_rule(tree) is None or not tree.has_rows:
         check_data(ready.X, tree)
     else:
         share = float((tree.predict(ready.X) == tree.labels).mean())

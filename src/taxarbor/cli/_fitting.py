@@ -102,7 +102,7 @@ def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = Non
     if absent:
         what = f"{counted(int(absent), 'row', 'rows')} far from all others, or without a value"
         notes.append(f"{what}, had no part in the fit")
-    n_noise = int((tree.labels < 0).sum())
+    n_noise = tree.n_noise
     if n_noise:
         notes.append(
             f"{counted(n_noise, 'row is', 'rows are')} set apart, far from all clusters"

@@ -60,7 +60,7 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "parent": tree.parent(node),
             "children": list(tree.children(node)),
             "depth": int(tree.depth[node]),
-            "n_rows": len(tree.rows(node)),
+            "n_rows": int(tree.sizes[node]),
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
@@ -130,7 +130,10 @@ def cut(
     table = None if data is None else files.read_own(tree, data, **asked)
     row_names = None if table is None else table.row_names
     notes = [*said, *(() if table is None else table.notes)]
-    labels = smaller.labels.tolist()
+    if not (is_model or tree.has_rows):
+        told = f"{model} holds counts, not the clusters of rows: cut it to a smaller .taxarbor"
+        raise InputError(f"{told}, and run taxarbor predict with that")
+    labels: Any = smaller.labels.tolist() if tree.has_rows else None
     if is_model and output is not None:
         with files.placed(output, force=force) as path:
             smaller.save(path)

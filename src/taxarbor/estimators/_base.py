@@ -24,7 +24,7 @@ from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import Usual, score_rows
 from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
@@ -254,7 +254,8 @@ class Fitting:
             hierarchy = self._finished(frozen, holds, is_noise)
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
-        finish(estimator, hierarchy, scores, self._training.seen, self._context)
+        per_row: Any = {"labels_": hierarchy.labels.copy(), "outlier_score_": scores}
+        finish(estimator, hierarchy, self._training.seen, self._context, **per_row)
         n_lost = tree.n_leaves - hierarchy.n_leaves
         warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
@@ -277,7 +278,7 @@ class Fitting:
         """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
         encoding = self._training.encoding
         pairs = None if encoding is None else encoding.two_values
-        tree = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        tree = measured_rows(frozen, self.rows, self.run, holds=holds, two_values=pairs)
         if self._index is None:
             return tree
         tree = per_row(tree, self._index, self._all, self.run, is_noise)
@@ -287,16 +288,12 @@ class Fitting:
 def finish(
     estimator: HierarchyEstimator,
     hierarchy: Hierarchy,
-    scores: Array,
     seen: SeenFeatures,
     context: Any,
+    **per_row: Any,
 ) -> None:
-    """Leave what a fit found on its estimator."""
-    fitted = {
-        "hierarchy_": hierarchy,
-        "labels_": hierarchy.labels.copy(),
-        "outlier_score_": scores,
-    }
+    """Leave what a fit found on its estimator: the tree, labels and scores of the rows."""
+    fitted = {"hierarchy_": hierarchy, **per_row}
     kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
     estimator.__dict__ = kept | seen.attributes | fitted  # in one step: all is new
     if context is not None:

@@ -1,25 +1,28 @@
 """One fit of ours, by sweeps over blocks of rows, from its beginning to its end."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from taxarbor import native
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import InputError, counted
 from taxarbor._progress import show_progress
 from taxarbor._run import Run
-from taxarbor._types import IndexArray
+from taxarbor._types import Array, IndexArray
 from taxarbor.estimators._base import HierarchyEstimator, finish, made_by, warn_if_short
 from taxarbor.estimators._progress import call_back, observe_all
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
-from taxarbor.hierarchy._noise import score_rows
+from taxarbor.hierarchy._noise import Scored, scored
 from taxarbor.hierarchy._repeats import regrouped, repeats_of
 from taxarbor.hierarchy._route import arranged, place
 from taxarbor.hierarchy._rule import deciding_rule
@@ -36,13 +39,100 @@ from taxarbor.refine import (
     gather,
 )
 from taxarbor.refine._leaves import count_stayed
+from taxarbor.refine._outliers import MIDDLE
+from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
 from taxarbor.sweep._copies import Copies, exact_mean
-from taxarbor.tables._checks import check_jobs, check_weights
+from taxarbor.sweep._room import room
+from taxarbor.tables._checks import SeenFeatures, check_jobs, check_weights
+from taxarbor.tables._stream import Stream, as_stream
+from taxarbor.tables._streaming import train_on_stream
 from taxarbor.tables._training import Training
 
+PER_ROW = 48
+"""Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
+
 Labels = NDArray[np.int32]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """What a fit has of its data, in memory or not.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The rows as features.
+    seen : SeenFeatures
+        What an estimator remembers of them.
+    encoding : Encoding or None
+        What became of the columns; None where they are the features.
+    owner : int array or None
+        The column of each feature, where any column has several.
+    counts : Column or None
+        How often each row counts, at first.
+    weights : Column or None
+        What each row counts for, as it was given, and zero without any value.
+    decode : callable
+        Returns a tree in the user's units, given the labels of its rows.
+    """
+
+    blocks: Blocks
+    seen: SeenFeatures
+    encoding: Encoding | None
+    owner: IndexArray | None
+    counts: Column | None
+    weights: Column | None
+    decode: Callable[[Hierarchy, Column], Hierarchy]
+
+    @classmethod
+    def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
+        """Return the source of data in memory, with their weights."""
+        blocks, encoding = blocks_of(training.data, engine), training.encoding
+        edges = np.cumsum(blocks.sizes)[:-1]
+        counts = weights = None
+        if training.empty is not None:
+            given = np.where(training.empty, 0.0, 1.0 if given is None else given)
+        if given is not None:
+            counts = np.split(repeats_of(given).astype(np.int32), edges)
+            weights = np.split(given, edges)
+
+        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+            return tree if encoding is None else encoding.decode(tree, training.gaps)
+
+        told = training.seen, encoding, training.owner
+        return cls(blocks, *told, counts, weights, decode)
+
+    @classmethod
+    def of_stream(cls, stream: Stream, estimator: Any, run: Run, given: Any) -> Self:
+        """Return the source of a stream, with the weights of its rows."""
+        space = room(estimator.memory_limit, check_jobs(estimator.n_jobs))
+        if stream.sizes is not None:
+            space = max(space - PER_ROW * int(np.sum(stream.sizes)), 0)
+        found = train_on_stream(estimator, stream, run, space, given)
+        blocks, encoding = found.blocks, found.encoding
+        weights: Column | None = None
+        if found.weights is not None:
+            weights = np.split(found.weights, np.cumsum(blocks.sizes)[:-1])
+        if found.empty is not None:
+            own: Column = [None] * len(blocks.data) if weights is None else weights
+            weights, _ = blocks.engine.keep(_without, found.empty, own)
+
+        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+            if encoding is None:
+                return tree
+            missing = found.missing(labels, tree.n_leaves, weights)
+            return encoding.decode(tree, missing=missing)
+
+        told = found.seen, encoding, found.owner
+        return cls(blocks, *told, found.counts, weights, decode)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether trees know which rows they have: those of rows in memory do."""
+        return self.blocks.whole is not None
 
 
 @final
@@ -62,13 +152,13 @@ class Sweeping:
     def __init__(
         self, estimator: HierarchyEstimator, X: Any, sample_weight: Any, stop: StoppingRule
     ) -> None:
-        self._estimator, self._asked = estimator, stop
-        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-        self._n_threads = check_jobs(estimator.n_jobs)
-        self._training = Training.of(estimator, X, self._n_threads, sample_weight)
-        self.owner, self._all = self._training.owner, self._training.rows
-        self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
-        self.stop, self.run = stop, Run(seed)
+        self._estimator, self._asked, self.stop = estimator, stop, stop
+        self._seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        self._n_threads, self._given = check_jobs(estimator.n_jobs), sample_weight
+        self._stream, self._training = as_stream(X), None
+        if self._stream is None:
+            self._training = Training.of(estimator, X, self._n_threads, sample_weight)
+            self._given = check_weights(sample_weight, self._training.rows.n_rows)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -81,10 +171,10 @@ class Sweeping:
             if self._n_threads > 1:
                 pool = ThreadPoolExecutor(self._n_threads)
                 opening.callback(pool.shutdown, cancel_futures=True)
-            self.run = Run(self.run.seed, observe_all(bar, callbacks), pool)
-            self._engine = LocalEngine(self.run)
+            self.run = Run(self._seed, observe_all(bar, callbacks), pool)
+            self._source = self._found()
+            self._blocks, self._engine = self._source.blocks, self._source.blocks.engine
             opening.callback(self._engine.close)
-            self._blocks: Blocks = blocks_of(self._training.data, self._engine)
             self._begin()
             self._open = opening.pop_all()
         return self
@@ -92,41 +182,45 @@ class Sweeping:
     def __exit__(self, *raised: Any) -> None:
         self._open.__exit__(*raised)
 
+    def _found(self) -> Source:
+        if self._stream is not None:
+            return Source.of_stream(self._stream, self._estimator, self.run, self._given)
+        assert self._training is not None
+        asked: Any = self._estimator
+        engine = LocalEngine(self.run, room(asked.memory_limit, self._n_threads))
+        return Source.in_memory(self._training, engine, self._given)
+
+    @property
+    def owner(self) -> IndexArray | None:
+        """The column of each feature, where any column has several."""
+        return self._source.owner
+
     def _begin(self) -> None:
         """Find out who takes part, and in which coordinates."""
-        counts, self._per_weight = self._counts()
-        self._take_part(counts)
-        seed = self.run.seed
-        survey = Survey.of(self._blocks, self._copies, seed)
+        seed, blocks, weights = self._seed, self._blocks, self._source.weights
+        self._take_part(self._source.counts)
+        self._per_weight = 1.0
+        if weights is not None:
+            with np.errstate(over="ignore"):
+                self._per_weight = self._copies.n / self._engine.sweep(np.sum, weights)
+        survey = Survey.of(blocks, self._copies, seed)
         told = self._copies.counts, self._copies.first
-        outliers = find_outliers(self._blocks, *told, seed, survey.sample[:250])
-        if outliers.counts is not None:
-            self._take_part(np.concatenate(self._engine.gather(outliers.counts)))
-            survey = Survey.of(self._blocks, self._copies, seed)
-        self._outliers = outliers
+        self._outliers = find_outliers(blocks, *told, seed, survey.sample[:MIDDLE])
+        if self._outliers.counts is not None:
+            self._take_part(self._outliers.counts)
+            survey = Survey.of(blocks, self._copies, seed)
+        self._usual_counts = self._copies.counts
         self._project(survey)
-        if self._copies.n != self._blocks.n_rows and self.stop.max_leaf_size is not None:
+        if self._copies.n != blocks.n_rows and self.stop.max_leaf_size is not None:
             self.stop = replace(self.stop, max_leaf_size=self.copies(self.stop.max_leaf_size))
 
-    def _counts(self) -> tuple[Labels | None, float]:
-        """Return how often each row counts, and how many copies a weight of one has."""
-        weights, empty = self._given, self._training.empty
-        if empty is not None:
-            weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
-        if weights is None:
-            return None, 1.0
-        repeats = repeats_of(weights)
-        with np.errstate(over="ignore"):
-            return repeats.astype(np.int32), float(repeats.sum() / weights.sum())
-
-    def _take_part(self, counts: Labels | None) -> None:
-        """Number the copies of all rows, and check that there are enough."""
+    def _take_part(self, counts: Column | None) -> None:
+        """Give each copy of a row its number, and check that there are enough."""
         n = n_all = self._blocks.n_rows
         self._copies = Copies.once(self._blocks.sizes)
         if counts is not None:
-            n = int(np.count_nonzero(counts))
-            parts = np.split(counts, np.cumsum(self._blocks.sizes)[:-1])
-            self._copies = Copies.of(parts, self._engine)
+            n = self._engine.sweep(_n_present, counts, self._blocks.sizes.tolist())
+            self._copies = Copies.of(counts, self._engine)
         if n < 2:
             told = "a fit needs two rows that count and have a value"
             raise InputError(f"leaves {counted(n, 'row')}; {told}", "sample_weight")
@@ -137,7 +231,7 @@ class Sweeping:
 
     def _project(self, survey: Survey) -> None:
         away = float(np.linalg.norm(self._outliers.middle - survey.center))
-        told = self._outliers.reach + away, self.run.seed
+        told = self._outliers.reach + away, self._seed
         self.coordinates = Coordinates.of(self._blocks, self._copies, survey, *told)
 
     def copies(self, size: int) -> int:
@@ -148,22 +242,23 @@ class Sweeping:
         """Give no part to the rows that are noise in a first tree."""
         rule, tree = found.placement, found.tree
         placement = rule and Placement(rule, np.array(tree.leaves))
-        first, _ = self._settled(tree, placement, leafing=found.leafing, holds=True)
-        is_noise = self._scores(first, noise)[-1]
-        if is_noise.any():
-            self._set_apart(is_noise)
-            self._project(Survey.of(self._blocks, self._copies, self.run.seed))
+        first, labels = self._settled(tree, placement, leafing=found.leafing, holds=True)
+        scores = self._scored(first, labels, noise)
+        if scores.usual is not None:
+            self._set_apart(scores)
+            self._project(Survey.of(self._blocks, self._copies, self._seed))
 
-    def _set_apart(self, mask: NDArray[np.bool_]) -> None:
-        now = self._all_counts()
-        counts = np.ones(len(mask), dtype=np.int32) if now is None else now.copy()
-        counts[mask] = 0
+    def _set_apart(self, found: Scored) -> Column:
+        """Give no part to rows that are noise; return which they are."""
+        weights = self._source.weights or self._nothing
+        is_noise, _ = self._engine.keep(_is_noise, found.scores, weights, last=found.last)
+        counts, _ = self._engine.keep(_counts_without, is_noise, self._usual_counts)
         self._take_part(counts)
+        return is_noise
 
-    def _all_counts(self) -> Labels | None:
-        if all(part is None for part in self._copies.counts):
-            return None
-        return np.concatenate(self._engine.gather(self._copies.counts))
+    @property
+    def _nothing(self) -> Column:
+        return [None] * len(self._blocks.data)
 
     def leave(
         self,
@@ -209,24 +304,45 @@ class Sweeping:
         """
         n_leaves = tree.n_leaves
         hierarchy, labels = self._settled(tree, placement, leafing=leafing, **how)
-        scores, usual, is_noise = self._scores(hierarchy, noise)
-        if usual is not None:  # what is known of the nodes is of all other rows
-            self._set_apart(is_noise)
+        found = self._scored(hierarchy, labels, noise)
+        if found.usual is not None:  # what is known of the nodes is of all other rows
+            is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
             own = np.where(is_noise, -1, hierarchy.labels)
-            hierarchy = replace(regrouped(hierarchy, own), usual=usual)
+            hierarchy = replace(regrouped(hierarchy, own), usual=found.usual)
             labels = np.split(
                 hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
             )
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
-        counts = self._all_counts()
-        if counts is not None:
-            weights = np.ones(len(counts)) if self._given is None else self._given
-            hierarchy = replace(hierarchy, weights=np.where(counts > 0, weights, 0.0))
-        training = self._training
-        if training.encoding is not None:
-            hierarchy = training.encoding.decode(hierarchy, training.gaps)
-        finish(self._estimator, hierarchy, scores, training.seen, self._context)
+        hierarchy = self._weighted(hierarchy, labels)
+        hierarchy = self._source.decode(hierarchy, labels)
+        per_row = {
+            "labels_": self._per_row(labels, np.dtype(np.intp)),
+            "outlier_score_": self._per_row(found.scores, np.dtype(np.float64)),
+        }
+        finish(self._estimator, hierarchy, self._source.seen, self._context, **per_row)
         warn_if_short(hierarchy, self._asked, 2, n_leaves - hierarchy.n_leaves)
+
+    def _per_row(self, column: Column, dtype: np.dtype[Any]) -> Any:
+        """Return a column as one array: as one of Dask, where the rows are there."""
+        if isinstance(self._engine, LocalEngine):
+            return np.concatenate(self._engine.gather(column)).astype(dtype, copy=False)
+        from taxarbor.sweep._lazy_results import lazy_rows  # imports Dask
+
+        own, _ = self._engine.keep(_of_type, column, dtype=dtype)
+        engine: Any = self._engine
+        return lazy_rows(engine, own, self._blocks.sizes, dtype)
+
+    def _weighted(self, tree: Hierarchy, labels: Column) -> Hierarchy:
+        """Return the tree with what its rows count for, if not all the same."""
+        if all(part is None for part in self._copies.counts):
+            return tree
+        own = self._source.weights or self._nothing
+        weights, _ = self._engine.keep(_weights, self._copies.counts, own)
+        if tree.has_rows:
+            return replace(tree, weights=np.concatenate(self._engine.gather(weights)))
+        limbs = self._engine.sweep(_add_weights, weights, labels, n_leaves=tree.n_leaves)
+        totals = _below(tree, limbs)
+        return replace(tree, totals=native.exact_values(totals, False)[:, 0])
 
     def _settled(
         self,
@@ -260,45 +376,78 @@ class Sweeping:
         grown = np.append(leafing.counts, -1)[planned]
         changed = (grown >= 0) & ((stayed != grown) | (stayed != copies))
         tree.resize(sizes, [bool(one) for one in changed])
-        order = arranged(
-            np.arange(self._blocks.n_rows),
-            np.concatenate(self._engine.gather(labels)),
-            tree.n_leaves,
-        )
-        names = None if self._training.encoding is not None else self._training.seen.names
+        order: Any = False
+        if self._source.has_rows:
+            own = np.concatenate(self._engine.gather(labels))
+            order = arranged(np.arange(len(own)), own, tree.n_leaves)
+        names = None if self._source.encoding is not None else self._source.seen.names
         frozen = tree.freeze(
             placement, feature_names=names, made_by=made_by(self._estimator), order=order
         )
         return self._dressed(frozen, labels, holds), labels
 
     def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
-        """Return the tree with what only its rows can tell: the means of its nodes, and more."""
+        """Return the tree with what only its rows can tell, such as the means of its nodes."""
         counts, sums = self._engine.sweep(
             _add_up, self._blocks.data, labels, self._copies.counts, n_leaves=tree.n_leaves
         )
-        limbs = np.zeros((tree.n_nodes, *sums.shape[1:]), dtype=np.int64)
-        sizes = np.zeros(tree.n_nodes)
-        limbs[tree.leaves], sizes[tree.leaves] = sums, counts
-        for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
-            limbs[tree.parents[node]] += limbs[node]
-            sizes[tree.parents[node]] += sizes[node]
-        means = exact_mean(limbs, sizes[:, None], self._blocks.dtype)
+        sizes = _below(tree, counts)
+        means = exact_mean(_below(tree, sums), sizes[:, None], self._blocks.dtype)
         tree = replace(tree, means=means.astype(self._blocks.dtype))
-        encoding = self._training.encoding
+        encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
-        return measured(tree, self._all, self.run, holds=holds, two_values=pairs)
+        told = self._blocks.data, labels, self._engine
+        how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
+        return measured(tree, *told, **how)[0]
 
-    def _scores(self, tree: Hierarchy, noise: float) -> Any:
-        """Return how far rows are from all leaves; what is usual; which are noise."""
-        weights, empty = self._given, self._training.empty
-        if empty is not None:  # it is not known that they are far
-            weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
-        told: Any = {"counts": self._all_counts(), "weights": weights, "noise": noise}
-        scores, usual, is_noise = score_rows(tree, self._all, self.run, **told)
-        return scores, usual, is_noise if empty is None else is_noise & ~empty
+    def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
+        """Return how far rows are from all leaves; and which are noise."""
+        told = self._blocks.data, labels, self._engine
+        # Of rows without a value it is not known that they are far: they have no weight.
+        how: Any = {"counts": self._copies.counts, "weights": self._source.weights}
+        return scored(tree, *told, **how, noise=noise)
 
 
-# ---- what is done in each block -----------------------------------------------------------------
+def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
+    """Add up what is known of the leaves for all nodes."""
+    found = np.zeros((tree.n_nodes, *leaves.shape[1:]), dtype=leaves.dtype)
+    found[tree.leaves] = leaves
+    for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
+        found[tree.parents[node]] += found[node]
+    return found
+
+
+# ---- what is done in each block --------------------------------------------------------------
+
+
+def _without(empty: NDArray[np.bool_], weights: Array | None) -> tuple[Array, None]:
+    return np.where(empty, 0.0, 1.0 if weights is None else weights), None
+
+
+def _n_present(counts: Labels | None, n: int) -> int:
+    return n if counts is None else int(np.count_nonzero(counts))
+
+
+def _is_noise(scores: Array, weights: Array | None, *, last: float) -> tuple[Any, None]:
+    far = scores > last
+    return far if weights is None else far & (weights > 0.0), None
+
+
+def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:
+    return np.where(is_noise, 0, 1 if counts is None else counts).astype(np.int32), None
+
+
+def _weights(counts: Labels, weights: Array | None) -> tuple[Array, None]:
+    return np.where(counts > 0, 1.0 if weights is None else weights, 0.0), None
+
+
+def _add_weights(weights: Array, labels: Labels, *, n_leaves: int) -> NDArray[np.int64]:
+    column = as_rows(weights[:, None], center=np.zeros(1))
+    return column.exact_sums(labels, None, n_leaves)
+
+
+def _of_type(values: NDArray[Any], *, dtype: np.dtype[Any]) -> tuple[NDArray[Any], None]:
+    return values.astype(dtype), None
 
 
 def _send(

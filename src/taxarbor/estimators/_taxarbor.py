@@ -80,6 +80,10 @@ class Taxarbor(HierarchyEstimator):
         What makes features of a table. "auto": frames are encoded as
         :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
         columns of different units; of arrays only gaps are filled. None: numbers only.
+    memory_limit : int, str or None, default=None
+        Bytes that the process may take, or a text such as "2GB". What a fit keeps of the rows
+        beyond that, up to 64 numbers each, goes to a temporary file. None: half of the memory
+        that the machine has to spare. On Dask its workers have limits of their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -146,6 +150,7 @@ class Taxarbor(HierarchyEstimator):
         noise: float = 0.0,
         n_init: int = 1,
         encoder: Any = "auto",
+        memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -162,6 +167,7 @@ class Taxarbor(HierarchyEstimator):
         self.noise = noise
         self.n_init = n_init
         self.encoder = encoder
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -198,7 +198,7 @@ class HierarchyBuilder:
         return tuple(made)
 
     def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Split a leaf into children of these sizes, without a rule; their rows are not known."""
+        """Split a leaf into children of these sizes, without a rule or rows."""
         start = self._node(node).start
         return self.cut(node, [start + size for size in accumulate(sizes[:-1])])
 

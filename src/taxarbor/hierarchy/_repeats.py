@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._route import arranged, place, with_means
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 from taxarbor.rows import Rows
@@ -81,7 +81,7 @@ def per_row(
     homes[own] = cells[first] % K
     if not np.bincount(homes[own], minlength=K).all():
         copies = rows.take(index)
-        moved = measured(with_means(regrouped(tree, homes[index]), copies), copies, run)
+        moved = measured_rows(with_means(regrouped(tree, homes[index]), copies), copies, run)
         return per_row(moved, index, rows, run, noise)
     copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
     stays = np.flatnonzero(homes[index] == labels)
@@ -94,11 +94,13 @@ def per_row(
     if tree.follows is None:
         return found
     broken = np.full(n, -1, dtype=np.intp)
-    broken[own] = tree.follows.broken[copy[own]]
     follows = tree.follows
+    assert follows.broken is not None
+    broken[own] = follows.broken[copy[own]]
     if len(alone):  # of whom what is said must hold as well, and may not where rules describe
-        again = measured(found, rows, run, two_values=tree.two_values).follows
+        again = measured_rows(found, rows, run, two_values=tree.two_values).follows
         assert again is not None
+        assert again.broken is not None
         broken[alone] = again.broken[alone]
         follows = replace(follows, gap=again.gap)
     return replace(found, follows=replace(follows, broken=broken))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
+from taxarbor.hierarchy import _attach, _display, _file, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
@@ -479,6 +479,44 @@ class Hierarchy:
             follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
             trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
+
+    def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Hierarchy":
+        """Return the tree with other rows, for one that holds counts: each where it is sent.
+
+        Sizes, means, gaps and whom the rules hold for are then those of these rows; the rows
+        of the fit have the same sizes again, unless bounds on sizes kept some of them from
+        where the rules send them. What else is known of the tree stays, but for its trust.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            The rows, in memory: those of the fit, or a sample of them. As in :meth:`predict`,
+            which raises the same errors.
+        sample_weight : array of shape (n_rows,), optional
+            What each row counts for.
+
+        Raises
+        ------
+        ValueError
+            If a leaf gets no row.
+        TypeError
+            If X need not fit into memory: a path, a memory map, a lazy table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+        >>> builder = HierarchyBuilder(1000)
+        >>> builder.cut(0, [400])
+        (1, 2)
+        >>> builder.explain(0, LinearRule(np.eye(2), np.zeros(2)))
+        >>> tree = builder.freeze(order=False)
+        >>> tree.has_rows, tree.sizes
+        (False, array([1000,  400,  600]))
+        >>> tree.attach([[2.0, 1.0], [0.0, 3.0], [4.0, 3.0]]).labels
+        array([0, 1, 0])
+        """
+        return _attach.attached(self, X, sample_weight)
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.

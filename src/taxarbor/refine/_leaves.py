@@ -127,7 +127,7 @@ def compete(
         grown.counts, coordinates.copies.n if max_leaf_size is None else max_leaf_size
     )
     least = np.minimum(grown.counts, min_leaf_size)
-    moved = _send_back(grown, moved, coordinates, model, least, most)
+    moved = _send_back(grown, moved, coordinates, model, (least, most))
     grown.tree.resize(moved.counts, _have_moved(grown, moved, coordinates))
     return moved, model
 
@@ -186,8 +186,7 @@ def _send_back(
     moved: Leafing,
     coordinates: Coordinates,
     model: LeafModel,
-    least: IndexArray,
-    most: IndexArray,
+    bounds: tuple[IndexArray, IndexArray],
 ) -> Leafing:
     """Return the leaves that rows want, but for those that must stay for the leaves' sizes.
 
@@ -197,7 +196,7 @@ def _send_back(
     """
     engine, copies = coordinates.blocks.engine, coordinates.copies
     columns = coordinates.values, grown.labels
-    now = moved
+    now, (least, most) = moved, bounds
     told: Any = {"weights": model.lifted, "offsets": model.offsets}
     while True:
         over, under = np.maximum(now.counts - most, 0), np.maximum(least - now.counts, 0)
@@ -206,12 +205,12 @@ def _send_back(
         found = engine.sweep(
             _gains, *columns, now.labels, copies.counts, over=over > 0, under=under > 0, **told
         )
-        bounds = {
+        limits = {
             "above": _quota(found.gains, found.to, found.counts, over),
             "below": _quota(found.gains, found.came_from, found.counts, under),
         }
         labels, (counts, sums) = engine.keep(
-            _sent_back, *columns, now.labels, copies.counts, **bounds, **told
+            _sent_back, *columns, now.labels, copies.counts, **limits, **told
         )
         now = replace(now, labels=labels, counts=counts, sums=sums)
 
@@ -244,7 +243,7 @@ class _Moves:
         return _Moves(*map(np.concatenate, pairs))
 
 
-# ---- what is done in each block -----------------------------------------------------------------
+# ---- what is done in each block --------------------------------------------------------------
 
 
 def _add_up(

@@ -219,6 +219,10 @@ class Rows(Protocol):
         """
         ...
 
+    def few_values(self) -> Array:
+        """Return the same, but of columns of one value that one, twice."""
+        ...
+
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
         """Return distances and positions of each row's nearest other rows, nearest first.
 

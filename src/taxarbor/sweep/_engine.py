@@ -135,7 +135,7 @@ class LocalEngine:
             if self._room >= 0:
                 return kept
             if self._file is None:
-                self._file = tempfile.TemporaryFile()
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the engine
             place = self._file.seek(0, 2)
             self._file.write(np.ascontiguousarray(kept).data)
             self._file.flush()

@@ -110,17 +110,13 @@ def share_of(
     return _of_rank(engine, pair, above, lambda n: min(int(share * n), n - 1))
 
 
-def top_of(engine: Engine, column: Column, counts: Column | None, most: float) -> float:
-    """Return the least number such that those above it count for ``most`` at most.
+def top_of(engine: Engine, column: Column, counts: Column | None, share: float) -> float:
+    """Return the least number such that those above it are this share of all, or less."""
 
-    With ``most`` below 1 it is a share of all.
-    """
-    pair = _pair(column, counts)
-    return _of_rank(engine, pair, -np.inf, lambda n: max(n - 1 - _whole(most, n), 0))
+    def rank(n: int) -> int:
+        return max(n - 1 - int(share * n * (1.0 + ROUNDING)), 0)
 
-
-def _whole(most: float, n: int) -> int:
-    return int(most * n * (1.0 + ROUNDING)) if most < 1 else int(most)
+    return _of_rank(engine, _pair(column, counts), -np.inf, rank)
 
 
 def _of_rank(

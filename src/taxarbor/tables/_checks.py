@@ -216,15 +216,20 @@ def _float_types(X: Any) -> list[type[np.floating]]:
 
 
 def check_range(rows: Rows) -> None:
+    """Raise InputError where sums of powers of the data would not fit into their type."""
     with np.errstate(all="ignore"):
-        spread = float(rows.spread().max(initial=0.0))
-    low, high = RANGE[rows.dtype.name]
+        check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
+
+
+def check_spread(spread: float, dtype: np.dtype[Any]) -> None:
+    """Raise InputError unless data of a type may vary by so much."""
+    low, high = RANGE[dtype.name]
     if spread == 0.0 or low <= spread <= high:
         return
     verb = "multiply" if spread < low else "divide"
     told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
     raise InputError(
-        f"varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
+        f"varies {told} in {dtype.name}, where it should vary by {low:.0e} to "
         f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
         "X",
     )

@@ -175,8 +175,8 @@ nb::object label_sums(
     const T* x = static_cast<const T*>(X.data());
     const auto sums = [&](auto label) {
       using Label = decltype(label);
-      const Label* own = checked_range<Label>(
-          "labels", labels, {n}, std::numeric_limits<Label>::min(), K);
+      const Label* own =
+          checked_range<Label>("labels", labels, {n}, std::numeric_limits<Label>::min(), K);
       return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
         std::fill(out, out + K * p, 0.0);
         add_labelled(x, n, p, step, own, times, out);

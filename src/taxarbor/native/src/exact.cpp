@@ -8,7 +8,8 @@
 
 namespace {
 
-// ---- sums of values: limbs of 32 bits, lowest first, the last one with a sign --------------------
+// ---- sums of values: limbs of 32 bits, lowest first, the last one with a sign
+// --------------------
 
 // A value is a whole number of units, the least number above zero of its type. The limbs hold the
 // sum of 2^74 of the greatest ones.
@@ -27,12 +28,28 @@ template <> struct Format<double> {
 constexpr int64_t Low = 0xffffffff;
 constexpr int64_t Budget = int64_t{1} << 30;  // times that a limb's digits may be added to it
 
+// a + b; what does not fit is lost, as in any sum of more than limbs can hold.
+inline int64_t wrapped(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
 // Hand on what is above 32 bits.
 inline void carry(int64_t* limbs, int64_t L) {
   for (int64_t k = 0; k + 1 < L; ++k) {
-    limbs[k + 1] += limbs[k] >> 32;
+    limbs[k + 1] = wrapped(limbs[k + 1], limbs[k] >> 32);
     limbs[k] &= Low;
   }
+}
+
+// Add digits, times a number below 2^17 and 2^at: those of a value or of a short sum.
+template <int Parts>
+TAXARBOR_INLINE void add_digits(uint64_t digits, int at, int64_t times, int64_t* limbs) {
+  const int shift = at & 31;
+  const uint64_t moved = digits << shift;
+  int64_t* limb = limbs + (at >> 5);
+  limb[0] += static_cast<int64_t>(moved & Low) * times;
+  limb[1] += static_cast<int64_t>(moved >> 32) * times;
+  if constexpr (Parts == 3) limb[2] += static_cast<int64_t>((digits >> 1) >> (63 - shift)) * times;
 }
 
 // Add values, times a number below 2^16 and 2^up, to the sums of their columns; null: of each in
@@ -47,49 +64,196 @@ template <class T> TAXARBOR_CLONES bool add_values(
     Bits bits;
     std::memcpy(&bits, x + e, sizeof bits);
     const int exponent = static_cast<int>(bits >> F::Mantissa) & F::Exponents;
-    Bits digits = bits & (Top - 1);
+    const Bits digits = bits & (Top - 1);
     if (exponent == F::Exponents) {
       is_sound &= digits != 0;
       continue;
     }
     const bool is_normal = exponent != 0;
-    digits |= is_normal ? Top : 0;
-    const int at = exponent - is_normal + up, shift = at & 31;
-    const int64_t signed_times = bits >> (8 * sizeof(T) - 1) ? -times : times;
-    int64_t* limb = sums + (columns ? columns[e] : e) * F::Limbs + (at >> 5);
-    const uint64_t moved = static_cast<uint64_t>(digits) << shift;
-    limb[0] += static_cast<int64_t>(moved & Low) * signed_times;
-    limb[1] += static_cast<int64_t>(moved >> 32) * signed_times;
-    if constexpr (sizeof(T) == 8)
-      limb[2] += static_cast<int64_t>((digits >> 1) >> (63 - shift)) * signed_times;
+    add_digits<sizeof(T) == 4 ? 2 : 3>(digits | (is_normal ? Top : 0), exponent - is_normal + up,
+        bits >> (8 * sizeof(T) - 1) ? -times : times, sums + (columns ? columns[e] : e) * F::Limbs);
   }
   return is_sound;
 }
 
-template <class T> void add_rows(
-    const View<T>& rows, const int32_t* labels, const int32_t* counts, int64_t K, int64_t* out) {
-  constexpr int64_t L = Format<T>::Limbs;
-  const int64_t p = rows.n_features();
-  std::fill(out, out + K * p * L, 0);
-  const auto carry_all = [&] {
-    for (int64_t e = 0; e < K * p; ++e) carry(out + e * L, L);
-  };
-  int64_t used = 0;
-  for (int64_t i = 0; i < rows.n_rows(); ++i) {
-    const int64_t label = labels ? labels[i] : 0, count = counts ? counts[i] : 1;
-    if (label < 0 || count == 0) continue;
-    const Entries<T> row = rows.entries(i);
-    int64_t* sums = out + label * p * L;
+// Most dense values need no limbs of their own. Each feature has a grid, made for values below a
+// limit, on which sums of some rows are exact in double: of float32 as they are, of float64 in an
+// upper and a lower part. Values that are greater or not on the grid are added to the limbs.
+constexpr int64_t Group = 64;  // features at a time
+
+template <class T> struct Grids {
+  static constexpr int Levels = sizeof(T) / 4;
+  std::vector<double> limit;          // 0: none yet
+  std::vector<double> magic[Levels];  // to which a value is added to be rounded to the grid
+  std::vector<int> unit;              // of the upper grid: its power of two
+  explicit Grids(int64_t p) : limit(p), unit(p) {
+    for (auto& one : magic) one.resize(p);
+  }
+};
+
+// Add some values to sums (Levels, p), if all are missing or on the grid of their features.
+TAXARBOR_CLONES bool add_group(const float* x, int64_t size, const double* limit,
+    const double* const* magic, double times, double* const* sums) {
+  double parts[Group];
+  const double* m = magic[0];
+  double* sum = sums[0];
+  int64_t wrong = 0;
+  for (int64_t j = 0; j < size; ++j) {
+    const double given = static_cast<double>(x[j]), value = given == given ? given : 0.0;
+    parts[j] = (value + m[j]) - m[j];
+    wrong |= (std::abs(value) < limit[j] ? int64_t{0} : int64_t{1}) |
+        (parts[j] == value ? int64_t{0} : int64_t{1});
+  }
+  if (wrong) return false;
+  for (int64_t j = 0; j < size; ++j) sum[j] += times * parts[j];
+  return true;
+}
+TAXARBOR_CLONES bool add_group(const double* x, int64_t size, const double* limit,
+    const double* const* magic, double times, double* const* sums) {
+  double upper[Group], lower[Group];
+  const double *m0 = magic[0], *m1 = magic[1];
+  double *sum0 = sums[0], *sum1 = sums[1];
+  int64_t wrong = 0;
+  for (int64_t j = 0; j < size; ++j) {
+    const double value = x[j] == x[j] ? x[j] : 0.0;
+    upper[j] = (value + m0[j]) - m0[j];
+    const double rest = value - upper[j];
+    lower[j] = (rest + m1[j]) - m1[j];
+    wrong |= (std::abs(value) < limit[j] ? int64_t{0} : int64_t{1}) |
+        (lower[j] == rest ? int64_t{0} : int64_t{1});
+  }
+  if (wrong) return false;
+  for (int64_t j = 0; j < size; ++j) sum0[j] += times * upper[j], sum1[j] += times * lower[j];
+  return true;
+}
+
+template <class T> class ExactSums {
+ public:
+  ExactSums(const View<T>& rows, int64_t K, bool has_counts, int64_t* out)
+      : rows_(rows), K_(K), p_(rows.n_features()), out_(out), grids_(p_) {
+    std::fill(out, out + K * p_ * L, 0);
+    // What is kept in double is handed on after so many copies: rarely, where there is much.
+    bits_ = 53 - 9;
+    while (bits_ > 53 - 16 && (copies() < 64 * K || (has_counts && copies() < 8192))) --bits_;
+  }
+
+  void run(const int32_t* labels, const int32_t* counts) {
+    for (int64_t i = 0; i < rows_.n_rows(); ++i) {
+      const int64_t label = labels ? labels[i] : 0, count = counts ? counts[i] : 1;
+      if (label < 0 || count == 0) continue;
+      const Entries<T> row = rows_.entries(i);
+      if (row.columns || count > copies() / 64)
+        add(row, label, 0, count, i);
+      else
+        add_on_grid(row.values, label, count, i);
+    }
+    hand_on();
+    carry_all();
+  }
+
+ private:
+  static constexpr int64_t L = Format<T>::Limbs;
+  static constexpr int Levels = Grids<T>::Levels;
+
+  int64_t copies() const { return int64_t{1} << (53 - bits_); }
+  int64_t* limbs(int64_t label, int64_t j) { return out_ + (label * p_ + j) * L; }
+
+  // To the limbs, from those of feature j on.
+  void add(const Entries<T>& row, int64_t label, int64_t j, int64_t count, int64_t i) {
     for (int up = 0; up <= 16; up += 16) {  // the count's lower digits, then the upper ones
       const int64_t times = (count >> up) & 0xffff;
       if (times == 0) continue;
-      if ((used += times) > Budget) carry_all(), used = times;
-      if (!add_values(row.values, row.columns, row.size, times, up, sums))
+      spend(times);
+      if (!add_values(row.values, row.columns, row.size, times, up, limbs(label, j)))
         refuse("values must be finite or missing; got an infinite one in row ", i);
     }
   }
-  carry_all();
-}
+
+  void add_on_grid(const T* x, int64_t label, int64_t count, int64_t i) {
+    if ((kept_ += count) > copies()) hand_on(), kept_ = count;
+    if (sums_.empty()) sums_.resize(K_ * Levels * p_);
+    double* own = sums_.data() + label * Levels * p_;
+    for (int64_t j = 0; j < p_; j += Group) {
+      const int64_t size = std::min(Group, p_ - j);
+      const double* magic[Levels];
+      double* sums[Levels];
+      for (int level = 0; level < Levels; ++level)
+        magic[level] = grids_.magic[level].data() + j, sums[level] = own + level * p_ + j;
+      if (add_group(x + j, size, grids_.limit.data() + j, magic, count, sums)) continue;
+      for (int64_t l = j; l < j + size; ++l) add_one(x[l], label, l, count, own + l, i);
+    }
+  }
+
+  // Add one value, after the grid of its feature was made for it; if it cannot be, to the limbs.
+  void add_one(T x, int64_t label, int64_t j, int64_t count, double* sums, int64_t i) {
+    if (std::abs(x) >= grids_.limit[j]) make_grid(j, x);
+    double rest = static_cast<double>(x), parts[Levels];
+    const bool is_below = std::abs(rest) < grids_.limit[j];
+    for (int level = 0; level < Levels; ++level) {
+      const double magic = grids_.magic[level][j];
+      parts[level] = (rest + magic) - magic;
+      rest -= parts[level];
+    }
+    if (is_below && rest == 0.0) {
+      for (int level = 0; level < Levels; ++level) sums[level * p_] += count * parts[level];
+    } else {
+      add({&x, nullptr, 1}, label, j, count, i);
+    }
+  }
+
+  // A grid for values up to twice this one.
+  void make_grid(int64_t j, T value) {
+    const double size = std::abs(static_cast<double>(value));
+    if (!(size > 0x1p-800 && size < 0x1p900)) return;  // no room for a grid
+    for (int64_t label = 0; label < K_; ++label) hand_on(label, j);
+    spend(1);
+    const int above = std::ilogb(value) + 2;
+    grids_.limit[j] = std::ldexp(1.0, above);
+    grids_.unit[j] = above - bits_;
+    for (int level = 0; level < Levels; ++level)
+      grids_.magic[level][j] = std::ldexp(1.5, 52 + unit(j, level));
+  }
+  int unit(int64_t j, int level) const {
+    return std::max(grids_.unit[j] - level * bits_, Format<T>::Unit);
+  }
+
+  // What is kept in double goes to the limbs.
+  void hand_on(int64_t label, int64_t j) {
+    for (int level = 0; level < Levels; ++level) {
+      double& sum = sums_[(label * Levels + level) * p_ + j];
+      if (sum == 0.0) continue;
+      const auto digits = static_cast<int64_t>(std::ldexp(sum, -unit(j, level)));
+      add_digits<3>(
+          std::abs(digits), unit(j, level) - Format<T>::Unit, digits < 0 ? -1 : 1, limbs(label, j));
+      sum = 0.0;
+    }
+  }
+  void hand_on() {
+    kept_ = 0;
+    if (sums_.empty()) return;
+    spend(1);
+    for (int64_t label = 0; label < K_; ++label)
+      for (int64_t j = 0; j < p_; ++j) hand_on(label, j);
+    std::fill(grids_.limit.begin(), grids_.limit.end(), 0.0);
+  }
+
+  // Before digits are added to limbs so many times.
+  void spend(int64_t times) {
+    times *= Levels;
+    if ((used_ += times) > Budget) carry_all(), used_ = times;
+  }
+  void carry_all() {
+    for (int64_t e = 0; e < K_ * p_; ++e) carry(out_ + e * L, L);
+  }
+
+  const View<T>& rows_;
+  const int64_t K_, p_;
+  int64_t* const out_;
+  Grids<T> grids_;
+  std::vector<double> sums_;  // (K, Levels, p)
+  int bits_;                  // of a value on its grid
+  int64_t kept_ = 0, used_ = 0;
+};
 
 nb::object exact_sums(const Data& data, const std::optional<Given>& labels,
     const std::optional<Given>& counts, int64_t K) {
@@ -104,7 +268,7 @@ nb::object exact_sums(const Data& data, const std::optional<Given>& labels,
         counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End + 1) : nullptr;
     const size_t p = rows.n_features();
     return filled<int64_t>({static_cast<size_t>(K), p, Format<T>::Limbs},
-        [&](int64_t* out) { add_rows(rows, own, times, K, out); });
+        [&](int64_t* out) { ExactSums<T>(rows, K, times != nullptr, out).run(own, times); });
   });
 }
 
@@ -114,10 +278,11 @@ double rounded(const int64_t* limbs, int64_t L, int unit, std::vector<int64_t>& 
   carry(digits.data(), L);
   const bool is_negative = digits[L - 1] < 0;
   if (is_negative) {
-    for (int64_t& digit : digits) digit = -digit;
+    for (int64_t& digit : digits) digit = wrapped(~digit, 1);
     carry(digits.data(), L);
   }
-  digits.push_back(digits[L - 1] >> 32), digits[L - 1] &= Low;
+  digits.push_back(static_cast<int64_t>(static_cast<uint64_t>(digits[L - 1]) >> 32));
+  digits[L - 1] &= Low;
   int64_t k = L;
   while (k > 0 && digits[k] == 0) --k;
   const auto at = [&](int64_t j) { return j < 0 ? 0 : static_cast<uint64_t>(digits[j]); };
@@ -156,7 +321,8 @@ nb::object exact_values(const Given& limbs, bool is_float32) {
   return flat.attr("reshape")(nb::tuple(shape));
 }
 
-// ---- sums of products of coordinates on a grid ---------------------------------------------------
+// ---- sums of products of coordinates on a grid
+// ---------------------------------------------------
 
 constexpr int64_t PanelRows = 256, TileRows = 4, TileColumns = 8;
 constexpr int64_t HiBits = 40, Greatest = int64_t{1} << 22;
@@ -234,8 +400,7 @@ void gram_on_grid(const float* Z, int64_t n, int64_t q, double unit, int64_t* ou
   hand_on();
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t i = 0; i < q; ++i)
-      for (int64_t j = 0; j < i; ++j)
-        out[half * q * q + i * q + j] = out[half * q * q + j * q + i];
+      for (int64_t j = 0; j < i; ++j) out[half * q * q + i * q + j] = out[half * q * q + j * q + i];
 }
 
 nb::object exact_gram(const Given& given, double unit) {
@@ -264,7 +429,8 @@ void bind_exact(nb::module_& m) {
       "The nearest double of each sum of exact_sums, of float32 or float64 values.");
   m.def("exact_gram", &exact_gram, "Z"_a, "unit"_a,
       nb::sig("def exact_gram(Z: Array, unit: float) -> NDArray[int64]"),
-      "The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and lo.\n\n"
+      "The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and "
+      "lo.\n\n"
       "It is (hi * 2^40 + lo) * unit^2, 0 <= lo < 2^40. Values are multiples of the unit, a power\n"
       "of two, and at most 2^22 of them.");
 }

@@ -10,7 +10,8 @@
 
 namespace {
 
-// ---- samples: the copies of lowest hash -----------------------------------------------------------
+// ---- samples: the copies of lowest hash
+// -----------------------------------------------------------
 
 TAXARBOR_INLINE uint64_t mixed(uint64_t z) {  // the end of splitmix64
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -36,8 +37,7 @@ const int32_t* checked_counts(const std::optional<Given>& counts, int64_t n) {
 }
 
 const int32_t* checked_nodes(const Given& nodes, int64_t n, int64_t n_nodes) {
-  return checked_range<int32_t>(
-      "nodes", nodes, {n}, std::numeric_limits<int32_t>::min(), n_nodes);
+  return checked_range<int32_t>("nodes", nodes, {n}, std::numeric_limits<int32_t>::min(), n_nodes);
 }
 
 nb::object draw(const Given& keys, const Given& limits, const std::optional<Given>& nodes,
@@ -67,7 +67,8 @@ nb::object draw(const Given& keys, const Given& limits, const std::optional<Give
   return nb::make_tuple(copied(positions), copied(found));
 }
 
-// ---- sides of planes ------------------------------------------------------------------------------
+// ---- sides of planes
+// ------------------------------------------------------------------------------
 
 // What all sweeps over planes are given.
 struct Planes {
@@ -124,14 +125,14 @@ template <class Body> TAXARBOR_INLINE void for_scores(const Planes& a, const Bod
 
 TAXARBOR_CLONES void count_sides_rows(const Planes& a, const int32_t* counts, int64_t* out) {
   for_scores(a, [&](int64_t i, int32_t slot, float f) {
-    out[slot] += f >= 0.0f ? (counts ? counts[i] : 1) : 0;
+    out[slot] += (f >= 0.0f) * int64_t{counts ? counts[i] : 1};  // nobody could predict a branch
   });
 }
 
 constexpr int64_t Bins = 2048;
 
-TAXARBOR_CLONES void count_scores_rows(const Planes& a, const int32_t* counts,
-    const int64_t* prefixes, int64_t shift, int64_t* out) {
+TAXARBOR_CLONES void count_scores_rows(
+    const Planes& a, const int32_t* counts, const int64_t* prefixes, int64_t shift, int64_t* out) {
   for_scores(a, [&](int64_t i, int32_t slot, float f) {
     const uint64_t key = key_of(f);
     const int64_t prefix = static_cast<int64_t>(key >> (shift + 11));
@@ -144,7 +145,7 @@ TAXARBOR_CLONES void move_rows(
     const Planes& a, const float* thresholds, const int32_t* children, int32_t* out) {
   std::copy(a.nodes, a.nodes + a.n, out);
   for_scores(a, [&](int64_t i, int32_t slot, float f) {
-    out[i] = children[2 * slot + !(f >= thresholds[slot])];
+    out[i] = children[int64_t{2} * slot + !(f >= thresholds[slot])];
   });
 }
 

@@ -1,0 +1,158 @@
+"""Arrays and frames of Dask, as parts that an engine can sweep over."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._run import Run
+from taxarbor._types import IndexArray
+from taxarbor.sweep import Column, DaskEngine
+from taxarbor.sweep._lazy_results import (
+    check_chunks,
+    is_dask,
+    is_dask_array,
+    is_dask_frame,
+    not_a_table,
+)
+from taxarbor.sweep._recipes import recipes
+from taxarbor.tables._stream import Stream
+
+
+def dask_stream(X: Any) -> Stream:
+    """Return the blocks of a Dask array, or the partitions of a Dask frame, as a stream.
+
+    Those without rows are left out. Where nobody knows how many rows there are, they are
+    counted here, by one sweep.
+
+    Raises
+    ------
+    InputError
+        If rows lie across chunks, or if what is given is neither an array nor a frame. When
+        a block is read: if it is not what the array says that it is.
+    """
+    engine = DaskEngine()
+    if is_dask_array(X):
+        parts, titles, sizes = _blocks(X, engine)
+        names, dtype = None, X.dtype
+    elif is_dask_frame(X):
+        names, dtype = [str(name) for name in X.columns], None
+        raw, sizes = X.to_delayed(), None
+        titles = [f"partition {k}" for k in range(len(raw))]
+        called = [f"{title} of X" for title in titles]
+        parts = engine.lazy(checked_partition, recipes(raw, called), called, names=names)
+    else:
+        raise not_a_table(X)
+    if sizes is None:
+        found = engine.sweep(count_rows, parts)
+        sizes = np.array(() if found is None else found.n_rows, dtype=np.intp)
+    kept = np.flatnonzero(sizes).tolist()
+    if not kept:
+        raise InputError("holds no rows; all of its chunks are empty", "X")
+    parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
+    return Stream(parts, titles, sizes[kept], names, _make_engine, dtype)
+
+
+def dask_rows(values: Any, sizes: IndexArray, name: str = "sample_weight") -> Column:
+    """Return a value for each row of a stream, such as its weight, as a column.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,), or a Dask array or series of it
+        One for each row, in order.
+    sizes : int array of shape (n_parts,)
+        The rows of the stream's parts.
+    name : str
+        What messages call the values.
+    """
+    if not is_dask(values):
+        values = np.asarray(values)
+    elif not is_dask_array(values):
+        values = values.to_dask_array(lengths=True)
+    elif values.ndim == 1 and np.isnan(values.shape[0]):
+        values = values.compute_chunk_sizes()
+    n = int(sizes.sum())
+    if values.shape != (n,):
+        told = f"one number for each of {counted(n, 'row')}; got shape {values.shape}"
+        raise InputError(f"must hold {told}", name)
+    if isinstance(values, np.ndarray):
+        return np.split(values, np.cumsum(sizes)[:-1])
+    parts = values.rechunk((tuple(sizes.tolist()),)).to_delayed().tolist()
+    return recipes(parts, [f"block {k} of {name}" for k in range(len(parts))])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a block should be; a number of rows that is None is not known."""
+
+    title: str
+    dtype: np.dtype[Any]
+    n_rows: int | None
+    n_columns: int
+
+
+def _blocks(X: Any, engine: DaskEngine) -> tuple[Column, list[str], IndexArray | None]:
+    """Return the blocks of an array, each checked when it is read."""
+    check_chunks(X)
+    raw, n_columns = X.to_delayed().ravel().tolist(), int(X.shape[1])
+    titles = [f"block {k}" for k in range(len(raw))]
+    called = [f"{title} of X" for title in titles]
+    sizes = None if np.isnan(X.shape[0]) else np.array(X.chunks[0], dtype=np.intp)
+    known = [None] * len(raw) if sizes is None else sizes.tolist()
+    facts = [
+        _Facts(title, X.dtype, n, n_columns) for title, n in zip(called, known, strict=True)
+    ]
+    return engine.lazy(checked_block, recipes(raw, called), facts), titles, sizes
+
+
+def checked_block(block: Any, facts: _Facts) -> Any:
+    """Return a block as an array or a CSR matrix, or raise InputError that names it."""
+    title = facts.title
+    block = csr_array(block.tocsr()) if hasattr(block, "tocsr") else np.asanyarray(block)
+    if block.dtype.kind not in "biuf":
+        told = f"{title} holds {block.dtype}, where numbers were expected"
+        raise InputTypeError(f"{told}; X.astype(float)")
+    if block.dtype != facts.dtype:
+        told = f"{title} holds {block.dtype}, but X says that it holds {facts.dtype}"
+        raise InputTypeError(f"{told}; make all blocks of one type")
+    expected = facts.n_rows, facts.n_columns
+    if (
+        block.ndim != 2
+        or block.shape[1] != expected[1]
+        or expected[0] not in (None, block.shape[0])
+    ):
+        told = f"{title} has shape {block.shape}, but X says {expected}"
+        raise InputError(f"{told}; X.compute_chunk_sizes() may help")
+    return block
+
+
+def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
+    """Return a partition as it is, or raise InputError that names it."""
+    given = [str(name) for name in frame.columns]
+    if given != names:
+        wrong = [name for name in names if name not in given] or given
+        told = f"{title} has other columns than the frame says"
+        raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
+    return frame
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    n_rows: tuple[int, ...]
+
+    def merge(self, other: "_Lengths") -> "_Lengths":
+        return _Lengths(self.n_rows + other.n_rows)
+
+
+def count_rows(part: Any) -> _Lengths:
+    """Find how many rows a part has; those of neighbours are put one after the other."""
+    return _Lengths((int(part.shape[0]),))
+
+
+def _make_engine(run: Run, room: int | None) -> DaskEngine:
+    """Return who sweeps; threads and memory are the scheduler's."""
+    return DaskEngine()
