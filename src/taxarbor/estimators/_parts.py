@@ -61,7 +61,7 @@ def refuse_stream(estimator: Any, X: Any) -> None:
     if not _is_elsewhere(X):
         return
     kind, name = type(X).__name__, type(estimator).__name__
-    told = f"{name} needs all rows in memory, and got a {kind}"
+    told = f"must be rows in memory for {name}, got {kind}"
     raise InputTypeError(f"{told}; Taxarbor takes rows that do not fit there", "X")
 
 
