@@ -198,7 +198,8 @@ class _RowsInMemory:
         return made
 
     def _split(self, path: Path) -> Any:
-        rows, lineage = self._rows, ()
+        no_rules: tuple[LinearRule, ...] = ()
+        rows, lineage = self._rows, no_rules
         if path:
             own, lineage = self._own[path]
             rows = rows.take(own)

@@ -374,7 +374,7 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
-        f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
+        f"leaf node {node} ({counted(int(tree.sizes[node]), 'row')}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most

@@ -112,11 +112,12 @@ class Source:
         if stream.sizes is not None:
             space = max(space - PER_ROW * int(np.sum(stream.sizes)), 0)
         found = train_on_stream(estimator, stream, run, space, given)
-        blocks, encoding, weights = found.blocks, found.encoding, None
+        blocks, encoding = found.blocks, found.encoding
+        weights: Column | None = None
         if found.weights is not None:
             weights = np.split(found.weights, np.cumsum(blocks.sizes)[:-1])
         if found.empty is not None:
-            own = [None] * len(blocks.data) if weights is None else weights
+            own: Column = [None] * len(blocks.data) if weights is None else weights
             weights, _ = blocks.engine.keep(_without, found.empty, own)
 
         def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
@@ -154,10 +155,10 @@ class Sweeping:
         self._estimator, self._asked, self.stop = estimator, stop, stop
         self._seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         self._n_threads, self._given = check_jobs(estimator.n_jobs), sample_weight
-        self._data = as_stream(X)
-        if self._data is None:
-            self._data = Training.of(estimator, X, self._n_threads, sample_weight)
-            self._given = check_weights(sample_weight, self._data.rows.n_rows)
+        self._stream, self._training = as_stream(X), None
+        if self._stream is None:
+            self._training = Training.of(estimator, X, self._n_threads, sample_weight)
+            self._given = check_weights(sample_weight, self._training.rows.n_rows)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -182,12 +183,12 @@ class Sweeping:
         self._open.__exit__(*raised)
 
     def _found(self) -> Source:
-        if isinstance(self._data, Training):
-            limit: Any = self._estimator
-            engine = LocalEngine(self.run, room(limit.memory_limit, self._n_threads))
-            return Source.in_memory(self._data, engine, self._given)
-        assert self._data is not None
-        return Source.of_stream(self._data, self._estimator, self.run, self._given)
+        if self._stream is not None:
+            return Source.of_stream(self._stream, self._estimator, self.run, self._given)
+        assert self._training is not None
+        asked: Any = self._estimator
+        engine = LocalEngine(self.run, room(asked.memory_limit, self._n_threads))
+        return Source.in_memory(self._training, engine, self._given)
 
     @property
     def owner(self) -> IndexArray | None:
@@ -242,15 +243,15 @@ class Sweeping:
         rule, tree = found.placement, found.tree
         placement = rule and Placement(rule, np.array(tree.leaves))
         first, labels = self._settled(tree, placement, leafing=found.leafing, holds=True)
-        found = self._scored(first, labels, noise)
-        if found.usual is not None:
-            self._set_apart(found)
+        scores = self._scored(first, labels, noise)
+        if scores.usual is not None:
+            self._set_apart(scores)
             self._project(Survey.of(self._blocks, self._copies, self._seed))
 
     def _set_apart(self, found: Scored) -> Column:
         """Give no part to rows that are noise; return which they are."""
-        columns = found.scores, self._source.weights or self._nothing, self._usual_counts
-        is_noise, _ = self._engine.keep(_is_noise, *columns[:2], last=found.last)
+        weights = self._source.weights or self._nothing
+        is_noise, _ = self._engine.keep(_is_noise, found.scores, weights, last=found.last)
         counts, _ = self._engine.keep(_counts_without, is_noise, self._usual_counts)
         self._take_part(counts)
         return is_noise
@@ -325,10 +326,11 @@ class Sweeping:
         """Return a column as one array: as one of Dask, where the rows are there."""
         if isinstance(self._engine, LocalEngine):
             return np.concatenate(self._engine.gather(column)).astype(dtype, copy=False)
-        from taxarbor.sweep._lazy_results import lazy_rows
+        from taxarbor.sweep._lazy_results import lazy_rows  # imports Dask
 
         own, _ = self._engine.keep(_of_type, column, dtype=dtype)
-        return lazy_rows(self._engine, own, self._blocks.sizes, dtype)
+        engine: Any = self._engine
+        return lazy_rows(engine, own, self._blocks.sizes, dtype)
 
     def _weighted(self, tree: Hierarchy, labels: Column) -> Hierarchy:
         """Return the tree with what its rows count for, if not all the same."""
@@ -385,7 +387,7 @@ class Sweeping:
         return self._dressed(frozen, labels, holds), labels
 
     def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
-        """Return the tree with what only its rows can tell: the means of its nodes, and so on."""
+        """Return the tree with what only its rows can tell, such as the means of its nodes."""
         counts, sums = self._engine.sweep(
             _add_up, self._blocks.data, labels, self._copies.counts, n_leaves=tree.n_leaves
         )
@@ -415,7 +417,7 @@ def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-# ---- what is done in each block ---------------------------------------------------------------
+# ---- what is done in each block --------------------------------------------------------------
 
 
 def _without(empty: NDArray[np.bool_], weights: Array | None) -> tuple[Array, None]:

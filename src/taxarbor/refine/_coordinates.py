@@ -1,18 +1,18 @@
 """The data in a few coordinates: where clusters are found before rules for them are sought."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
-from taxarbor._run import node_seed
-from taxarbor._types import Array
+from taxarbor._run import Run, node_seed
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._memory import seen_from
-from taxarbor.sweep import Blocks, Column
+from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
 from taxarbor.sweep._copies import Copies, Drawn, draw, exact_mean, limits
 
 N_COORDINATES = 63
@@ -120,24 +120,42 @@ class Coordinates:
             center=survey.center,
             unit=unit,
         )
-        high, low = gram[:, :-1, :-1].astype(np.float64)
-        scatter = (high * 2.0**WIDE + low) * (unit**2 / copies.n)
+        scatter = _scatter(gram, unit, copies.n)
         return cls(blocks, copies, values, directions, survey.center, unit, scatter)
 
-    @property
-    def n_coordinates(self) -> int:
-        """Number of coordinates, without the constant one."""
-        return len(self.directions)
+    @classmethod
+    def in_memory(cls, X: Any, seed: int) -> Self:
+        """Return the coordinates of the rows of an array or a matrix, each counted once."""
+        blocks = blocks_of(X, LocalEngine(Run(seed)))
+        copies = Copies.once(blocks.sizes)
+        survey = Survey.of(blocks, copies, seed)
+        farthest = float(np.sqrt(seen_from(X, survey.center).norms().max()))
+        return cls.of(blocks, copies, survey, farthest, seed)
 
     @property
-    def lift(self) -> float:
-        """The constant coordinate."""
-        return _lift(self.unit)
+    def array(self) -> Array:
+        """The coordinates of all rows, of shape (n_rows, n_coordinates), gathered here."""
+        found: Array = np.concatenate(self.blocks.engine.gather(self.values))[:, :-1]
+        return found
+
+    def take(self, positions: IndexArray) -> "Coordinates":
+        """Return the same coordinates of some of the rows, in one block."""
+        values = np.concatenate(self.blocks.engine.gather(self.values))[positions]
+        copies = Copies.once(np.array([len(positions)]))
+        scatter = _scatter(native.exact_gram(values, self.unit), self.unit, len(positions))
+        return replace(self, copies=copies, values=[values], scatter=scatter)
 
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""
         parts = weights @ self.directions, self.center, offsets
         return LinearRule(*(part.astype(self.blocks.dtype) for part in parts))
+
+
+def _scatter(gram: NDArray[np.int64], unit: float, n: int) -> Array:
+    """Return the covariance of coordinates whose mean is zero, and whose last is constant."""
+    high, low = gram[:, :-1, :-1].astype(np.float64)
+    scatter: Array = (high * 2.0**WIDE + low) * (unit**2 / n)
+    return scatter
 
 
 def _lift(unit: float) -> float:

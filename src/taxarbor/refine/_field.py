@@ -205,7 +205,7 @@ class Field:
         some = [at for at, plane in enumerate(planes) if isinstance(plane, Plane)]
         if not some:
             return []
-        told, numbers = Planes.of([planes[at] for at in some]), []
+        told = Planes.of([planes[at] for at in some])
         numbers = np.array([self._number[paths[at]] for at in some])
         slots = np.full(len(self._sizes), -1, dtype=np.int32)
         slots[numbers] = np.arange(len(some))
@@ -221,8 +221,23 @@ class Field:
             found = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
             thresholds[bound], n_high[bound] = found
         parts = zip(some, thresholds, n_high.tolist(), sizes.tolist(), strict=True)
+        return [self._oriented(planes[at], samples[at][0], *found) for at, *found in parts]
+
+    def _oriented(
+        self, plane: Plane, row: Array, threshold: np.float32, n_high: int, size: int
+    ) -> Cut | Refusal:
+        """Return a cut whose first child has a given row, whichever way the plane points."""
         least = self._splitter.min_size
-        return [_oriented(planes[at], samples[at], least, *found) for at, *found in parts]
+        if not 0 < n_high < size:
+            return Refusal(f"all of its {size} rows are equal, or nearly so")
+        if min(n_high, size - n_high) < least:
+            told = f"children of at least {least} rows would tear equal ones apart"
+            return Refusal(f"{told}, of its {size} rows")
+        score = np.float32(row.astype(np.float64) @ plane.weights + plane.offset)
+        sides, sizes = (0, 1), (n_high, size - n_high)
+        if score < threshold:
+            sides, sizes = (1, 0), sizes[::-1]
+        return Cut(plane, threshold, sides, sizes, size * plane.gap)
 
     def _highest(
         self, planes: Planes, slots: NDArray[np.int32], wanted: IndexArray, sizes: IndexArray
@@ -261,23 +276,7 @@ class Field:
         return np.where(is_above, higher, scores), np.where(is_above, above, above + alike)
 
 
-def _oriented(
-    plane: Plane, sample: Array, least: int, threshold: np.float32, n_high: int, size: int
-) -> Cut | Refusal:
-    """Return a cut whose first child has the first row of the sample, wherever it points."""
-    if not 0 < n_high < size:
-        return Refusal(f"all of its {size} rows are equal, or nearly so")
-    if min(n_high, size - n_high) < least:
-        told = f"children of at least {least} rows would tear equal ones apart"
-        return Refusal(f"{told}, of its {size} rows")
-    first = np.float32(sample[0].astype(np.float64) @ plane.weights + plane.offset)
-    sides, sizes = (0, 1), (n_high, size - n_high)
-    if first < threshold:
-        sides, sizes = (1, 0), sizes[::-1]
-    return Cut(plane, threshold, sides, sizes, size * plane.gap)
-
-
-# ---- what is done in each block ---------------------------------------------------------------
+# ---- what is done in each block --------------------------------------------------------------
 
 
 def _at_root(Z: Array, counts: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], None]:

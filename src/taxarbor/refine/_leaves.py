@@ -243,7 +243,7 @@ class _Moves:
         return _Moves(*map(np.concatenate, pairs))
 
 
-# ---- what is done in each block ---------------------------------------------------------------
+# ---- what is done in each block --------------------------------------------------------------
 
 
 def _add_up(
