@@ -251,7 +251,7 @@ class Fitting:
         With ``holds`` all rows are where the rules send them, and are not asked again. That
         share of the rows that are farthest from every leaf is set apart as noise.
         """
-        estimator, means = self._estimator, tree.means(self.rows, self.run)
+        estimator, means = self._estimator, tree.means(self.rows)
         names, maker = self._training.seen.names, made_by(self._estimator)
         encoding = self._training.encoding
         if encoding is not None:
