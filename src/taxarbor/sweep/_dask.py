@@ -140,6 +140,17 @@ class Sealed:
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + _size(self.value)
 
+    def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
+        try:
+            return _unsealed, (pickle.dumps(self.value, protocol=5),)
+        except Exception:  # Dask can pickle more than Python can
+            return Sealed, (self.value,)
+
+
+def _unsealed(packed: bytes) -> Sealed:
+    return Sealed(pickle.loads(packed))
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,12 +192,22 @@ def _task(entry: Any, key: str) -> Any:
 def _make(sealed: Sealed, *arguments: Any) -> Any:
     def made(part: Any) -> Any:
         if isinstance(part, _Argument):
-            part = arguments[part.position]
+            part = _aligned(arguments[part.position])
         if isinstance(part, _Made):
             return part.work(*map(made, part.entries), **made(part.shared))
         return loaded(part)
 
     return made(sealed.value)
+
+
+def _aligned(value: Any) -> Any:
+    """Return an array that came from another worker so that kernels can read it."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, csr_array):
+        parts = _aligned(value.data), _aligned(value.indices), _aligned(value.indptr)
+        return csr_array(parts, shape=value.shape)
+    return value
 
 
 def _kept_apart(pair: Any) -> Any:
