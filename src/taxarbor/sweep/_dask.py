@@ -151,6 +151,17 @@ class Sealed:
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + _size(self.value)
 
+    def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
+        try:
+            return _unsealed, (pickle.dumps(self.value, protocol=5),)
+        except Exception:  # Dask can pickle more than Python can
+            return Sealed, (self.value,)
+
+
+def _unsealed(packed: bytes) -> Sealed:
+    return Sealed(pickle.loads(packed))
+
 
 def _unpacked(data: bytes) -> Sealed:
     return Sealed(pickle.loads(data))
@@ -196,7 +207,7 @@ def _task(entry: Any, key: str) -> Any:
 def _make(sealed: Sealed, *arguments: Any) -> Any:
     def made(part: Any) -> Any:
         if isinstance(part, _Argument):
-            part = arguments[part.position]
+            part = _aligned(arguments[part.position])
         if isinstance(part, _Made):
             return _aligned(part.work(*map(made, part.entries), **made(part.shared)))
         return _aligned(loaded(part))
@@ -205,6 +216,7 @@ def _make(sealed: Sealed, *arguments: Any) -> Any:
 
 
 def _aligned(value: Any) -> Any:
+<<<<<<< HEAD
     """Return an array or a CSR matrix whose numbers begin where kernels want them."""
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
@@ -212,6 +224,14 @@ def _aligned(value: Any) -> Any:
         parts = value.data, value.indices, value.indptr
         is_aligned = all(part.flags.aligned for part in parts)
         return value if is_aligned else csr_array(tuple(map(_aligned, parts)), value.shape)
+=======
+    """Return an array that came from another worker so that kernels can read it."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, csr_array):
+        parts = _aligned(value.data), _aligned(value.indices), _aligned(value.indptr)
+        return csr_array(parts, shape=value.shape)
+>>>>>>> wt-streams
     return value
 
 
