@@ -216,7 +216,6 @@ def _make(sealed: Sealed, *arguments: Any) -> Any:
 
 
 def _aligned(value: Any) -> Any:
-<<<<<<< HEAD
     """Return an array or a CSR matrix whose numbers begin where kernels want them."""
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
@@ -224,14 +223,6 @@ def _aligned(value: Any) -> Any:
         parts = value.data, value.indices, value.indptr
         is_aligned = all(part.flags.aligned for part in parts)
         return value if is_aligned else csr_array(tuple(map(_aligned, parts)), value.shape)
-=======
-    """Return an array that came from another worker so that kernels can read it."""
-    if isinstance(value, np.ndarray):
-        return value if value.flags.aligned else value.copy()
-    if isinstance(value, csr_array):
-        parts = _aligned(value.data), _aligned(value.indices), _aligned(value.indptr)
-        return csr_array(parts, shape=value.shape)
->>>>>>> wt-streams
     return value
 
 
