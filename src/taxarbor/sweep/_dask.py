@@ -144,23 +144,13 @@ class Sealed:
         return self.value
 
     def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
         import cloudpickle
 
         return _unpacked, (cloudpickle.dumps(self.value, protocol=5),)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + _size(self.value)
-
-    def __reduce__(self) -> Any:
-        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
-        try:
-            return _unsealed, (pickle.dumps(self.value, protocol=5),)
-        except Exception:  # Dask can pickle more than Python can
-            return Sealed, (self.value,)
-
-
-def _unsealed(packed: bytes) -> Sealed:
-    return Sealed(pickle.loads(packed))
 
 
 def _unpacked(data: bytes) -> Sealed:
