@@ -80,7 +80,7 @@ class Source:
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
     decode : callable
-        Returns a tree in the user's units, given the labels of its rows.
+        Returns a tree in the user's units, given labels and counts of its rows.
     """
 
     blocks: Blocks
@@ -89,7 +89,7 @@ class Source:
     owner: IndexArray | None
     counts: Column | None
     weights: Column | None
-    decode: Callable[[Hierarchy, Column], Hierarchy]
+    decode: Callable[[Hierarchy, Column, Column], Hierarchy]
 
     @classmethod
     def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
@@ -103,7 +103,7 @@ class Source:
             counts = np.split(repeats_of(given).astype(np.int32), edges)
             weights = np.split(given, edges)
 
-        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
             return tree if encoding is None else encoding.decode(tree, training.gaps)
 
         told = training.seen, encoding, training.owner
@@ -124,10 +124,10 @@ class Source:
             own: Column = [None] * len(blocks.data) if weights is None else weights
             weights, _ = blocks.engine.keep(_without, found.empty, own)
 
-        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
             if encoding is None:
                 return tree
-            missing = found.missing(labels, tree.n_leaves, weights)
+            missing = found.missing(labels, tree.n_leaves, weights, counts)
             return encoding.decode(tree, missing=missing)
 
         told = found.seen, encoding, found.owner
@@ -319,7 +319,7 @@ class Sweeping:
             )
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
-        hierarchy = self._source.decode(hierarchy, labels)
+        hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
             "labels_": self._per_row(labels, np.dtype(np.intp)),
             "outlier_score_": self._per_row(found.scores, np.dtype(np.float64)),
