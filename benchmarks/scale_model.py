@@ -51,18 +51,39 @@ class Step:
     busy: float
     """Seconds of all blocks together, by the threads that had them."""
     found: int
-    """Bytes of what is found in a block, the largest of the first few."""
+    """Bytes of what is found in all blocks together."""
     total: int
     """Bytes of the findings added up."""
     shared: int
     """Bytes that all tasks are given."""
 
+    def bytes_found(self, n_blocks: int, n_features: int) -> float:
+        """Return what would be found in so many blocks of rows of so many features.
+
+        Samples have as many rows however many blocks there are; sums are found in each block.
+        """
+        is_sample = self.found < 2 * self.total
+        found = self.found if is_sample else self.found * n_blocks / self.n_blocks
+        return found * self.wider(n_features)
+
+    def wider(self, n_features: int) -> float:
+        """Return how much more is found with more features."""
+        if self.reads == "rows":
+            return 1.0
+        if self.makes:  # a matrix of the coordinates
+            return (Q_of(n_features) / Q_of(self.width)) ** 2
+        there = n_features if self.reads == "data" else Q_of(n_features)
+        return max(1.0, there / self.width)
+
 
 def size_of(value: Any) -> int:
+    """Return how many bytes are sent of a value; arrays are not copied for it."""
+    buffers: list[pickle.PickleBuffer] = []
     try:
-        return len(pickle.dumps(value, protocol=5))
+        rest = len(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))
     except Exception:  # what cannot be sent costs nothing to send
         return 0
+    return rest + sum(buffer.raw().nbytes for buffer in buffers)
 
 
 @contextmanager
@@ -121,13 +142,13 @@ class _Watch:
         begun = time.thread_time()
         result = self._work(*entries, **shared)
         busy = time.thread_time() - begun
-        found = result[1] if self._keeps else result
+        n_bytes = size_of(result[1] if self._keeps else result)
         with self._lock:
             self.busy += busy
             self.n_rows += max((len_of(entry) for entry in entries), default=0)
             self._seen += 1
-            if self._seen <= 3:
-                self.found = max(self.found, size_of(found))
+            self.found += n_bytes
+            if self._seen == 1:
                 self._look(entries, result)
         return result
 
@@ -279,7 +300,6 @@ def predict(
     working = scheduling = sending = sent = to_client = 0.0
     tasks = 0
     for step in steps:
-        wide = _wider(step, n_features)
         here = block_rows * costs.of(step, n_features, kinds)
         if step.reads == "data" and costs.read:
             here = max(here, 4.0 * n_features * block_rows / cluster.storage)
@@ -287,16 +307,17 @@ def predict(
         by_scheduler = count * costs.task
         working += by_workers if by_workers >= by_scheduler else 0.0
         scheduling += costs.latency + (by_scheduler if by_scheduler > by_workers else 0.0)
-        found, shared = step.found * wide, step.shared * wide
         tasks += count
-        with_tasks = n_blocks if shared <= SMALL else cluster.n_workers
-        moved = found * n_blocks * (1 + 1 / FAN_IN) + shared * with_tasks
-        # Workers add up side by side, level by level; the client gives and gets alone.
-        levels = max(1.0, log(max(n_blocks, 2)) / log(FAN_IN))
-        at_worker = found * (FAN_IN * levels + n_blocks / cluster.n_workers)
-        sending += (at_worker + step.total * wide + shared * with_tasks) / cluster.bandwidth
-        sent += moved + step.total * wide
-        to_client += step.total * wide
+        wide = step.wider(n_features)
+        found, total = step.bytes_found(n_blocks, n_features), step.total * wide
+        given = step.shared * wide
+        given *= n_blocks if given <= SMALL else cluster.n_workers
+        # Workers send side by side; the last sums, and what tasks are given, pass one by one.
+        levels = ceil(log(max(n_blocks, 2)) / log(FAN_IN))
+        alone = given + total * (1 + FAN_IN * levels)
+        sending += (found / cluster.n_workers + alone) / cluster.bandwidth
+        sent += found * (1 + 1 / FAN_IN) + given + total
+        to_client += total
     kept = 4.0 * Q_of(n_features) + 12.0
     return Prediction(
         seconds=working + scheduling + sending + costs.client,
@@ -309,15 +330,6 @@ def predict(
         n_to_client=to_client,
         n_per_worker=kept * n_rows / cluster.n_workers,
     )
-
-
-def _wider(step: Step, n_features: int) -> float:
-    """Return how much more is found with more features: a Gram matrix grows with the square."""
-    if step.reads == "rows" or not step.width:
-        return 1.0
-    if step.reads == "data":
-        return n_features / step.width
-    return max(1.0, Q_of(n_features) / step.width) ** 2
 
 
 # Measuring what tasks cost, and workers that only wait
@@ -365,7 +377,8 @@ def replay(
     """Run the steps of a fit with works that only wait; return the seconds of all."""
     begun = time.perf_counter()
     for step, wait in zip(steps, seconds, strict=True):
-        given = {"n_bytes": step.found, "seconds": wait}
+        n_bytes = round(step.bytes_found(n_blocks, step.width) / n_blocks)
+        given = {"n_bytes": n_bytes, "seconds": wait}
         if step.keeps:
             engine.keep(keep_nothing, list(range(n_blocks)), **given)
         else:

@@ -293,11 +293,19 @@ def parameters(costs: Costs, steps: Sequence[Step]) -> str:
         ["the client alone", in_time(costs.client), "fit"],
         ["latency of Dask", in_time(costs.latency), "sweep"],
         ["scheduling by Dask", in_time(costs.task), "task"],
-        ["largest finding of a block", in_bytes(max(step.found for step in steps)), "block"],
-        ["all findings of a block", in_bytes(sum(step.found for step in steps)), "block"],
+        ["samples that are found", in_bytes(_samples(steps)), "fit"],
+        ["sums that are found", in_bytes(_sums(steps)), "block"],
         ["what tasks are given, all sweeps", in_bytes(sum(s.shared for s in steps)), "worker"],
     ]
     return table(["what", "costs", "per"], lines)
+
+
+def _samples(steps: Sequence[Step]) -> float:
+    return sum(step.bytes_found(0, step.width) for step in steps)
+
+
+def _sums(steps: Sequence[Step]) -> float:
+    return sum(step.bytes_found(1, step.width) for step in steps) - _samples(steps)
 
 
 def checked(costs: Costs, steps: list[Step], known: Known, n_rows: int) -> str:
