@@ -161,19 +161,20 @@ class Field:
         inner = sorted(parents, key=lambda path: self._number[path])
         slots = np.full(len(self._sizes), -1, dtype=np.int32)
         slots[[self._number[path] for path in inner]] = np.arange(len(inner))
+        number, sizes = dict(self._number), list(self._sizes)
         children = np.empty((len(inner), 2), dtype=np.int32)
         for at, path in enumerate(inner):
             cut = self._cuts[path]
             for turn in range(2):
-                self._number[(*path, turn)] = len(self._sizes)
-                self._sizes.append(cut.sizes[turn])
-            children[at] = [self._number[(*path, side)] for side in cut.sides]
+                number[(*path, turn)] = len(sizes)
+                sizes.append(cut.sizes[turn])
+            children[at] = [number[(*path, side)] for side in cut.sides]
         cuts = [self._cuts[path] for path in inner]
-        own = np.array([self._number[path] for path in paths], dtype=np.intp)
-        keys, bounds = np.zeros((2, len(self._sizes)), dtype=np.uint64)
+        own = np.array([number[path] for path in paths], dtype=np.intp)
+        keys, bounds = np.zeros((2, len(sizes)), dtype=np.uint64)
         keys[own] = [node_seed(self._run.seed, path) for path in paths]
-        bounds[own] = limits(np.array(self._sizes)[own], SAMPLE)
-        self._nodes, drawn = self._engine.keep(
+        bounds[own] = limits(np.array(sizes)[own], SAMPLE)
+        nodes, drawn = self._engine.keep(
             _move,
             *(*self._columns, self._copies.first),
             slots=slots,
@@ -182,6 +183,8 @@ class Field:
             keys=keys,
             bounds=bounds,  # of nodes whose rows nobody wants, zero
         )
+        # All at once: an interrupt leaves rows where they were, or where they are now.
+        self._nodes, self._number, self._sizes = nodes, number, sizes
         found: Drawn = drawn
         return found
 
