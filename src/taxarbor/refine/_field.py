@@ -230,10 +230,10 @@ class Field:
         self, plane: Plane, row: Array, threshold: np.float32, n_high: int, size: int
     ) -> Cut | Refusal:
         """Return a cut whose first child has a given row, whichever way the plane points."""
-        least = self._splitter.min_size
-        if not 0 < n_high < size:
-            return Refusal(f"all of its {size} rows are equal, or nearly so")
+        least = max(self._splitter.min_size, 1)
         if min(n_high, size - n_high) < least:
+            if least == 1:
+                return Refusal(f"all of its {size} rows are equal, or nearly so")
             told = f"children of at least {least} rows would tear equal ones apart"
             return Refusal(f"{told}, of its {size} rows")
         score = np.float32(row.astype(np.float64) @ plane.weights + plane.offset)
@@ -273,7 +273,9 @@ class Field:
         is_above = wanted - above < above + alike - wanted  # most of those alike are below
         n_high = np.where(is_above, above, above + alike)
         least = max(self._splitter.min_size, 1)
-        is_above ^= np.minimum(n_high, sizes - n_high) < least
+        other = np.where(is_above, above + alike, above)
+        fits, other_fits = (np.minimum(part, sizes - part) >= least for part in (n_high, other))
+        is_above ^= ~fits & other_fits
         scores = float_of(keys.astype(np.uint32))
         higher = np.nextafter(scores, np.float32(np.inf))
         return np.where(is_above, higher, scores), np.where(is_above, above, above + alike)
