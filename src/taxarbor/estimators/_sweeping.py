@@ -40,6 +40,7 @@ from taxarbor.refine import (
 )
 from taxarbor.refine._leaves import count_stayed
 from taxarbor.refine._outliers import MIDDLE
+from taxarbor.refine._rules import without_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
@@ -52,6 +53,9 @@ from taxarbor.tables._training import Training
 
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
+
+LIMBS = 1 << 28
+"""Bytes of exact sums that are held for a block."""
 
 Labels = NDArray[np.int32]
 
@@ -287,7 +291,8 @@ class Sweeping:
             self._keep(tree, placement, holds=False, keeps=is_bound, **kept)
         else:
             tree, stands_for = decide(found.tree, *told, **how)
-            self._keep(tree, holds=True, stands_for=stands_for, **kept)
+            how = {"stands_for": stands_for, "least": how["min_leaf_size"]}
+            self._keep(tree, holds=True, **how, **kept)
 
     def _keep(
         self,
@@ -302,8 +307,8 @@ class Sweeping:
 
         That share of the rows that are farthest from every leaf is set apart as noise.
         """
-        n_leaves = tree.n_leaves
         hierarchy, labels = self._settled(tree, placement, leafing=leafing, **how)
+        n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
             is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
@@ -353,26 +358,29 @@ class Sweeping:
         holds: bool,
         stands_for: dict[int, int] | None = None,
         keeps: bool = False,
+        least: int = 1,
     ) -> tuple[Hierarchy, Column]:
         """Send all rows to the leaves, and return the tree with what is known of its rows.
 
-        With ``keeps`` rows that have a leaf stay there.
+        With ``keeps`` rows that have a leaf stay there. Where rules decide, leaves of fewer
+        rows than ``least``, which witnesses took for larger, are undone.
         """
-        plan = {leaf: at for at, leaf in enumerate(leafing.tree.leaves)}
-        planned = [
-            at if stands_for is None else plan.get(stands_for[leaf], -1)
-            for at, leaf in enumerate(tree.leaves)
-        ]
-        before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
-        before[planned] = np.arange(len(planned))
-        before[-1] = -2  # of leaves that the plan does not have
-        labels, (sizes, copies, stayed) = self._engine.keep(
-            _send,
-            *(self._blocks.data, leafing.labels, self._copies.counts),
-            tree=tree.freeze(placement, order=False),
-            before=before,
-            keeps=keeps,
-        )
+        while True:
+            planned = _planned(tree, leafing, stands_for)
+            before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
+            before[planned] = np.arange(len(planned))
+            before[-1] = -2  # of leaves that the plan does not have
+            labels, (sizes, copies, stayed) = self._engine.keep(
+                _send,
+                *(self._blocks.data, leafing.labels, self._copies.counts),
+                tree=tree.freeze(placement, order=False),
+                before=before,
+                keeps=keeps,
+            )
+            small = [leaf for leaf, n in zip(tree.leaves, copies, strict=True) if n < least]
+            if stands_for is None or not small or tree.n_leaves == 1:
+                break
+            tree, stands_for = without_leaves(tree, stands_for, small)
         grown = np.append(leafing.counts, -1)[planned]
         changed = (grown >= 0) & ((stayed != grown) | (stayed != copies))
         tree.resize(sizes, [bool(one) for one in changed])
@@ -388,9 +396,7 @@ class Sweeping:
 
     def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
         """Return the tree with what only its rows can tell, such as the means of its nodes."""
-        counts, sums = self._engine.sweep(
-            _add_up, self._blocks.data, labels, self._copies.counts, n_leaves=tree.n_leaves
-        )
+        counts, sums = self._sums(tree.n_leaves, labels)
         sizes = _below(tree, counts)
         means = exact_mean(_below(tree, sums), sizes[:, None], self._blocks.dtype)
         tree = replace(tree, means=means.astype(self._blocks.dtype))
@@ -400,12 +406,37 @@ class Sweeping:
         how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
         return measured(tree, *told, **how)[0]
 
+    def _sums(self, n_leaves: int, labels: Column) -> tuple[IndexArray, NDArray[np.int64]]:
+        """Return the copies in each leaf, and the exact sums of their rows: many limbs each.
+
+        Of very wide rows, of some leaves at a time.
+        """
+        width = 8 * (10 if self._blocks.dtype == np.float32 else 67) * self._blocks.n_features
+        step = max(LIMBS // width, 1)
+        columns = self._blocks.data, labels, self._copies.counts
+        found = [
+            self._engine.sweep(_add_up, *columns, leaves=(first, min(first + step, n_leaves)))
+            for first in range(0, n_leaves, step)
+        ]
+        counts, sums = zip(*found, strict=True)
+        return np.concatenate(counts), np.concatenate(sums)
+
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
         told = self._blocks.data, labels, self._engine
         # Of rows without a value it is not known that they are far: they have no weight.
         how: Any = {"counts": self._copies.counts, "weights": self._source.weights}
         return scored(tree, *told, **how, noise=noise)
+
+
+def _planned(
+    tree: HierarchyBuilder, leafing: Leafing, stands_for: dict[int, int] | None
+) -> list[int]:
+    """Return the position of each leaf among those of the plan, -1 where it has none."""
+    if stands_for is None:
+        return list(range(tree.n_leaves))
+    plan = {leaf: at for at, leaf in enumerate(leafing.tree.leaves)}
+    return [plan.get(stands_for[leaf], -1) for leaf in tree.leaves]
 
 
 def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
@@ -474,11 +505,12 @@ def _send(
 
 
 def _add_up(
-    X: Any, labels: Labels, counts: Labels | None, *, n_leaves: int
+    X: Any, labels: Labels, counts: Labels | None, *, leaves: tuple[int, int]
 ) -> tuple[IndexArray, NDArray[np.int64]]:
-    """Return the copies in each leaf, and the exact sums of their rows."""
-    there = labels >= 0
-    own = None if counts is None else counts[there]
-    sizes = np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
-    sums = seen_from(X, np.zeros(X.shape[1])).exact_sums(labels, counts, n_leaves)
-    return sizes, sums
+    """Return the copies in each of some leaves, and the exact sums of their rows."""
+    first, last = leaves
+    there = (labels >= first) & (labels < last)
+    own = np.where(there, labels - first, -1).astype(np.int32)
+    weights = None if counts is None else counts[there]
+    sizes = np.bincount(own[there], weights=weights, minlength=last - first).astype(np.int64)
+    return sizes, seen_from(X, np.zeros(X.shape[1])).exact_sums(own, counts, last - first)

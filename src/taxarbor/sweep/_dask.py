@@ -144,6 +144,7 @@ class Sealed:
         return self.value
 
     def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
         import cloudpickle
 
         return _unpacked, (cloudpickle.dumps(self.value, protocol=5),)
@@ -196,7 +197,7 @@ def _task(entry: Any, key: str) -> Any:
 def _make(sealed: Sealed, *arguments: Any) -> Any:
     def made(part: Any) -> Any:
         if isinstance(part, _Argument):
-            part = arguments[part.position]
+            part = _aligned(arguments[part.position])
         if isinstance(part, _Made):
             return _aligned(part.work(*map(made, part.entries), **made(part.shared)))
         return _aligned(loaded(part))
