@@ -23,7 +23,7 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._repeats import regrouped, repeats_of
+from taxarbor.hierarchy._repeats import regrouped, repeats_of, resized
 from taxarbor.hierarchy._route import arranged, place
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.refine import (
@@ -311,12 +311,17 @@ class Sweeping:
         n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
-            is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
-            own = np.where(is_noise, -1, hierarchy.labels)
-            hierarchy = replace(regrouped(hierarchy, own), usual=found.usual)
-            labels = np.split(
-                hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
-            )
+            told = labels, self._set_apart(found)
+            labels, sizes = self._engine.keep(_without_noise, *told, n_leaves=n_leaves)
+            if self._source.has_rows:
+                own = np.concatenate(self._engine.gather(labels))
+                hierarchy = regrouped(hierarchy, own)
+            else:
+                n_noise = int(self._blocks.n_rows - sizes.sum())
+                hierarchy = resized(hierarchy, sizes, n_noise)
+            place = (np.cumsum(sizes > 0) - 1).astype(np.int32)  # of the leaves that are left
+            labels, _ = self._engine.keep(_renumbered, labels, place=place)
+            hierarchy = replace(hierarchy, usual=found.usual)
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
@@ -462,6 +467,18 @@ def _n_present(counts: Labels | None, n: int) -> int:
 def _is_noise(scores: Array, weights: Array | None, *, last: float) -> tuple[Any, None]:
     far = scores > last
     return far if weights is None else far & (weights > 0.0), None
+
+
+def _without_noise(
+    labels: Labels, is_noise: NDArray[np.bool_], *, n_leaves: int
+) -> tuple[Labels, IndexArray]:
+    """Return the labels, -1 for noise, and the number of rows in each leaf."""
+    own = np.where(is_noise, -1, labels).astype(np.int32)
+    return own, np.bincount(own[~is_noise], minlength=n_leaves)
+
+
+def _renumbered(labels: Labels, *, place: Labels) -> tuple[Labels, None]:
+    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
 
 
 def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:
