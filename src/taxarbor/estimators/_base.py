@@ -31,6 +31,7 @@ from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
 from taxarbor.hierarchy._route import route, visited, with_means
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
+from taxarbor.sweep._lazy_results import is_dask
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import (
     SeenFeatures,
@@ -69,13 +70,16 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows.
+            New rows. Of an array or a frame of Dask the result is a Dask array, computed when
+            asked for.
 
         Returns
         -------
         labels : array of shape (n_rows,)
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self.hierarchy_.predict(X)
         checked = check_new_rows(self, X)
         return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
@@ -97,6 +101,8 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self.hierarchy_.predict_proba(X)
         checked = check_new_rows(self, X)
         return probabilities(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
@@ -113,6 +119,9 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
+        check_is_fitted(self)
+        if is_dask(X):
+            return self.hierarchy_.decision_path(X)
         labels = self.predict(X)
         return visited(self.hierarchy_, labels)
 
