@@ -215,7 +215,7 @@ def cluster(
         share = "auto" if memory_limit is None else size_of(memory_limit) // n_workers
         options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
         with (
-            dask.LocalCluster(**options, dashboard_address=None, silence_logs=50) as own,
+            dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
             dask.Client(own),
         ):
             yield _engine()
