@@ -54,6 +54,9 @@ from taxarbor.tables._training import Training
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
 
+LIMBS = 1 << 28
+"""Bytes of exact sums that are held for a block."""
+
 Labels = NDArray[np.int32]
 
 
@@ -393,9 +396,7 @@ class Sweeping:
 
     def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
         """Return the tree with what only its rows can tell, such as the means of its nodes."""
-        counts, sums = self._engine.sweep(
-            _add_up, self._blocks.data, labels, self._copies.counts, n_leaves=tree.n_leaves
-        )
+        counts, sums = self._sums(tree.n_leaves, labels)
         sizes = _below(tree, counts)
         means = exact_mean(_below(tree, sums), sizes[:, None], self._blocks.dtype)
         tree = replace(tree, means=means.astype(self._blocks.dtype))
@@ -404,6 +405,21 @@ class Sweeping:
         told = self._blocks.data, labels, self._engine
         how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
         return measured(tree, *told, **how)[0]
+
+    def _sums(self, n_leaves: int, labels: Column) -> tuple[IndexArray, NDArray[np.int64]]:
+        """Return the copies in each leaf, and the exact sums of their rows: many limbs each.
+
+        Of very wide rows, of some leaves at a time.
+        """
+        width = 8 * (10 if self._blocks.dtype == np.float32 else 67) * self._blocks.n_features
+        step = max(LIMBS // width, 1)
+        columns = self._blocks.data, labels, self._copies.counts
+        found = [
+            self._engine.sweep(_add_up, *columns, leaves=(first, min(first + step, n_leaves)))
+            for first in range(0, n_leaves, step)
+        ]
+        counts, sums = zip(*found, strict=True)
+        return np.concatenate(counts), np.concatenate(sums)
 
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
@@ -489,11 +505,12 @@ def _send(
 
 
 def _add_up(
-    X: Any, labels: Labels, counts: Labels | None, *, n_leaves: int
+    X: Any, labels: Labels, counts: Labels | None, *, leaves: tuple[int, int]
 ) -> tuple[IndexArray, NDArray[np.int64]]:
-    """Return the copies in each leaf, and the exact sums of their rows."""
-    there = labels >= 0
-    own = None if counts is None else counts[there]
-    sizes = np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
-    sums = seen_from(X, np.zeros(X.shape[1])).exact_sums(labels, counts, n_leaves)
-    return sizes, sums
+    """Return the copies in each of some leaves, and the exact sums of their rows."""
+    first, last = leaves
+    there = (labels >= first) & (labels < last)
+    own = np.where(there, labels - first, -1).astype(np.int32)
+    weights = None if counts is None else counts[there]
+    sizes = np.bincount(own[there], weights=weights, minlength=last - first).astype(np.int64)
+    return sizes, seen_from(X, np.zeros(X.shape[1])).exact_sums(own, counts, last - first)

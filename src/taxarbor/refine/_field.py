@@ -19,14 +19,11 @@ from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.grow import Path
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.rows._order import float_of
+from taxarbor.rows._order import SHIFTS, float_of
 from taxarbor.split import GapSplitter, Refusal
 from taxarbor.split._gap import SAMPLE, Plane
 from taxarbor.sweep import Column
 from taxarbor.sweep._copies import ALL, Drawn, draw, limits
-
-SHIFTS = (21, 10, 0)
-"""By how many bits keys of scores are shifted before 2,048 values of them are told apart."""
 
 
 @final
@@ -259,9 +256,6 @@ class Field:
                 prefixes=prefixes.astype(np.int64),
                 shift=shift,
             )
-            if shift == 0:  # the highest of these bits is known already
-                known = (keys >> 10) & 1
-                counts[np.arange(2048) >> 10 != known[:, None]] = 0
             at_least = above[:, None] + np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
             bins = np.count_nonzero(at_least >= wanted[:, None], axis=1) - 1
             alike = counts[np.arange(n), bins]
