@@ -428,7 +428,7 @@ def test_a_function_of_rows_names_the_block_that_it_refuses(X):
     with pytest.raises(InputError, match="rechunk"):
         in_blocks(refuse, None, da.from_array(X, chunks=(100, 2)), np.float64)
     model = np.zeros(10**6)
-    graph = in_blocks(row_sum, model, chunked(X), np.float64).dask
+    graph = in_blocks(refuse, model, chunked(X), np.float64).dask
     assert sum(str(key).startswith("taxarbor-shared") for key in graph) == 1
 
 

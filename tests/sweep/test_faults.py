@@ -25,9 +25,6 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 SOON = 30.0
-needs_blocks = pytest.mark.skipif(
-    "memory_limit" not in Taxarbor().get_params(), reason="fits are of arrays in memory"
-)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -127,6 +124,39 @@ def test_what_died_with_workers_is_made_anew(cluster, X):
     there = local.gather(fit(local, [X])[1])
     assert np.array_equal(np.concatenate(engine.gather(nodes)), np.concatenate(there))
     engine.close()
+
+
+def tree_of(model):
+    return str(model.hierarchy_), model.hierarchy_.means.tobytes()
+
+
+@pytest.mark.long
+def test_killed_workers_do_not_change_the_tree(cluster):
+    """Kill a worker at ten random moments of fits."""
+    rng = np.random.default_rng(0)
+    X = (4 * rng.integers(0, 5, (6000, 1)) + rng.normal(size=(6000, 8))).astype(np.float32)
+    expected = Taxarbor(8, random_state=0).fit(X)
+    rows = da.from_array(X, chunks=(700, 8))
+    begin = time.monotonic()
+    Taxarbor(8, random_state=0).fit(rows)
+    lasts, n_same = time.monotonic() - begin, 0
+    for _ in range(10):
+        wait_until(lambda: len(cluster.scheduler.workers) == 2, SOON)
+        name = list(cluster.workers)[rng.integers(2)]
+        model = Taxarbor(8, random_state=0)
+        with soon(rng.uniform(0.0, lasts), kill, cluster, name):
+            try:
+                assert tree_of(model.fit(rows)) == tree_of(expected)
+                n_same += 1
+            except ClusterError:
+                assert not hasattr(model, "hierarchy_")
+    assert n_same >= 9
+    wait_until(lambda: len(cluster.scheduler.workers) == 2, SOON)
+    model = Taxarbor(8, random_state=0).fit(rows)
+    assert np.array_equal(model.labels_.compute(), expected.labels_)
+    for name in cluster.workers:  # the labels are made anew
+        kill(cluster, name)
+    assert np.array_equal(model.labels_.compute(), expected.labels_)
 
 
 @pytest.mark.long
