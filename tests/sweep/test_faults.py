@@ -21,6 +21,7 @@ from taxarbor.sweep import DaskEngine, LocalEngine, _dask
 from taxarbor.tables._dask import dask_stream
 from tests.sweep.small_fit import fit, same
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
@@ -40,9 +41,14 @@ def expected(X):
 
 @contextmanager
 def workers(place, n_workers=2, **how):
-    """Start processes, and look that they leave nothing."""
+    """Start processes, and look that they leave nothing.
+
+    A local cluster gives up those that need more than a while to start again, as on a busy
+    machine, unless told otherwise.
+    """
     how = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50} | how
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"}),
         distributed.LocalCluster(n_workers, local_directory=place, **how) as cluster,
         distributed.Client(cluster),
     ):
@@ -94,7 +100,7 @@ def kill(cluster, name):
     wait_until(lambda: address not in cluster.scheduler.workers)
 
 
-@pytest.mark.parametrize("n_kills", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n_kills", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_killed_workers_change_nothing(cluster, X, expected, n_kills):
     """Kill a worker at a random moment of each of some fits."""
     rng, n_same, parts = np.random.default_rng(n_kills), 0, parts_of(X)
