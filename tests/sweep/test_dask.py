@@ -25,9 +25,6 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 EDGES = [0, 130, 131, 400, 401, 600, 750, 751, 900, 901, 902, 1000]
-needs_blocks = pytest.mark.skipif(
-    "memory_limit" not in Taxarbor().get_params(), reason="fits are of arrays in memory"
-)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -80,7 +77,9 @@ def row_sum(model, rows):
 
 
 def refuse(model, rows):
-    raise InputError("holds what it should not")
+    if len(rows):
+        raise InputError("holds what it should not")
+    return rows
 
 
 def pair_of(X):
@@ -254,13 +253,17 @@ def test_blocks_of_an_array(X):
 
 
 @pytest.mark.usefixtures("here")
-def test_sizes_that_nobody_knows_are_counted(X):
-    unknown = chunked(X)[da.from_array(X[:, 0] > 3, chunks=(tuple(np.diff(EDGES).tolist()),))]
+def test_sizes_that_nobody_knows_are_counted_by_the_fit(X):
+    is_high = X[:, 0] > 3
+    rows = chunked(X, [0, 1, 2, 500, 1000])  # of which some are empty then
+    unknown = rows[da.from_array(is_high, chunks=rows.chunks[:1])]
     assert np.isnan(unknown.shape[0])
     stream = dask_stream(unknown)
-    assert stream.sizes.sum() == (X[:, 0] > 3).sum()
-    assert stream.sizes.min() > 0
-    assert [len(part) for part in read(stream)] == stream.sizes.tolist()
+    assert stream.sizes is None
+    assert sum(map(len, read(stream))) == is_high.sum()
+    lazy = Taxarbor(3, random_state=0).fit(unknown)
+    assert alike(lazy, Taxarbor(3, random_state=0).fit(X[is_high]))
+    assert np.array_equal(lazy.predict(unknown).compute(), lazy.labels_.compute())
 
 
 @pytest.mark.usefixtures("here")
@@ -286,11 +289,9 @@ def test_partitions_of_a_frame(make_cars):
     frame = dd.from_pandas(cars, npartitions=3)
     stream = dask_stream(frame)
     assert stream.names == list(cars.columns)
-    assert stream.sizes.sum() == len(cars)
+    assert stream.sizes is None
     assert stream.dtype is None
     assert pd.concat(read(stream))["weight"].tolist() == cars["weight"].tolist()
-    few = dask_stream(frame[frame["weight"] < 0.5 * cars["weight"].max()])
-    assert few.sizes.sum() == (cars["weight"] < 0.5 * cars["weight"].max()).sum()
 
 
 @pytest.mark.usefixtures("here")
@@ -345,7 +346,7 @@ def test_a_wrong_partition_is_named(make_cars):
     parts[1] = dask.delayed(lambda part: part.rename(columns={"mpg": "x"}))(parts[1])
     wrong = dd.from_delayed(parts, meta=frame._meta, verify_meta=False)
     with pytest.raises(InputError, match=r"partition 1 of X has other columns .*'mpg'"):
-        dask_stream(wrong)
+        read(dask_stream(wrong))
 
 
 @pytest.mark.usefixtures("here")
@@ -427,5 +428,136 @@ def test_a_function_of_rows_names_the_block_that_it_refuses(X):
     with pytest.raises(InputError, match="rechunk"):
         in_blocks(refuse, None, da.from_array(X, chunks=(100, 2)), np.float64)
     model = np.zeros(10**6)
-    graph = in_blocks(row_sum, model, chunked(X), np.float64).dask
+    graph = in_blocks(refuse, model, chunked(X), np.float64).dask
     assert sum(str(key).startswith("taxarbor-shared") for key in graph) == 1
+
+
+def test_arrays_are_given_to_kernels_as_they_want_them():
+    raw = np.zeros(8 * 12 + 1, dtype=np.uint8)[1:].view(np.float64).reshape(4, 3)
+    assert not raw.flags.aligned
+    S = csr_array(np.eye(3))
+    S.data = raw.ravel()[:3]
+    with dask.config.set(scheduler="synchronous"):
+        assert DaskEngine().sweep(n_aligned, [raw, S]) == 2
+
+
+def n_aligned(X):
+    return int((X if isinstance(X, np.ndarray) else X.data).flags.aligned)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(3)
+    centers = 4 * rng.normal(size=(9, 6))
+    return (centers[rng.integers(0, 9, 3000)] + rng.normal(size=(3000, 6))).astype(np.float32)
+
+
+def alike(lazy, model):
+    assert isinstance(lazy.labels_, da.Array)
+    assert np.array_equal(lazy.labels_.compute(), model.labels_)
+    assert np.array_equal(lazy.outlier_score_.compute(), model.outlier_score_)
+    tree, other = lazy.hierarchy_, model.hierarchy_
+    assert str(tree) == str(other)
+    assert np.array_equal(tree.means, other.means)
+    for rule, twin in zip(tree.rules, other.rules, strict=True):
+        if twin is not None:
+            assert np.array_equal(rule.weights, twin.weights)
+            assert np.array_equal(rule.offsets, twin.offsets)
+    return True
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("n_rows", [170, 300, 1000, 3000])
+def test_the_tree_is_that_of_the_array(blobs, n_rows):
+    model = Taxarbor(6, random_state=0).fit(blobs)
+    rows = da.from_array(blobs, chunks=(n_rows, 6))
+    assert alike(Taxarbor(6, random_state=0).fit(rows), model)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "how", [{"rules": "describe"}, {"max_leaf_size": 700}, {"branching": 3}]
+)
+def test_the_tree_is_that_of_the_array_whatever_is_asked_for(blobs, how):
+    rows = da.from_array(blobs, chunks=(1100, 6))
+    lazy = Taxarbor(6, random_state=0, **how).fit(rows)
+    assert alike(lazy, Taxarbor(6, random_state=0, **how).fit(blobs))
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_the_tree_is_that_of_float64_sparse_gaps_and_weights(blobs):
+    double = blobs.astype(float)
+    rows = da.from_array(double, chunks=(1100, 6))
+    assert alike(Taxarbor(5, random_state=0).fit(rows), Taxarbor(5, random_state=0).fit(double))
+    thin = np.where(blobs > 2, blobs, 0)
+    sparse = da.from_array(thin, chunks=(1100, 6)).map_blocks(csr_array)
+    assert alike(
+        Taxarbor(5, random_state=0).fit(sparse),
+        Taxarbor(5, random_state=0).fit(csr_array(thin)),
+    )
+    gaps = blobs.copy()
+    gaps[np.random.default_rng(0).random(blobs.shape) < 0.1] = np.nan
+    weights = np.arange(3000) % 3
+    given = da.from_array(weights, chunks=500)
+    rows = da.from_array(gaps, chunks=(1100, 6))
+    lazy = Taxarbor(5, random_state=0).fit(rows, sample_weight=given)
+    assert alike(lazy, Taxarbor(5, random_state=0).fit(gaps, sample_weight=weights))
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_the_tree_is_that_of_the_frame(make_cars):
+    cars = make_cars(n_rows=400)
+    model = Taxarbor(4, random_state=0).fit(cars)
+    rows = dd.from_pandas(cars, npartitions=3)
+    lazy = Taxarbor(4, random_state=0).fit(rows)
+    assert alike(lazy, model)
+    assert np.array_equal(lazy.predict(rows).compute(), model.predict(cars))
+    assert lazy.feature_names_in_.tolist() == model.feature_names_in_.tolist()
+
+
+@pytest.mark.usefixtures("here")
+def test_new_rows_are_placed_when_asked_for(blobs):
+    model = Taxarbor(6, random_state=0).fit(blobs)
+    rows = da.from_array(blobs, chunks=(1100, 6))
+    labels, P = model.predict(rows), model.predict_proba(rows)
+    assert (labels.chunks, labels.dtype) == ((rows.chunks[0],), np.intp)
+    assert np.array_equal(labels.compute(), model.labels_)
+    assert P.shape == (3000, 6)
+    assert np.array_equal(P.compute(), model.predict_proba(blobs))
+    assert np.array_equal(model.hierarchy_.predict(rows).compute(), model.labels_)
+    with pytest.raises(InputError, match=r"X has 5 features.* 6"):
+        model.predict(rows[:, :5].rechunk({1: -1}))
+    with pytest.raises(InputTypeError, match="decision_path takes rows in memory"):
+        model.decision_path(rows)
+    with pytest.raises(InputError, match="chunks along its columns"):
+        model.predict(rows.rechunk((100, 2)))
+    rows = rows.map_blocks(lambda block: block * np.inf)
+    with pytest.raises(InputError, match=r"block \d of X: X holds NaN, infinity"):
+        model.predict(rows).compute()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fit_says_which_block_is_wrong(blobs):
+    def spoil(block, block_id=None):
+        return np.where(block_id[0] == 1, np.inf, block)
+
+    rows = da.from_array(blobs, chunks=(1100, 6))
+    with pytest.raises(InputError, match="block 1"):
+        Taxarbor(6).fit(rows.map_blocks(spoil, dtype=np.float32))
+    with pytest.raises(InputError, match="chunks along its columns"):
+        Taxarbor(6).fit(rows.rechunk((100, 2)))
+    with pytest.raises(InputError, match="n_clusters"):
+        Taxarbor(4000).fit(rows)
+    with pytest.raises(InputError, match="noise"):
+        Taxarbor(6, noise=0.1).fit(rows)
+
+
+def test_a_cluster_grows_the_same_tree(cluster, blobs):
+    rows = da.from_array(blobs, chunks=(1100, 6)).persist()
+    model = Taxarbor(6, random_state=0).fit(rows)
+    assert alike(model, Taxarbor(6, random_state=0).fit(blobs))
+    assert np.array_equal(model.predict(rows).compute(), model.labels_.compute())
+    del rows, model
+    wait_until(lambda: not cluster.scheduler.tasks)

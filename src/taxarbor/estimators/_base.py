@@ -32,6 +32,7 @@ from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
 from taxarbor.hierarchy._route import route, visited, with_means
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
+from taxarbor.sweep._lazy_results import is_dask
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import (
     SeenFeatures,
@@ -124,6 +125,9 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self.hierarchy_.decision_path(X)
         labels = self.predict(X)
         return visited(self.hierarchy_, labels)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _attach, _display, _file, _memberships, _reasons, _route
+from taxarbor.hierarchy import _attach, _display, _file, _lazy, _memberships, _reasons, _route
 from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
@@ -20,6 +20,7 @@ from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 from taxarbor.hierarchy._trust import Trust
+from taxarbor.sweep._lazy_results import is_dask
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -527,6 +528,7 @@ class Hierarchy:
         ----------
         X : array or CSR matrix of shape (n_rows, n_features)
             Floats are cast to the dtype of the rules or the placement, integers to float64.
+            Of an array or a frame of Dask the result is a Dask array, computed when asked for.
 
         Raises
         ------
@@ -535,7 +537,7 @@ class Hierarchy:
             holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
             a placement.
         """
-        return _route.route(self, X)
+        return _lazy.lazy_labels(self, X) if is_dask(X) else _route.route(self, X)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -565,7 +567,11 @@ class Hierarchy:
         >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
         ((206, 6), True)
         """
-        return _memberships.probabilities(self, X)
+        found: Array
+        found = (_lazy.lazy_probabilities if is_dask(X) else _memberships.probabilities)(
+            self, X
+        )
+        return found
 
     def node_proba(self, P: ArrayLike) -> Array:
         """Return how likely rows are to be in each node: the sum over its leaves.
@@ -581,6 +587,8 @@ class Hierarchy:
         Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
+        if is_dask(X):
+            _lazy.refuse_paths(X)
         return _route.visited(self, _route.route(self, X))
 
     def to_text(

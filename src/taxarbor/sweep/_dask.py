@@ -197,7 +197,7 @@ def _task(entry: Any, key: str) -> Any:
 def _make(sealed: Sealed, *arguments: Any) -> Any:
     def made(part: Any) -> Any:
         if isinstance(part, _Argument):
-            part = _aligned(arguments[part.position])
+            part = arguments[part.position]
         if isinstance(part, _Made):
             return _aligned(part.work(*map(made, part.entries), **made(part.shared)))
         return _aligned(loaded(part))

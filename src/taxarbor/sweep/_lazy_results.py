@@ -107,12 +107,15 @@ def in_blocks(
     Raises
     ------
     InputError
-        If rows lie across chunks. When computed: what the work raises, with the block.
+        If rows lie across chunks, or if the work refuses no rows of such columns. When
+        computed: what the work raises, with the block.
     """
     if is_dask_array(X):
         check_chunks(X)
+        work(model, np.empty((0, X.shape[1]), dtype=X.dtype))
         return _of_array(once((work, model)), X, np.dtype(dtype), n_columns)
     if is_dask_frame(X):
+        work(model, X._meta)
         return _of_frame(once((work, model)), X, np.dtype(dtype), n_columns)
     raise not_a_table(X)
 

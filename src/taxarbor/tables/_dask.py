@@ -24,8 +24,8 @@ from taxarbor.tables._stream import Stream
 def dask_stream(X: Any) -> Stream:
     """Return the blocks of a Dask array, or the partitions of a Dask frame, as a stream.
 
-    Those without rows are left out. Where nobody knows how many rows there are, they are
-    counted here, by one sweep.
+    Nothing is computed. Blocks without rows are left out; where nobody knows how many rows
+    there are, as in frames, whoever sweeps first counts them.
 
     Raises
     ------
@@ -44,14 +44,13 @@ def dask_stream(X: Any) -> Stream:
         parts = engine.lazy(checked_partition, parts_of(X, called), called, names=names)
     else:
         raise not_a_table(X)
-    if sizes is None:
-        found = engine.sweep(count_rows, parts)
-        sizes = np.array(() if found is None else found.n_rows, dtype=np.intp)
-    kept = np.flatnonzero(sizes).tolist()
-    if not kept:
-        raise InputError("holds no rows; all of its chunks are empty", "X")
-    parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
-    return Stream(parts, titles, sizes[kept], names, _make_engine, dtype)
+    if sizes is not None:
+        kept = np.flatnonzero(sizes).tolist()
+        if not kept:
+            raise InputError("holds no rows; all of its chunks are empty", "X")
+        parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
+        sizes = sizes[kept]
+    return Stream(parts, titles, sizes, names, _make_engine, dtype)
 
 
 def dask_rows(values: Any, sizes: IndexArray, name: str = "sample_weight") -> Column:
@@ -135,20 +134,6 @@ def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
         told = f"{title} has other columns than the frame says"
         raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
     return frame
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Lengths:
-    n_rows: tuple[int, ...]
-
-    def merge(self, other: "_Lengths") -> "_Lengths":
-        return _Lengths(self.n_rows + other.n_rows)
-
-
-def count_rows(part: Any) -> _Lengths:
-    """Find how many rows a part has; those of neighbours are put one after the other."""
-    return _Lengths((int(part.shape[0]),))
 
 
 def _make_engine(run: Run, room: int | None) -> DaskEngine:
