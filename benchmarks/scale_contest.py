@@ -9,6 +9,7 @@ import gc
 import hashlib
 import json
 import os
+import resource
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -177,9 +178,23 @@ def ours_from_array(table: Table, limit: int) -> Outcome:
         for _ in range(2):
             read_file(table.array)
     model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2, memory_limit=limit)
-    with outcome.fitting():
+    with outcome.fitting(), limited(limit):
         model.fit(str(table.array))
     return _finished(outcome, model, table)
+
+
+@contextmanager
+def limited(limit: int) -> Iterator[None]:
+    """Let this process have no more data than that.
+
+    What is mapped from a file does not count; it does in the peak, which is measured.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def read_file(path: Path) -> None:
