@@ -298,3 +298,24 @@ def test_threads_draw_the_same(planted, model, few):
         again = draw_rows(model.hierarchy_, threads)
     np.testing.assert_array_equal(draw_rows(model.hierarchy_, stream).numbers, again.numbers)
     assert as_stream(stream) is stream
+
+
+def test_rows_of_dask(planted, model, few, tmp_path):
+    """Arrays, of chunks of unknown size as well, and frames."""
+    array, frames = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    X, groups = planted
+    tree = without_rows(model.hierarchy_)
+    here = explain(tree, mapped(X, tmp_path), classes=groups)
+    lazy = array.from_array(X, chunks=(900, 3))
+    for given in (lazy, lazy[lazy[:, 0] > -1e6]):
+        why = explain(tree, given, classes=groups)
+        np.testing.assert_array_equal(why.numbers, here.numbers)
+        assert why.to_dict() == here.to_dict()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    why = explain(tree, frames.from_pandas(frame, npartitions=4))
+    np.testing.assert_array_equal(why.numbers, here.numbers)
+    assert why.hierarchy.feature_names == ["a", "b", "c"]
+    report(tree, lazy, tmp_path / "page.html", classes=groups)
+    assert context(tmp_path / "page.html")[0]["n_rows"] == N
+    with pytest.raises(InputError, match=r"block \d: X has 2 features"):
+        explain(tree, lazy[:, :2])

@@ -158,13 +158,10 @@ def halve(rng):
     data, X = draw_data(rng)
     n = len(X) * 2
     data = data.take(np.arange(n) // 2)  # two at least
-    few = int(rng.integers(2, n + 1))
     fields = {
         "seed": int(rng.integers(0, 2**63)),
-        "sample": few,
         "starts": ["principal", "ward", "far_rows"],
         "bounds": (max(n // 4, 1), n - max(n // 4, 1)),
-        "sample_bounds": (max(few // 4, 1), few - max(few // 4, 1)),
         "ridge": float(rng.choice([0.0, 1e-2])),
         "tol": 1e-6,
         "violation": 1e-6,

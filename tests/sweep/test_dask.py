@@ -208,6 +208,23 @@ def sent(cluster):
     )
 
 
+@pytest.mark.parametrize("kind", ["array", "sum", "frame"])
+def test_what_is_on_workers_is_held(cluster, X, kind):
+    """Also when nobody else holds it any more."""
+    there = chunked(X, [0, 400, 1000]).persist()
+    if kind == "sum":
+        there = there + np.float32(0)
+    if kind == "frame":
+        there = dd.from_pandas(pd.DataFrame(X), npartitions=3).persist()
+    distributed.wait(there)
+    stream, lazy = dask_stream(there), in_blocks(row_sum, 0.0, there, np.float64)
+    del there
+    gc.collect()
+    time.sleep(0.2)
+    assert np.array_equal(np.concatenate([np.asarray(part) for part in read(stream)]), X)
+    assert np.allclose(lazy.compute(), X.sum(axis=1), atol=1e-5)
+
+
 def test_without_dask_an_import_needs_none():
     code = "import sys, taxarbor, taxarbor.sweep, taxarbor.tables; print('dask' in sys.modules)"
     run = subprocess.run(

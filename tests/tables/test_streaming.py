@@ -216,6 +216,7 @@ def test_frames_are_as_in_memory(edges, settings):
     for table in tables[: 3 if edges == WAYS[3] else 1]:
         assert_same(train(cut(table, edges), encoder=encoder), table, encoder=encoder)
     assert_same(train(cut(cars, edges)), cars)
+    encoder = encoder.set_params(categorical_features="from_dtype", date_features=None)
     single = cars[["weight", "mostly"]].astype(np.float32)
     assert_same(train(cut(single, edges), encoder=encoder), single, encoder=encoder)
 

@@ -19,6 +19,7 @@ from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._progress import show_progress
 from taxarbor._run import Run
 from taxarbor._types import Array, Status
+from taxarbor.estimators._parts import refuse_stream, rows_by_parts
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
@@ -39,6 +40,7 @@ from taxarbor.tables._checks import (
     check_new_rows,
     check_weights,
 )
+from taxarbor.tables._stream import as_stream
 from taxarbor.tables._training import Training
 
 
@@ -69,13 +71,17 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows.
+            New rows. Files, memory maps and datasets are read part by part; of an array or a
+            frame of Dask the labels are a lazy array.
 
         Returns
         -------
         labels : array of shape (n_rows,)
         """
         check_is_fitted(self)
+        if as_stream(X) is not None:
+            found: NDArray[np.intp] = rows_by_parts(route, self.hierarchy_, X, dtype=np.intp)
+            return found
         checked = check_new_rows(self, X)
         return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
@@ -97,8 +103,13 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
+        tree = self.hierarchy_
+        if as_stream(X) is not None:
+            how: Any = {"dtype": np.float64, "n_columns": tree.n_leaves}
+            found: Array = rows_by_parts(probabilities, tree, X, **how)
+            return found
         checked = check_new_rows(self, X)
-        return probabilities(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
+        return probabilities(tree, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -166,6 +177,7 @@ class Fitting:
         branching: int,
         stop: StoppingRule,
     ) -> None:
+        refuse_stream(estimator, X)
         self._estimator, self._branching, self._asked = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
@@ -239,7 +251,7 @@ class Fitting:
         With ``holds`` all rows are where the rules send them, and are not asked again. That
         share of the rows that are farthest from every leaf is set apart as noise.
         """
-        estimator, means = self._estimator, tree.means(self.rows, self.run)
+        estimator, means = self._estimator, tree.means(self.rows)
         names, maker = self._training.seen.names, made_by(self._estimator)
         encoding = self._training.encoding
         if encoding is not None:
@@ -374,7 +386,7 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
-        f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
+        f"leaf node {node} ({counted(int(tree.sizes[node]), 'row')}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most

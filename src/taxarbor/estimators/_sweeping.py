@@ -40,6 +40,7 @@ from taxarbor.refine import (
 )
 from taxarbor.refine._leaves import count_stayed
 from taxarbor.refine._outliers import MIDDLE
+from taxarbor.refine._rules import without_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
@@ -287,7 +288,8 @@ class Sweeping:
             self._keep(tree, placement, holds=False, keeps=is_bound, **kept)
         else:
             tree, stands_for = decide(found.tree, *told, **how)
-            self._keep(tree, holds=True, stands_for=stands_for, **kept)
+            how = {"stands_for": stands_for, "least": how["min_leaf_size"]}
+            self._keep(tree, holds=True, **how, **kept)
 
     def _keep(
         self,
@@ -302,8 +304,8 @@ class Sweeping:
 
         That share of the rows that are farthest from every leaf is set apart as noise.
         """
-        n_leaves = tree.n_leaves
         hierarchy, labels = self._settled(tree, placement, leafing=leafing, **how)
+        n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
             is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
@@ -353,26 +355,29 @@ class Sweeping:
         holds: bool,
         stands_for: dict[int, int] | None = None,
         keeps: bool = False,
+        least: int = 1,
     ) -> tuple[Hierarchy, Column]:
         """Send all rows to the leaves, and return the tree with what is known of its rows.
 
-        With ``keeps`` rows that have a leaf stay there.
+        With ``keeps`` rows that have a leaf stay there. Where rules decide, leaves of fewer
+        rows than ``least``, which witnesses took for larger, are undone.
         """
-        plan = {leaf: at for at, leaf in enumerate(leafing.tree.leaves)}
-        planned = [
-            at if stands_for is None else plan.get(stands_for[leaf], -1)
-            for at, leaf in enumerate(tree.leaves)
-        ]
-        before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
-        before[planned] = np.arange(len(planned))
-        before[-1] = -2  # of leaves that the plan does not have
-        labels, (sizes, copies, stayed) = self._engine.keep(
-            _send,
-            *(self._blocks.data, leafing.labels, self._copies.counts),
-            tree=tree.freeze(placement, order=False),
-            before=before,
-            keeps=keeps,
-        )
+        while True:
+            planned = _planned(tree, leafing, stands_for)
+            before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
+            before[planned] = np.arange(len(planned))
+            before[-1] = -2  # of leaves that the plan does not have
+            labels, (sizes, copies, stayed) = self._engine.keep(
+                _send,
+                *(self._blocks.data, leafing.labels, self._copies.counts),
+                tree=tree.freeze(placement, order=False),
+                before=before,
+                keeps=keeps,
+            )
+            small = [leaf for leaf, n in zip(tree.leaves, copies, strict=True) if n < least]
+            if stands_for is None or not small or tree.n_leaves == 1:
+                break
+            tree, stands_for = without_leaves(tree, stands_for, small)
         grown = np.append(leafing.counts, -1)[planned]
         changed = (grown >= 0) & ((stayed != grown) | (stayed != copies))
         tree.resize(sizes, [bool(one) for one in changed])
@@ -406,6 +411,16 @@ class Sweeping:
         # Of rows without a value it is not known that they are far: they have no weight.
         how: Any = {"counts": self._copies.counts, "weights": self._source.weights}
         return scored(tree, *told, **how, noise=noise)
+
+
+def _planned(
+    tree: HierarchyBuilder, leafing: Leafing, stands_for: dict[int, int] | None
+) -> list[int]:
+    """Return the position of each leaf among those of the plan, -1 where it has none."""
+    if stands_for is None:
+        return list(range(tree.n_leaves))
+    plan = {leaf: at for at, leaf in enumerate(leafing.tree.leaves)}
+    return [plan.get(stands_for[leaf], -1) for leaf in tree.leaves]
 
 
 def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from taxarbor.tables._checks import (
     check_strength,
     check_weights,
 )
+from taxarbor.tables._stream import as_stream
 from taxarbor.tables._training import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
@@ -179,7 +180,11 @@ class Taxarbor(HierarchyEstimator):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense.
+            Finite numbers. float32 stays float32; CSR is not made dense. Or what need not fit
+            into memory, and is read part by part: a memory map of NumPy, a dataset of pyarrow,
+            the path of a .npy, .parquet or .h5ad file or of a folder of Parquet files, an
+            array or a frame of Dask. The tree is the same, and holds counts instead of rows;
+            of Dask, ``labels_`` and ``outlier_score_`` are lazy arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
@@ -218,6 +223,9 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
         n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
+        if noise and as_stream(X) is not None:
+            told = "sets rows apart that a tree of counts does not know"
+            raise InputError(f"{told}: leave it at 0, or fit rows in memory", "noise")
         with Sweeping(self, X, sample_weight, stop) as fit:
             sparsity, run = replace(sparsity, owner=fit.owner), fit.run
             if least > 1:  # or there is no bound, however little a row counts for
@@ -236,6 +244,9 @@ class Taxarbor(HierarchyEstimator):
 
     def _suggest(self, X: Any, sample_weight: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
+        if as_stream(X) is not None:
+            told = '"auto" fits parts of the rows again and again, which must be in memory'
+            raise InputError(f"{told}: try it on some of the rows first", "n_clusters")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
             warnings.simplefilter("ignore", TableWarning)  # the fit says the same

@@ -36,7 +36,7 @@ from taxarbor.explain._steps import (
 )
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._attach import without_rows
-from taxarbor.hierarchy._encoding import Expanded, shares_missing
+from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
 from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
 from taxarbor.hierarchy._repeats import regrouped, repeats_of
@@ -258,7 +258,9 @@ def _weighted(tree: Hierarchy, weights: Array | None, source: Source, gaps: Any)
     repeats = None if weights is None else repeats_of(weights)
     assert source.rows is not None
     tree = with_means(replace(tree, weights=weights), source.rows, repeats)
-    return tree if gaps is None else replace(tree, missing=shares_missing(tree, gaps))
+    if gaps is None:
+        return tree
+    return replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
 
 
 def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:

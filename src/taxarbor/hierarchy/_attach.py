@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array
-from taxarbor.hierarchy._encoding import shares_missing
+from taxarbor.hierarchy._encoding import missing_in_leaves, shares_missing
 from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._repeats import regrouped, repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, route, with_means
@@ -43,7 +43,8 @@ def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -
     new = replace(regrouped(without_rows(tree), labels), weights=weights)
     new = with_means(new, rows, None if weights is None else repeats_of(weights))
     if found.gaps is not None and tree.encoding is not None:
-        new = replace(new, missing=shares_missing(new, found.gaps))
+        missing = missing_in_leaves(new, found.gaps)
+        new = replace(new, missing=shares_missing(new, missing))
     return measured_rows(new, rows, two_values=tree.two_values)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy._checks import node_id
 from taxarbor.hierarchy._route import arranged, node_means
@@ -269,9 +268,9 @@ class HierarchyBuilder:
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
         self._node(node).rule = rule
 
-    def means(self, rows: Rows, run: Run | None = None) -> Array:
+    def means(self, rows: Rows) -> Array:
         """Return the mean of each node's rows, given all rows that the tree divides."""
-        means: Array = node_means(self, rows, run).astype(rows.dtype)
+        means: Array = node_means(self, rows).astype(rows.dtype)
         return means
 
     def freeze(

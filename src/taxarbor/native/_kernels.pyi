@@ -113,7 +113,7 @@ def exact_gram(Z: Array, unit: float) -> NDArray[int64]:
     The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and lo.
 
     It is (hi * 2^40 + lo) * unit^2, 0 <= lo < 2^40. Values are multiples of the unit, a power
-    of two, and at most 2^22 of them.
+    of two, and at most 2^22 of them. Such arrays can be added up, whatever lo becomes.
     """
 
 def hashes(key: int, numbers: IndexArray) -> NDArray[uint64]:

@@ -277,6 +277,8 @@ def count_stayed(
 
 def _gain(Z: Array, at: IndexArray, to: Labels, came_from: Labels, model: Any) -> Array:
     """Return how much better some rows fit a leaf than another."""
+    if not len(at):
+        return np.zeros(0)
     rows = as_rows(np.ascontiguousarray(Z[at]), center=np.zeros(Z.shape[1]))
     scores = rows.scores(model["weights"]) + model["offsets"]
     place = np.arange(len(at))

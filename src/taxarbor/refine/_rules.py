@@ -15,7 +15,7 @@ Rules either describe the tree, which stays as it is, or decide: rows then go wh
 send them, from the root down, and each rule is found for the rows that arrive at it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -343,6 +343,34 @@ def _built(
             tree.refuse(leaf, REFUSED if plan.children(node) else plan.note(node))
             stands_for[leaf] = node
     return tree, stands_for
+
+
+def without_leaves(
+    tree: HierarchyBuilder, stands_for: dict[int, int], leaves: Sequence[int]
+) -> tuple[HierarchyBuilder, dict[int, int]]:
+    """Undo the splits that made some leaves: their parents become leaves instead.
+
+    What rows say of sizes is known when all were sent down, and an estimate may have been too
+    high. Takes and returns what :func:`decide` does.
+    """
+    undone = {tree.parents[leaf] for leaf in leaves}
+    gone = set(undone)
+    for node in sorted(tree.inner):
+        if node in gone:
+            gone |= set(tree.children(node))
+    splits = {node: tree.children(node) for node in tree.inner if node not in gone}
+    sizes = np.array([tree.size(node) for node in range(tree.n_nodes)])
+    new, node_of = built(splits, 0, sizes)
+    rules = tree.freeze(order=False).rules
+    for node in splits:
+        rule = rules[node]
+        assert rule is not None
+        new.explain(node_of[node], rule)
+        new.record(node_of[node], **tree.recorded(node))
+    kept = {node_of[node]: node for node in node_of if node not in splits}
+    for leaf, node in kept.items():
+        new.refuse(leaf, REFUSED if node in undone else tree.note(node))
+    return new, {leaf: stands_for.get(node, -1) for leaf, node in kept.items()}
 
 
 @final

@@ -71,15 +71,13 @@ class SplitSolution:
 class HalveProblem:
     """A division in two of lifted rows, whose last feature is constant, by the best of starts.
 
-    The plane is sought on a sample of the rows, as in :class:`PairProblem`, with no penalty but
-    a ridge. ``ridge`` is a share of the rows' variance, ``violation`` of its root.
+    The plane is sought as in :class:`PairProblem`, with no penalty but a ridge. ``ridge`` is a
+    share of the rows' variance, ``violation`` of its root.
     """
 
-    seed: int  #: of the sample and the starts
-    sample: int  #: most rows on which the plane is sought
+    seed: int  #: of the starts
     starts: list[str]  #: each "principal", "ward" or "far_rows"
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
-    sample_bounds: tuple[int, int]  #: the same, of the sample
     ridge: float
     tol: float
     violation: float

@@ -107,9 +107,7 @@ class GapSplitter:
             HalveProblem(
                 seed=seed,
                 starts=[STARTS[turn % len(STARTS)] for turn in range(self.n_init)],
-                sample=len(sample),
                 bounds=_bounds(len(sample), self._shares(n_rows)),
-                sample_bounds=_bounds(len(sample), self._shares(n_rows)),
                 ridge=RIDGE / 2.0,
                 tol=TOL,
                 violation=VIOLATION * TOL,

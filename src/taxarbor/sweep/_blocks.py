@@ -59,8 +59,9 @@ def rows_per_block(n_cells: float) -> int:
 
 def blocks_of(X: Any, engine: Engine) -> Blocks:
     """Return an array or a CSR matrix in memory as blocks of it; nothing is copied."""
+    matrix: Any = X
     n, p = X.shape
-    n_cells = X.nnz / n if issparse(X) else float(p)
+    n_cells = matrix.nnz / n if issparse(X) else float(p)
     edges = np.append(np.arange(0, n, rows_per_block(n_cells)), n)
     cut = _csr_part if issparse(X) else _part
     data = [cut(X, *pair) for pair in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]

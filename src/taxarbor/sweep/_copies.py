@@ -86,15 +86,15 @@ class Drawn:
         hashes = np.concatenate([self.hashes, other.hashes])
         return Drawn(parts, hashes, self.rows + other.rows)
 
-    def lowest(self, most: int | IndexArray) -> tuple[IndexArray, IndexArray]:
+    def lowest(self, most: int) -> tuple[IndexArray, IndexArray]:
         """Return the positions of the lowest hashes of each part, by part and hash; the parts.
 
-        ``most`` is how many of each part, or of all.
+        ``most`` is how many of each.
         """
         order = np.lexsort((self.hashes, self.parts))
         parts = self.parts[order]
         rank = np.arange(len(parts)) - np.searchsorted(parts, parts)
-        own = rank < (most if np.isscalar(most) else np.asarray(most)[parts])
+        own = rank < most
         return order[own], parts[own]
 
     def stacked(self) -> Any:

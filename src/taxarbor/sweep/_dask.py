@@ -30,7 +30,7 @@ FAN_IN = 8
 """How many findings one task adds up."""
 SMALL = 100_000
 """Bytes that are sent along with each task; more are put into the graph once."""
-PATIENCE = 20.0
+PATIENCE = 25.0
 """Seconds without any worker, or without a word from the scheduler, that end a fit."""
 
 
@@ -103,10 +103,12 @@ class DaskEngine:
             future.release()
 
     def tasks(self, work: Work, *columns: Column, **shared: Any) -> list[Any]:
-        """Return a task for each block, which does the work."""
+        """Return a task for each block, which does the work and seals what it finds."""
         token = f"{_name(work)}-{uuid4().hex}"
-        column = self.lazy(work, *columns, **shared)
-        return [_task(made, f"{token}-{block}") for block, made in enumerate(column)]
+        return [
+            _task(_Made(Sealed, (made,), {}), f"{token}-{block}")
+            for block, made in enumerate(self.lazy(work, *columns, **shared))
+        ]
 
     def delayed(self, column: Column) -> list[Any]:
         """Return the entries of a column as ``Delayed``, which outlive the engine."""
@@ -126,7 +128,11 @@ def is_delayed(entry: Any) -> bool:
 
 @final
 class Sealed:
-    """Holds a value that Dask shall not look into, search for tasks, or take for one."""
+    """Holds a value that Dask shall not look into, search for tasks, or take for one.
+
+    It travels as a copy of its own. What Dask sends otherwise are views of what came in, which
+    cannot be written to, and whose numbers begin anywhere.
+    """
 
     __slots__ = ("value",)
 
@@ -137,8 +143,28 @@ class Sealed:
         """Return the value."""
         return self.value
 
+    def __reduce__(self) -> Any:
+        import cloudpickle
+
+        return _unpacked, (cloudpickle.dumps(self.value, protocol=5),)
+
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + _size(self.value)
+
+    def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
+        try:
+            return _unsealed, (pickle.dumps(self.value, protocol=5),)
+        except Exception:  # Dask can pickle more than Python can
+            return Sealed, (self.value,)
+
+
+def _unsealed(packed: bytes) -> Sealed:
+    return Sealed(pickle.loads(packed))
+
+
+def _unpacked(data: bytes) -> Sealed:
+    return Sealed(pickle.loads(data))
 
 
 @final
@@ -181,18 +207,30 @@ def _task(entry: Any, key: str) -> Any:
 def _make(sealed: Sealed, *arguments: Any) -> Any:
     def made(part: Any) -> Any:
         if isinstance(part, _Argument):
-            part = arguments[part.position]
+            part = _aligned(arguments[part.position])
         if isinstance(part, _Made):
-            return part.work(*map(made, part.entries), **made(part.shared))
-        return loaded(part)
+            return _aligned(part.work(*map(made, part.entries), **made(part.shared)))
+        return _aligned(loaded(part))
 
     return made(sealed.value)
+
+
+def _aligned(value: Any) -> Any:
+    """Return an array or a CSR matrix whose numbers begin where kernels want them."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, csr_array):
+        parts = value.data, value.indices, value.indptr
+        is_aligned = all(part.flags.aligned for part in parts)
+        return value if is_aligned else csr_array(tuple(map(_aligned, parts)), value.shape)
+    return value
 
 
 def _kept_apart(pair: Any) -> Any:
     """Return what is kept so that Dask takes it as it is, and what was found."""
     kept, found = pair
-    return kept if isinstance(kept, np.ndarray) or issparse(kept) else Sealed(kept), found
+    is_plain = isinstance(kept, np.ndarray) or issparse(kept)
+    return kept if is_plain else Sealed(kept), Sealed(found)
 
 
 def _added_up(tasks: Sequence[Any]) -> Any:
@@ -202,19 +240,15 @@ def _added_up(tasks: Sequence[Any]) -> Any:
         few = []
         for start in range(0, len(tasks), FAN_IN):
             key, some = f"taxarbor-add-{token}-{n_made}", tasks[start : start + FAN_IN]
-            few.append(_delayed(_sum if len(tasks) > FAN_IN else _sealed_sum, key, *some))
+            few.append(_delayed(_sum, key, *some))
             n_made += 1
         if len(few) == 1:
             return few[0]
         tasks = few
 
 
-def _sum(*found: Any) -> Any:
-    return reduce(merged, found)
-
-
-def _sealed_sum(*found: Any) -> Sealed:
-    return Sealed(_sum(*found))
+def _sum(*found: Sealed) -> Sealed:
+    return Sealed(reduce(merged, [one.load() for one in found]))
 
 
 def _embedded(shared: dict[str, Any]) -> Any:
@@ -311,7 +345,7 @@ def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
         wait, alone = 1.0, None
         while True:
             try:
-                found.append(loaded(future.result(timeout=wait)))
+                found.append(_aligned(loaded(future.result(timeout=wait))))
                 break
             except TimeoutError:
                 if future.status == "error":  # the work's own

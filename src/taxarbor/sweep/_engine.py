@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import IO, Any, Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._run import Run
 
@@ -83,7 +84,8 @@ class LocalEngine:
     """
 
     def __init__(self, run: Run, room: int | None = None) -> None:
-        self._run, self._room, self._file = run, room, None
+        self._run, self._room = run, room
+        self._file: Any = None
         self._lock = Lock()
 
     def sweep(self, work: Work, *columns: Column, **shared: Any) -> Any:
@@ -160,15 +162,15 @@ class _Lazy:
 class _Shelved:
     """An array in a file."""
 
-    file: IO[bytes]
+    file: Any
     lock: Lock
     place: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def load(self) -> np.ndarray:
+    def load(self) -> NDArray[Any]:
         found = np.empty(self.shape, dtype=self.dtype)
         with self.lock:
             self.file.seek(self.place)
-            self.file.readinto(memoryview(found).cast("B"))
+            self.file.readinto(found.data.cast("B"))
         return found

@@ -9,6 +9,7 @@ from taxarbor._errors import InputError, InputTypeError, missing_extra
 from taxarbor._types import IndexArray
 from taxarbor.sweep._dask import DaskEngine, Sealed, once
 from taxarbor.sweep._engine import Column
+from taxarbor.sweep._recipes import tasks_of
 
 RowWork: TypeAlias = Callable[[Any, Any], Any]
 """Of a model and some rows: a function of a module."""
@@ -140,7 +141,7 @@ def _of_frame(call: Any, X: Any, dtype: np.dtype[Any], n_columns: int | None) ->
         da.from_delayed(
             work(part, call, empty, f"partition {k}"), shape=(np.nan, *width), dtype=dtype
         )
-        for k, part in enumerate(X.to_delayed())
+        for k, part in enumerate(tasks_of(X))
     ]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
 

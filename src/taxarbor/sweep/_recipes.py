@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
+
 from taxarbor._errors import InputError
 from taxarbor.sweep._dask import SMALL, futures_in
 
@@ -39,15 +41,21 @@ class Recipe:
             raise
 
 
-def recipes(parts: Sequence[Any], titles: Sequence[str]) -> list[Any]:
-    """Return parts as recipes, unless they share work or are on workers already.
+def tasks_of(X: Any) -> list[Any]:
+    """Return the tasks that make the parts of a collection, which hold what is on workers."""
+    # Dask forgets futures when it rewrites a graph, and relies on the collection to hold them.
+    found = X.to_delayed(optimize_graph=not futures_in([X]))
+    return list(np.ravel(np.array(found, dtype=object)))
 
-    The parts are tasks of one collection, which have one graph.
+
+def parts_of(X: Any, titles: Sequence[str]) -> list[Any]:
+    """Return the parts of a collection, as recipes where they share no work.
+
+    Parts that are on workers, or are made of such parts, stay tasks.
     """
-    if not parts or any(part.dask is not parts[0].dask for part in parts):
-        return list(parts)
-    if futures_in(parts[:1]):
-        return list(parts)
+    parts = tasks_of(X)
+    if not parts or futures_in([X]) or any(part.dask is not parts[0].dask for part in parts):
+        return parts
     graph = parts[0].dask
     steps = {key: graph[key] for key in graph}
     needs = _needs(steps)
@@ -55,7 +63,7 @@ def recipes(parts: Sequence[Any], titles: Sequence[str]) -> list[Any]:
     n_users = Counter(key for keys in mine for key in keys)
     shared = [key for key, n in n_users.items() if n > 1]
     if any(needs[key] or not _is_small(steps[key]) for key in shared):
-        return list(parts)
+        return parts
     return [
         Recipe({key: steps[key] for key in keys}, part.key, title)
         for part, keys, title in zip(parts, mine, titles, strict=True)

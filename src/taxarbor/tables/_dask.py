@@ -17,7 +17,7 @@ from taxarbor.sweep._lazy_results import (
     is_dask_frame,
     not_a_table,
 )
-from taxarbor.sweep._recipes import recipes
+from taxarbor.sweep._recipes import parts_of
 from taxarbor.tables._stream import Stream
 
 
@@ -39,10 +39,9 @@ def dask_stream(X: Any) -> Stream:
         names, dtype = None, X.dtype
     elif is_dask_frame(X):
         names, dtype = [str(name) for name in X.columns], None
-        raw, sizes = X.to_delayed(), None
-        titles = [f"partition {k}" for k in range(len(raw))]
+        titles, sizes = [f"partition {k}" for k in range(X.npartitions)], None
         called = [f"{title} of X" for title in titles]
-        parts = engine.lazy(checked_partition, recipes(raw, called), called, names=names)
+        parts = engine.lazy(checked_partition, parts_of(X, called), called, names=names)
     else:
         raise not_a_table(X)
     if sizes is None:
@@ -79,8 +78,8 @@ def dask_rows(values: Any, sizes: IndexArray, name: str = "sample_weight") -> Co
         raise InputError(f"must hold {told}", name)
     if isinstance(values, np.ndarray):
         return np.split(values, np.cumsum(sizes)[:-1])
-    parts = values.rechunk((tuple(sizes.tolist()),)).to_delayed().tolist()
-    return recipes(parts, [f"block {k} of {name}" for k in range(len(parts))])
+    titles = [f"block {k} of {name}" for k in range(len(sizes))]
+    return parts_of(values.rechunk((tuple(sizes.tolist()),)), titles)
 
 
 @final
@@ -97,15 +96,14 @@ class _Facts:
 def _blocks(X: Any, engine: DaskEngine) -> tuple[Column, list[str], IndexArray | None]:
     """Return the blocks of an array, each checked when it is read."""
     check_chunks(X)
-    raw, n_columns = X.to_delayed().ravel().tolist(), int(X.shape[1])
-    titles = [f"block {k}" for k in range(len(raw))]
+    titles, n_columns = [f"block {k}" for k in range(X.numblocks[0])], int(X.shape[1])
     called = [f"{title} of X" for title in titles]
     sizes = None if np.isnan(X.shape[0]) else np.array(X.chunks[0], dtype=np.intp)
-    known = [None] * len(raw) if sizes is None else sizes.tolist()
+    known = [None] * len(titles) if sizes is None else sizes.tolist()
     facts = [
         _Facts(title, X.dtype, n, n_columns) for title, n in zip(called, known, strict=True)
     ]
-    return engine.lazy(checked_block, recipes(raw, called), facts), titles, sizes
+    return engine.lazy(checked_block, parts_of(X, called), facts), titles, sizes
 
 
 def checked_block(block: Any, facts: _Facts) -> Any:

@@ -37,6 +37,8 @@ TEXTS = 100_000
 """Different values of a column of text that are counted; it has too many by far then."""
 FEW = 64
 """Values that are looked at first."""
+AT_ONCE = 1 << 15
+"""Cells that are squared together, so that they stay in a cache."""
 KEY, VALUE_KEY, SHARE = 0x7461626C65, 0x76616C7565, 1 << 64
 """Of the hashes of rows and of values, and what all hashes are below."""
 
@@ -326,20 +328,31 @@ def _powers(
 ) -> NDArray[np.int64]:
     """Return exact sums of values and, if asked for, of their squares, else zeros."""
     sums = exact_sums(values, counts)
-    if not has_squares:
-        return np.stack([sums, np.zeros_like(sums)])
+    of_squares = np.zeros_like(sums)
+    step = max(AT_ONCE // max(values.shape[1], 1), 1)
+    for first in range(0, len(values) if has_squares else 0, step):
+        some = slice(first, first + step)
+        own = None if counts is None else counts[some]
+        squares, rest = _squares(values[some])
+        of_squares += exact_sums(squares, own)
+        if rest is not None:
+            of_squares += exact_sums(rest, own)
+    return np.stack([sums, of_squares])
+
+
+def _squares(values: Array) -> tuple[Array, Array | None]:
+    """Return the squares of numbers, and what rounding took from them, by Dekker's product."""
     with np.errstate(all="ignore"):
         squares = np.minimum(values * values, np.finfo(np.float64).max)
-        # What rounding took from the squares, by Dekker's product.
+        short = values.astype(np.float32)
+        if not ((short != values) & ~np.isnan(values)).any():
+            return squares, None
         high = values * 134217729.0
         high -= high - values
         low = values - high
         rest = ((high * high - squares) + 2.0 * high * low) + low * low
     rest[~np.isfinite(rest)] = np.nan
-    of_squares = exact_sums(squares, counts)
-    if np.nan_to_num(rest).any():
-        of_squares = of_squares + exact_sums(rest, counts)
-    return np.stack([sums, of_squares])
+    return squares, rest
 
 
 def drawn(

@@ -207,7 +207,7 @@ def scan_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     ds = _dataset_module()
     if not Path(path).is_dir():
         return _scan_files([File.of(path)], columns)
-    folder = Path(os.path.abspath(path))
+    folder, title = Path(os.path.abspath(path)), one_line(Path(path).name or str(path))
     files = [(one.relative_to(folder).as_posix(), one) for one in _files_in(folder)]
     if not files:
         ends = ", ".join(SUFFIXES)
@@ -216,7 +216,7 @@ def scan_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
         )
     files.sort()
     if any("=" in part for name, _ in files for part in name.split("/")[:-1]):
-        with Request(one_line(folder.name)).reading("parquet"):
+        with Request(title).reading("parquet"):
             found = ds.dataset(
                 [str(one) for _, one in files],
                 format="parquet",

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -13,9 +13,11 @@ from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor._types import IndexArray
 from taxarbor.sweep import Column, Engine, LocalEngine
+from taxarbor.sweep._engine import loaded
 from taxarbor.tables._scan import Scan, one_line
 from taxarbor.tables._scan_arrays import scan_h5ad, scan_memmap, scan_npy
 from taxarbor.tables._scan_parquet import SUFFIXES, scan_dataset, scan_parquet
+from taxarbor.tables._study import ASKED
 from taxarbor.tables._table import NamelessError, Request, listed, refuse_absent
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
@@ -41,6 +43,8 @@ class Stream:
         Returns who sweeps over the parts, for a run and the bytes of rows that may be kept.
     dtype : dtype or None
         Of an array; None for a frame.
+    asked : tuple of str
+        Columns that were asked for by name, and are used even if they look like identifiers.
     """
 
     parts: Column
@@ -49,6 +53,15 @@ class Stream:
     names: list[str] | None
     make_engine: Callable[[Run, int | None], Engine]
     dtype: np.dtype[Any] | None
+    asked: tuple[str, ...] = ()
+
+    def marked(self, asked: Sequence[str], categories: Sequence[str] = ()) -> "Stream":
+        """Return a stream of frames with columns that are asked for, some as categories."""
+        if not (asked or categories):
+            return self
+        mine = (*self.asked, *asked, *categories)
+        parts = [_Marked(part, mine, tuple(categories)) for part in self.parts]
+        return replace(self, parts=parts, asked=mine)
 
 
 def as_stream(X: Any) -> Stream | None:
@@ -129,6 +142,23 @@ def _selected(request: Request, scan: Scan, columns: Sequence[str]) -> Scan:
     chosen = np.array([place[name] for name in columns], dtype=np.intp)
     parts = [_Selected(part, chosen) for part in scan.parts]
     return scan._replace(parts=parts, names=[*columns])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marked:
+    """A frame that says which of its columns were asked for."""
+
+    part: Any
+    asked: tuple[str, ...]
+    categories: tuple[str, ...]
+
+    def load(self) -> Any:
+        frame = loaded(self.part)
+        for name in self.categories:
+            frame[name] = frame[name].astype("category")
+        frame.attrs[ASKED] = self.asked
+        return frame
 
 
 @final

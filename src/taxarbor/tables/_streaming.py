@@ -107,7 +107,7 @@ class _Training:
 
     def __init__(self, encoder: Any, is_auto: bool, stream: Stream, engine: Engine) -> None:
         self.encoder, self.is_auto, self.engine = encoder, is_auto, engine
-        self.names = stream.names
+        self.names, self.asked = stream.names, stream.asked
         if not len(stream.parts):
             raise InputError("has no rows", "X")
         # Where sizes are known, one part is enough: each is compared with it when it is read.
@@ -161,13 +161,12 @@ class _Training:
     def _encoded(self, encoder: TableEncoder, parts: Parts, weights: Array | None) -> Streamed:
         check_encoder(encoder)
         is_sparse, is_table = self.like.kind == "sparse", self.like.kind == "frame"
-        subject = Subject(
-            parts, self.like.n_columns, self.names, is_sparse, has_identifiers=is_table
-        )
+        told: Any = {"asked": self.asked, "has_identifiers": is_table}
+        subject = Subject(parts, self.like.n_columns, self.names, is_sparse, **told)
         study = Study(encoder, subject)
         encoding = study.encoding().evened()
         dtype = np.dtype(np.float32 if encoding.is_sparse else self._float_type(study.types))
-        told: Any = {"encoding": encoding, "dtype": dtype}
+        told = {"encoding": encoding, "dtype": dtype}
         data = self.engine.lazy(encoded, self.tables, self.titles, **told)
         n_full, n_features = study.n_full(encoding), encoding.n_features
         n_cells = float(n_features)

@@ -170,13 +170,11 @@ nb::object label_sums(
       refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
     const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
     checked_count("n_labels", K, 1);
-    const int32_t* times =
-        counts ? checked_range<int32_t>("counts", *counts, {n}, 0, int64_t{1} << 31) : nullptr;
+    const int32_t* times = checked_counts(counts, n);
     const T* x = static_cast<const T*>(X.data());
     const auto sums = [&](auto label) {
       using Label = decltype(label);
-      const Label* own =
-          checked_range<Label>("labels", labels, {n}, std::numeric_limits<Label>::min(), K);
+      const Label* own = checked_below<Label>("labels", labels, n, K);
       return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
         std::fill(out, out + K * p, 0.0);
         add_labelled(x, n, p, step, own, times, out);

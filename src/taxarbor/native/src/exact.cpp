@@ -2,14 +2,11 @@
 // rows come, and those of blocks can be added up.
 #include <nanobind/stl/optional.h>
 
-#include <limits>
-
 #include "rows.hpp"
 
 namespace {
 
-// ---- sums of values: limbs of 32 bits, lowest first, the last one with a sign
-// --------------------
+// ---- sums of values: limbs of 32 bits, lowest first, the last one with a sign -------------------
 
 // A value is a whole number of units, the least number above zero of its type. The limbs hold the
 // sum of 2^74 of the greatest ones.
@@ -76,54 +73,44 @@ template <class T> TAXARBOR_CLONES bool add_values(
   return is_sound;
 }
 
-// Most dense values need no limbs of their own. Each feature has a grid, made for values below a
-// limit, on which sums of some rows are exact in double: of float32 as they are, of float64 in an
-// upper and a lower part. Values that are greater or not on the grid are added to the limbs.
+// Most dense values need no limbs of their own. Each feature has a grid, made for values up to a
+// limit, on which sums of some rows are exact in double, and a finer one for what is not on the
+// first. Values that are greater, or on neither grid, are added to the limbs.
 constexpr int64_t Group = 64;  // features at a time
+constexpr int MostLevels = 2;
 
-template <class T> struct Grids {
-  static constexpr int Levels = sizeof(T) / 4;
-  std::vector<double> limit;          // 0: none yet
-  std::vector<double> magic[Levels];  // to which a value is added to be rounded to the grid
-  std::vector<int> unit;              // of the upper grid: its power of two
+struct Grids {
+  std::vector<double> limit;              // 0: no grid yet
+  std::vector<double> magic[MostLevels];  // to which a value is added to be rounded to the grid
+  std::vector<int> unit;                  // of the first grid: its power of two
   explicit Grids(int64_t p) : limit(p), unit(p) {
     for (auto& one : magic) one.resize(p);
   }
 };
 
-// Add some values to sums (Levels, p), if all are missing or on the grid of their features.
-TAXARBOR_CLONES bool add_group(const float* x, int64_t size, const double* limit,
-    const double* const* magic, double times, double* const* sums) {
-  double parts[Group];
-  const double* m = magic[0];
-  double* sum = sums[0];
-  int64_t wrong = 0;
+// Add values of as many features, times a number, to sums, which are `step` apart from level to
+// level; if all are missing or on the grids, otherwise none of them.
+template <class T, int Levels> TAXARBOR_CLONES bool add_group(const T* x, int64_t size,
+    const Grids& grids, int64_t first, double times, double* sums, int64_t step) {
+  double parts[Levels][Group];
+  const double* limit = grids.limit.data() + first;
+  const double* upper = grids.magic[0].data() + first;
+  const double* lower = grids.magic[1].data() + first;
+  int64_t wrong = 0;  // as wide as the values, so that the loop vectorises
   for (int64_t j = 0; j < size; ++j) {
     const double given = static_cast<double>(x[j]), value = given == given ? given : 0.0;
-    parts[j] = (value + m[j]) - m[j];
-    wrong |= (std::abs(value) < limit[j] ? int64_t{0} : int64_t{1}) |
-        (parts[j] == value ? int64_t{0} : int64_t{1});
+    parts[0][j] = (value + upper[j]) - upper[j];
+    double rest = value - parts[0][j];
+    if constexpr (Levels == 2) {
+      parts[1][j] = (rest + lower[j]) - lower[j];
+      rest -= parts[1][j];
+    }
+    wrong |= (std::abs(value) <= limit[j] ? int64_t{0} : int64_t{1}) |
+        (rest == 0.0 ? int64_t{0} : int64_t{1});
   }
   if (wrong) return false;
-  for (int64_t j = 0; j < size; ++j) sum[j] += times * parts[j];
-  return true;
-}
-TAXARBOR_CLONES bool add_group(const double* x, int64_t size, const double* limit,
-    const double* const* magic, double times, double* const* sums) {
-  double upper[Group], lower[Group];
-  const double *m0 = magic[0], *m1 = magic[1];
-  double *sum0 = sums[0], *sum1 = sums[1];
-  int64_t wrong = 0;
-  for (int64_t j = 0; j < size; ++j) {
-    const double value = x[j] == x[j] ? x[j] : 0.0;
-    upper[j] = (value + m0[j]) - m0[j];
-    const double rest = value - upper[j];
-    lower[j] = (rest + m1[j]) - m1[j];
-    wrong |= (std::abs(value) < limit[j] ? int64_t{0} : int64_t{1}) |
-        (lower[j] == rest ? int64_t{0} : int64_t{1});
-  }
-  if (wrong) return false;
-  for (int64_t j = 0; j < size; ++j) sum0[j] += times * upper[j], sum1[j] += times * lower[j];
+  for (int level = 0; level < Levels; ++level)
+    for (int64_t j = 0; j < size; ++j) sums[level * step + j] += times * parts[level][j];
   return true;
 }
 
@@ -153,7 +140,6 @@ template <class T> class ExactSums {
 
  private:
   static constexpr int64_t L = Format<T>::Limbs;
-  static constexpr int Levels = Grids<T>::Levels;
 
   int64_t copies() const { return int64_t{1} << (53 - bits_); }
   int64_t* limbs(int64_t label, int64_t j) { return out_ + (label * p_ + j) * L; }
@@ -171,37 +157,37 @@ template <class T> class ExactSums {
 
   void add_on_grid(const T* x, int64_t label, int64_t count, int64_t i) {
     if ((kept_ += count) > copies()) hand_on(), kept_ = count;
-    if (sums_.empty()) sums_.resize(K_ * Levels * p_);
-    double* own = sums_.data() + label * Levels * p_;
+    if (sums_.empty()) sums_.resize(K_ * MostLevels * p_);
+    double* own = sums_.data() + label * MostLevels * p_;
     for (int64_t j = 0; j < p_; j += Group) {
       const int64_t size = std::min(Group, p_ - j);
-      const double* magic[Levels];
-      double* sums[Levels];
-      for (int level = 0; level < Levels; ++level)
-        magic[level] = grids_.magic[level].data() + j, sums[level] = own + level * p_ + j;
-      if (add_group(x + j, size, grids_.limit.data() + j, magic, count, sums)) continue;
+      const bool fits = levels_ == 1 ? add_group<T, 1>(x + j, size, grids_, j, count, own + j, p_)
+                                     : add_group<T, 2>(x + j, size, grids_, j, count, own + j, p_);
+      ++n_groups_;
+      if (fits) continue;
+      ++n_misfits_;
       for (int64_t l = j; l < j + size; ++l) add_one(x[l], label, l, count, own + l, i);
     }
   }
 
   // Add one value, after the grid of its feature was made for it; if it cannot be, to the limbs.
   void add_one(T x, int64_t label, int64_t j, int64_t count, double* sums, int64_t i) {
-    if (std::abs(x) >= grids_.limit[j]) make_grid(j, x);
-    double rest = static_cast<double>(x), parts[Levels];
-    const bool is_below = std::abs(rest) < grids_.limit[j];
-    for (int level = 0; level < Levels; ++level) {
+    if (std::abs(x) > grids_.limit[j]) make_grid(j, x);
+    double rest = static_cast<double>(x), parts[MostLevels] = {};
+    const bool is_small = std::abs(rest) <= grids_.limit[j];
+    for (int level = 0; level < levels_; ++level) {
       const double magic = grids_.magic[level][j];
       parts[level] = (rest + magic) - magic;
       rest -= parts[level];
     }
-    if (is_below && rest == 0.0) {
-      for (int level = 0; level < Levels; ++level) sums[level * p_] += count * parts[level];
+    if (is_small && rest == 0.0) {
+      for (int level = 0; level < levels_; ++level) sums[level * p_] += count * parts[level];
     } else {
       add({&x, nullptr, 1}, label, j, count, i);
     }
   }
 
-  // A grid for values up to twice this one.
+  // A grid for values up to twice this one at least.
   void make_grid(int64_t j, T value) {
     const double size = std::abs(static_cast<double>(value));
     if (!(size > 0x1p-800 && size < 0x1p900)) return;  // no room for a grid
@@ -210,7 +196,7 @@ template <class T> class ExactSums {
     const int above = std::ilogb(value) + 2;
     grids_.limit[j] = std::ldexp(1.0, above);
     grids_.unit[j] = above - bits_;
-    for (int level = 0; level < Levels; ++level)
+    for (int level = 0; level < MostLevels; ++level)
       grids_.magic[level][j] = std::ldexp(1.5, 52 + unit(j, level));
   }
   int unit(int64_t j, int level) const {
@@ -219,8 +205,8 @@ template <class T> class ExactSums {
 
   // What is kept in double goes to the limbs.
   void hand_on(int64_t label, int64_t j) {
-    for (int level = 0; level < Levels; ++level) {
-      double& sum = sums_[(label * Levels + level) * p_ + j];
+    for (int level = 0; level < levels_; ++level) {
+      double& sum = sums_[(label * MostLevels + level) * p_ + j];
       if (sum == 0.0) continue;
       const auto digits = static_cast<int64_t>(std::ldexp(sum, -unit(j, level)));
       add_digits<3>(
@@ -235,11 +221,13 @@ template <class T> class ExactSums {
     for (int64_t label = 0; label < K_; ++label)
       for (int64_t j = 0; j < p_; ++j) hand_on(label, j);
     std::fill(grids_.limit.begin(), grids_.limit.end(), 0.0);
+    if (8 * n_misfits_ > n_groups_) levels_ = MostLevels;  // this pays
+    n_groups_ = n_misfits_ = 0;
   }
 
   // Before digits are added to limbs so many times.
   void spend(int64_t times) {
-    times *= Levels;
+    times *= MostLevels;
     if ((used_ += times) > Budget) carry_all(), used_ = times;
   }
   void carry_all() {
@@ -249,23 +237,21 @@ template <class T> class ExactSums {
   const View<T>& rows_;
   const int64_t K_, p_;
   int64_t* const out_;
-  Grids<T> grids_;
-  std::vector<double> sums_;  // (K, Levels, p)
-  int bits_;                  // of a value on its grid
-  int64_t kept_ = 0, used_ = 0;
+  Grids grids_;
+  std::vector<double> sums_;                      // (K, MostLevels, p)
+  int bits_;                                      // of a value on its grid
+  int levels_ = sizeof(T) == 4 ? 1 : MostLevels;  // float32 values of like size are on one grid
+  int64_t kept_ = 0, used_ = 0, n_groups_ = 0, n_misfits_ = 0;
 };
 
 nb::object exact_sums(const Data& data, const std::optional<Given>& labels,
     const std::optional<Given>& counts, int64_t K) {
   return data.visit([&](const auto& rows) {
     using T = Number<decltype(rows)>;
-    constexpr int64_t End = std::numeric_limits<int32_t>::max();
     const int64_t n = rows.n_rows();
     checked_count("n_labels", K, 1);
-    const int32_t* own =
-        labels ? checked_range<int32_t>("labels", *labels, {n}, -End - 1, K) : nullptr;
-    const int32_t* times =
-        counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End + 1) : nullptr;
+    const int32_t* own = labels ? checked_below<int32_t>("labels", *labels, n, K) : nullptr;
+    const int32_t* times = checked_counts(counts, n);
     const size_t p = rows.n_features();
     return filled<int64_t>({static_cast<size_t>(K), p, Format<T>::Limbs},
         [&](int64_t* out) { ExactSums<T>(rows, K, times != nullptr, out).run(own, times); });
@@ -286,10 +272,10 @@ double rounded(const int64_t* limbs, int64_t L, int unit, std::vector<int64_t>& 
   int64_t k = L;
   while (k > 0 && digits[k] == 0) --k;
   const auto at = [&](int64_t j) { return j < 0 ? 0 : static_cast<uint64_t>(digits[j]); };
-  // The highest 64 bits from the first that is not zero, the last of them set if any below is.
+  // The highest 64 bits, from the first that is set, and whether any below them is.
   int zeros = 0;
   while (zeros < 31 && !(at(k) >> (31 - zeros))) ++zeros;
-  uint64_t top = at(k) << (32 + zeros) | at(k - 1) << zeros | (at(k - 2) << zeros) >> 32;
+  const uint64_t top = at(k) << (32 + zeros) | at(k - 1) << zeros | (at(k - 2) << zeros) >> 32;
   bool rest = (at(k - 2) << zeros & Low) != 0;
   for (int64_t j = 0; j < k - 2; ++j) rest |= digits[j] != 0;
   const uint64_t below = top & 0x7ff;
@@ -321,8 +307,7 @@ nb::object exact_values(const Given& limbs, bool is_float32) {
   return flat.attr("reshape")(nb::tuple(shape));
 }
 
-// ---- sums of products of coordinates on a grid
-// ---------------------------------------------------
+// ---- sums of products of coordinates on a grid --------------------------------------------------
 
 constexpr int64_t PanelRows = 256, TileRows = 4, TileColumns = 8;
 constexpr int64_t HiBits = 40, Greatest = int64_t{1} << 22;
@@ -432,5 +417,5 @@ void bind_exact(nb::module_& m) {
       "The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and "
       "lo.\n\n"
       "It is (hi * 2^40 + lo) * unit^2, 0 <= lo < 2^40. Values are multiples of the unit, a power\n"
-      "of two, and at most 2^22 of them.");
+      "of two, and at most 2^22 of them. Such arrays can be added up, whatever lo becomes.");
 }

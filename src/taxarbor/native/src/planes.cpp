@@ -4,14 +4,11 @@
 // this file (CMakeLists.txt).
 #include <nanobind/stl/optional.h>
 
-#include <limits>
-
 #include "common.hpp"
 
 namespace {
 
-// ---- samples: the copies of lowest hash
-// -----------------------------------------------------------
+// ---- samples: the copies of lowest hash ---------------------------------------------------------
 
 TAXARBOR_INLINE uint64_t mixed(uint64_t z) {  // the end of splitmix64
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -31,15 +28,6 @@ nb::object hashes(uint64_t key, const Given& numbers) {
   });
 }
 
-const int32_t* checked_counts(const std::optional<Given>& counts, int64_t n) {
-  constexpr int64_t End = int64_t{1} << 31;
-  return counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End) : nullptr;
-}
-
-const int32_t* checked_nodes(const Given& nodes, int64_t n, int64_t n_nodes) {
-  return checked_range<int32_t>("nodes", nodes, {n}, std::numeric_limits<int32_t>::min(), n_nodes);
-}
-
 nb::object draw(const Given& keys, const Given& limits, const std::optional<Given>& nodes,
     const std::optional<Given>& counts, int64_t n, int64_t first) {
   const uint64_t* key = checked<uint64_t>("keys", keys, {-1});
@@ -47,7 +35,7 @@ nb::object draw(const Given& keys, const Given& limits, const std::optional<Give
   checked_count("the number of keys", m, 1);
   const uint64_t* limit = checked<uint64_t>("limits", limits, {m});
   checked_count("n", n, 0), checked_count("first", first, 0);
-  const int32_t* own = nodes ? checked_nodes(*nodes, n, m) : nullptr;
+  const int32_t* own = nodes ? checked_below<int32_t>("nodes", *nodes, n, m) : nullptr;
   const int32_t* times = checked_counts(counts, n);
   std::vector<int64_t> positions;
   std::vector<uint64_t> found;
@@ -67,8 +55,7 @@ nb::object draw(const Given& keys, const Given& limits, const std::optional<Give
   return nb::make_tuple(copied(positions), copied(found));
 }
 
-// ---- sides of planes
-// ------------------------------------------------------------------------------
+// ---- sides of planes ----------------------------------------------------------------------------
 
 // What all sweeps over planes are given.
 struct Planes {
@@ -88,7 +75,7 @@ struct Planes {
     offsets = checked_finite("offsets", constants, {n_slots});
     slots = checked_range<int32_t>("slots", node_slots, {-1}, -1, n_slots);
     n_nodes = node_slots.shape(0);
-    nodes = checked_nodes(own, n, n_nodes);
+    nodes = checked_below<int32_t>("nodes", own, n, n_nodes);
   }
   // The plane of a row, -1 for none.
   int32_t slot(int64_t i) const { return nodes[i] < 0 ? -1 : slots[nodes[i]]; }
