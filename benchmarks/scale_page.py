@@ -109,13 +109,18 @@ def asked(known: Known, n_rows: int) -> str:
     if has_ended(dask):
         share = dask["sent"] / dask["data"]
         add(
-            "bytes that our workers send, of the data's",
+            "bytes that our workers, scheduler and client send, of the data's",
             f"{share:.2%}",
             "under 1 %",
             share < 0.01,
         )
     else:
-        add("bytes that our workers send, of the data's", why_not(dask), "under 1 %", None)
+        add(
+            "bytes that our workers, scheduler and client send, of the data's",
+            why_not(dask),
+            "under 1 %",
+            None,
+        )
     small = known.get(f"ours-2/planted/{least}")
     add(f"time of {n_rows:,} / of {least:,} rows", *_ratio(ours, small, 11.0, "at most"))
     for what, got, most, holds in _asked_of_disk(known, n_rows) + _asked_of_threads(known):
@@ -480,8 +485,9 @@ def _model_part(known: Known, n_rows: int) -> str:
 NOTES = (
     "The time is that of the fit alone; reading what has to be in memory, or in a cache, "
     "stands beside it. Peak memory is the sum of the peaks of all processes, the data "
-    "included. Sent: results that Dask's workers sent to each other and to the client; of "
-    "Spark, what stages wrote for each other and sent to the driver. Agreement is the "
+    "included. Sent: all bytes that the processes of a Dask cluster wrote to each other, "
+    "tasks and results alike; of Spark, what stages wrote for each other and sent to the "
+    "driver, but not the tasks. Agreement is the "
     "adjusted Rand index of the first 1,000,000 rows, with the classes, and of the tree cut "
     "to as many clusters as there are groups on a level of the true tree, with these groups; "
     "purity is that of the dendrogram. k-means has no tree."
