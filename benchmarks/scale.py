@@ -169,7 +169,7 @@ def simulate(told: dict[str, Any], job: Job) -> dict[str, Any]:
     steps = scale_model.from_json(first["steps"])
     slopes = scale_model.slopes([steps], [first["seconds"]])
     costs = scale_model.Costs(**slopes, latency=0.0, task=0.0, read=0.0)
-    cases = [(4, 32, 200_000), (8, 64, 200_000), (16, 64, 400_000), (32, 256, 50_000)]
+    cases = [(4, 32, 100_000), (8, 48, 200_000), (16, 96, 200_000), (32, 128, 200_000)]
     return {"cases": scale_model.simulate(steps, costs, 50, cases)}
 
 

@@ -496,15 +496,17 @@ MODEL = """\
 A fit is a list of sweeps, each with a task per block; what tasks find is added up by workers,
 eight at a time. A sweep takes
 
-    latency + max(tasks * scheduling, rounds of blocks * seconds of a block) + bytes / bandwidth
+    latency + tasks * scheduling + rounds of blocks * seconds of a block + bytes / bandwidth
 
 and the client adds what it does alone, which does not grow with the rows. Seconds per row are
 slopes of fits in memory by one thread; latency and scheduling are those of sweeps that do
 nothing, on `LocalCluster(2)`; reading is what then is missing of fits there."""
 SIMULATED = (
-    "And beside simulated workers, which it was not fitted to: Dask's own scheduler, graphs "
-    "and findings, but tasks that wait as long as their work would take. As these workers "
-    "share one process, latency and scheduling are measured anew."
+    "And beside simulated workers, to which no parameter was fitted: Dask's own scheduler, "
+    "graphs and findings, but tasks that wait as long as their work would take. As these "
+    "workers share one process, latency and scheduling are measured anew, before and after. "
+    "The form of the model was changed once after such a check: it had scheduling and work "
+    "side by side (the larger of both), and was too low; now it adds them up."
 )
 ASSUMED = (
     "Assumed: a worker is one core like this one, with 16 GB, which reads 0.5 GB and sends "
