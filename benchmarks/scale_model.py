@@ -4,12 +4,13 @@ A fit is a list of steps. A step sweeps over the data, over the coordinates, or 
 rows such as labels; it has a task per block, whose findings are added up, eight at a time. So
 the time of a step on ``W`` workers with ``B`` blocks is
 
-    latency + max(B * task, ceil(B / W) * seconds of a block) + bytes / bandwidth
+    latency + B * task + ceil(B / W) * seconds of a block + bytes / bandwidth
 
 and the fit adds what the client does by itself, which does not grow with the rows. Seconds per
 row are slopes, of runs on this machine; latency and task are those of sweeps that do nothing.
 """
 
+import os
 import pickle
 import time
 from collections.abc import Iterator, Sequence
@@ -272,9 +273,9 @@ class Prediction:
 
     seconds: float
     working: float
-    """Seconds in which the slowest part is the workers."""
+    """Seconds of the workers."""
     scheduling: float
-    """Seconds in which it is the scheduler."""
+    """Seconds of the scheduler, as if no worker worked meanwhile."""
     sending: float
     client: float
     n_tasks: int
@@ -303,10 +304,9 @@ def predict(
         here = block_rows * costs.of(step, n_features, kinds)
         if step.reads == "data" and costs.read:
             here = max(here, 4.0 * n_features * block_rows / cluster.storage)
-        by_workers, count = waves * here, n_tasks(step, n_blocks)
-        by_scheduler = count * costs.task
-        working += by_workers if by_workers >= by_scheduler else 0.0
-        scheduling += costs.latency + (by_scheduler if by_scheduler > by_workers else 0.0)
+        count = n_tasks(step, n_blocks)
+        working += waves * here
+        scheduling += costs.latency + count * costs.task
         tasks += count
         wide = step.wider(n_features)
         found, total = step.bytes_found(n_blocks, n_features), step.total * wide
@@ -410,11 +410,14 @@ def simulate(
             Client(workers),
         ):
             engine = DaskEngine()
-            found = overheads(engine, n_runs=3)
-            here = replace(costs, client=0.0, read=0.0, **found)
-            waits = [block_rows * here.of(step, n_features, kinds) for step in steps]
+            before = overheads(engine, n_runs=3)
+            bare = replace(costs, client=0.0, read=0.0)
+            waits = [block_rows * bare.of(step, n_features, kinds) for step in steps]
             took = replay(engine, steps, n_blocks, waits)
+            after = overheads(engine, n_runs=3)
             engine.close()
+        found = {name: 0.5 * (before[name] + after[name]) for name in before}
+        here = replace(bare, **found)
         flat = [replace(step, shared=0, total=0) for step in steps]
         said = predict(
             here,
@@ -427,7 +430,7 @@ def simulate(
         told.append(
             {"workers": n_workers, "blocks": n_blocks, "rows of a block": block_rows}
             | {"measured": took, "predicted": said.working + said.scheduling}
-            | {"least": sum(waits) * n_blocks / n_workers}
+            | {"least": sum(waits) * n_blocks / n_workers, "load": os.getloadavg()[0]}
             | found
         )
     return told

@@ -109,13 +109,18 @@ def asked(known: Known, n_rows: int) -> str:
     if has_ended(dask):
         share = dask["sent"] / dask["data"]
         add(
-            "bytes that our workers send, of the data's",
+            "bytes that our workers, scheduler and client send, of the data's",
             f"{share:.2%}",
             "under 1 %",
             share < 0.01,
         )
     else:
-        add("bytes that our workers send, of the data's", why_not(dask), "under 1 %", None)
+        add(
+            "bytes that our workers, scheduler and client send, of the data's",
+            why_not(dask),
+            "under 1 %",
+            None,
+        )
     small = known.get(f"ours-2/planted/{least}")
     add(f"time of {n_rows:,} / of {least:,} rows", *_ratio(ours, small, 11.0, "at most"))
     for what, got, most, holds in _asked_of_disk(known, n_rows) + _asked_of_threads(known):
@@ -480,8 +485,9 @@ def _model_part(known: Known, n_rows: int) -> str:
 NOTES = (
     "The time is that of the fit alone; reading what has to be in memory, or in a cache, "
     "stands beside it. Peak memory is the sum of the peaks of all processes, the data "
-    "included. Sent: results that Dask's workers sent to each other and to the client; of "
-    "Spark, what stages wrote for each other and sent to the driver. Agreement is the "
+    "included. Sent: all bytes that the processes of a Dask cluster wrote to each other, "
+    "tasks and results alike; of Spark, what stages wrote for each other and sent to the "
+    "driver, but not the tasks. Agreement is the "
     "adjusted Rand index of the first 1,000,000 rows, with the classes, and of the tree cut "
     "to as many clusters as there are groups on a level of the true tree, with these groups; "
     "purity is that of the dendrogram. k-means has no tree."
@@ -490,15 +496,17 @@ MODEL = """\
 A fit is a list of sweeps, each with a task per block; what tasks find is added up by workers,
 eight at a time. A sweep takes
 
-    latency + max(tasks * scheduling, rounds of blocks * seconds of a block) + bytes / bandwidth
+    latency + tasks * scheduling + rounds of blocks * seconds of a block + bytes / bandwidth
 
 and the client adds what it does alone, which does not grow with the rows. Seconds per row are
 slopes of fits in memory by one thread; latency and scheduling are those of sweeps that do
 nothing, on `LocalCluster(2)`; reading is what then is missing of fits there."""
 SIMULATED = (
-    "And beside simulated workers, which it was not fitted to: Dask's own scheduler, graphs "
-    "and findings, but tasks that wait as long as their work would take. As these workers "
-    "share one process, latency and scheduling are measured anew."
+    "And beside simulated workers, to which no parameter was fitted: Dask's own scheduler, "
+    "graphs and findings, but tasks that wait as long as their work would take. As these "
+    "workers share one process, latency and scheduling are measured anew, before and after. "
+    "The form of the model was changed once after such a check: it had scheduling and work "
+    "side by side (the larger of both), and was too low; now it adds them up."
 )
 ASSUMED = (
     "Assumed: a worker is one core like this one, with 16 GB, which reads 0.5 GB and sends "
