@@ -79,6 +79,8 @@ class Source:
         How often each row counts, at first.
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
+    empty : Column or None
+        Which rows have no value, if any.
     decode : callable
         Returns a tree in the user's units, given labels and counts of its rows.
     """
@@ -89,6 +91,7 @@ class Source:
     owner: IndexArray | None
     counts: Column | None
     weights: Column | None
+    empty: Column | None
     decode: Callable[[Hierarchy, Column, Column], Hierarchy]
 
     @classmethod
@@ -96,8 +99,9 @@ class Source:
         """Return the source of data in memory, with their weights."""
         blocks, encoding = blocks_of(training.data, engine), training.encoding
         edges = np.cumsum(blocks.sizes)[:-1]
-        counts = weights = None
+        counts = weights = empty = None
         if training.empty is not None:
+            empty = np.split(training.empty, edges)
             given = np.where(training.empty, 0.0, 1.0 if given is None else given)
         if given is not None:
             counts = np.split(repeats_of(given).astype(np.int32), edges)
@@ -107,7 +111,7 @@ class Source:
             return tree if encoding is None else encoding.decode(tree, training.gaps)
 
         told = training.seen, encoding, training.owner
-        return cls(blocks, *told, counts, weights, decode)
+        return cls(blocks, *told, counts, weights, empty, decode)
 
     @classmethod
     def of_stream(cls, stream: Stream, estimator: Any, run: Run, given: Any) -> Self:
@@ -131,7 +135,7 @@ class Source:
             return encoding.decode(tree, missing=missing)
 
         told = found.seen, encoding, found.owner
-        return cls(blocks, *told, found.counts, weights, decode)
+        return cls(blocks, *told, found.counts, weights, found.empty, decode)
 
     @property
     def has_rows(self) -> bool:
@@ -254,8 +258,8 @@ class Sweeping:
 
     def _set_apart(self, found: Scored) -> Column:
         """Give no part to rows that are noise; return which they are."""
-        weights = self._source.weights or self._nothing
-        is_noise, _ = self._engine.keep(_is_noise, found.scores, weights, last=found.last)
+        empty = self._source.empty or self._nothing
+        is_noise, _ = self._engine.keep(_is_noise, found.scores, empty, last=found.last)
         counts, _ = self._engine.keep(_counts_without, is_noise, self._usual_counts)
         self._take_part(counts)
         return is_noise
@@ -464,9 +468,10 @@ def _n_present(counts: Labels | None, n: int) -> int:
     return n if counts is None else int(np.count_nonzero(counts))
 
 
-def _is_noise(scores: Array, weights: Array | None, *, last: float) -> tuple[Any, None]:
+def _is_noise(scores: Array, empty: Any, *, last: float) -> tuple[Any, None]:
+    """Say which rows are far; of those without a value nobody knows."""
     far = scores > last
-    return far if weights is None else far & (weights > 0.0), None
+    return far if empty is None else far & ~empty, None
 
 
 def _without_noise(
