@@ -319,3 +319,41 @@ def test_rows_of_dask(planted, model, few, tmp_path):
     assert context(tmp_path / "page.html")[0]["n_rows"] == N
     with pytest.raises(InputError, match=r"block \d: X has 2 features"):
         explain(tree, lazy[:, :2])
+
+
+def test_from_a_fit_of_a_file_to_a_page(planted, few, tmp_path):
+    """The tree holds counts; weights, noise and gaps are told as in memory."""
+    X, groups = planted
+    path = mapped(X, tmp_path)
+    weights = np.where(np.arange(N) % 2, 2.0, 1.0)
+    model = Taxarbor(4, noise=0.01, random_state=0).fit(path, sample_weight=weights)
+    tree = model.hierarchy_
+    assert not tree.has_rows
+    whole = Taxarbor(4, noise=0.01, random_state=0).fit(X, sample_weight=weights).hierarchy_
+    assert str(tree) == str(whole)
+    assert tree.n_noise == whole.n_noise > 0
+    np.testing.assert_allclose(tree.node_weights, whole.node_weights)
+    why = explain(model, path, classes=groups)
+    np.testing.assert_allclose(why.hierarchy.node_weights, tree.node_weights)
+    report(model, path, tmp_path / "page.html", classes=groups)
+    found, text = context(tmp_path / "page.html")
+    assert found["n_rows"] + found["n_noise"] == N
+    assert f"{tree.n_noise} rows set apart as noise" in text
+    again = tree.attach(X)
+    np.testing.assert_array_equal(again.labels, model.labels_)
+    np.testing.assert_array_equal(again.sizes, tree.sizes)
+
+
+def test_from_a_fit_of_a_table_to_an_explanation(table, few, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame, model = table
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.warns(TableWarning):
+        streamed = Taxarbor(3, random_state=0).fit(tmp_path / "rows.parquet")
+    tree = streamed.hierarchy_
+    assert not tree.has_rows
+    assert str(tree) == str(model.hierarchy_)
+    np.testing.assert_allclose(tree.missing, model.hierarchy_.missing)
+    why = explain(streamed, tmp_path / "rows.parquet")
+    assert why.names == explain(model, frame).names
+    np.testing.assert_allclose(tree.attach(frame).missing, tree.missing)

@@ -251,6 +251,17 @@ def test_large_row_groups_are_decoded_once_by_threads(tmp_path, monkeypatch):
     assert backwards == [*range(990, -1, -10)]
 
 
+def test_reading_large_row_groups_leaves_less_room(tmp_path, monkeypatch):
+    run, kept = Run(), np.zeros((4, 4))
+    for size, is_kept in ((1_000, False), (10, True)):
+        path = save(tmp_path / f"{size}.parquet", table(1_000), row_group_size=size)
+        stream = as_stream(path)
+        engine = stream.make_engine(run, 10_000)
+        (column,) = engine.keep(lambda one: (kept, None), stream.parts[:1])[0]
+        assert (column is kept) == is_kept
+        engine.close()
+
+
 def test_folders_of_parquet_files(tmp_path):
     whole, folder = table(), tmp_path / "big"
     (folder / "more").mkdir(parents=True)

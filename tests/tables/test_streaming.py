@@ -315,6 +315,11 @@ def test_missing_cells_of_leaves_are_counted():
         found = train(cut(cars, edges), weights)
         own = None if tree.weights is None else np.split(tree.weights, edges)
         missing = found.missing(np.split(tree.labels, edges), tree.n_leaves, own)
+        if tree.weights is not None:  # those that take no part may be named by counts as well
+            counts = np.split((tree.weights > 0).astype(np.int32), edges)
+            given = None if weights is None else np.split(weights, edges)
+            again = found.missing(np.split(tree.labels, edges), tree.n_leaves, given, counts)
+            np.testing.assert_array_equal(again, missing)
         gaps = found.encoding.encode(cars).gaps
         np.testing.assert_allclose(missing, missing_in_leaves(tree, gaps), rtol=1e-12)
         encoded = found.encoding.encoded(tree)
@@ -322,6 +327,20 @@ def test_missing_cells_of_leaves_are_counted():
             found.encoding.decode(encoded, missing=missing).missing, tree.missing, rtol=1e-12
         )
     assert train(cut(numbers(gaps=0.0), [9])).missing([], 3, None) is None
+
+
+@quiet
+def test_gaps_in_rows_of_no_weight_are_known():
+    X = numbers(gaps=0.0)
+    X[5, 2] = np.nan
+    weights = (np.arange(300) != 5).astype(float)
+    found = train(cut(X, [70]), weights)
+    assert_same(found, X, weights)
+    labels = np.split(np.zeros(300, dtype=int), [70])
+    missing = found.missing(labels, 1, np.split(weights, [70]))
+    np.testing.assert_array_equal(missing, np.zeros((1, 5)))
+    cars = make_cars()[["origin", "doors"]].fillna("usa")
+    assert train(cut(cars, [70]), weights).missing(labels, 1) is None
 
 
 def test_it_warns_once_of_what_was_done():

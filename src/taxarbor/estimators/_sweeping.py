@@ -23,7 +23,7 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._repeats import regrouped, repeats_of
+from taxarbor.hierarchy._repeats import regrouped, repeats_of, resized
 from taxarbor.hierarchy._route import arranged, place
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.refine import (
@@ -80,7 +80,7 @@ class Source:
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
     decode : callable
-        Returns a tree in the user's units, given the labels of its rows.
+        Returns a tree in the user's units, given labels and counts of its rows.
     """
 
     blocks: Blocks
@@ -89,7 +89,7 @@ class Source:
     owner: IndexArray | None
     counts: Column | None
     weights: Column | None
-    decode: Callable[[Hierarchy, Column], Hierarchy]
+    decode: Callable[[Hierarchy, Column, Column], Hierarchy]
 
     @classmethod
     def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
@@ -103,7 +103,7 @@ class Source:
             counts = np.split(repeats_of(given).astype(np.int32), edges)
             weights = np.split(given, edges)
 
-        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
             return tree if encoding is None else encoding.decode(tree, training.gaps)
 
         told = training.seen, encoding, training.owner
@@ -124,10 +124,10 @@ class Source:
             own: Column = [None] * len(blocks.data) if weights is None else weights
             weights, _ = blocks.engine.keep(_without, found.empty, own)
 
-        def decode(tree: Hierarchy, labels: Column) -> Hierarchy:
+        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
             if encoding is None:
                 return tree
-            missing = found.missing(labels, tree.n_leaves, weights)
+            missing = found.missing(labels, tree.n_leaves, weights, counts)
             return encoding.decode(tree, missing=missing)
 
         told = found.seen, encoding, found.owner
@@ -311,15 +311,20 @@ class Sweeping:
         n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
-            is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
-            own = np.where(is_noise, -1, hierarchy.labels)
-            hierarchy = replace(regrouped(hierarchy, own), usual=found.usual)
-            labels = np.split(
-                hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
-            )
+            told = labels, self._set_apart(found)
+            labels, sizes = self._engine.keep(_without_noise, *told, n_leaves=n_leaves)
+            if self._source.has_rows:
+                own = np.concatenate(self._engine.gather(labels))
+                hierarchy = regrouped(hierarchy, own)
+            else:
+                n_noise = int(self._blocks.n_rows - sizes.sum())
+                hierarchy = resized(hierarchy, sizes, n_noise)
+            place = (np.cumsum(sizes > 0) - 1).astype(np.int32)  # of the leaves that are left
+            labels, _ = self._engine.keep(_renumbered, labels, place=place)
+            hierarchy = replace(hierarchy, usual=found.usual)
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
-        hierarchy = self._source.decode(hierarchy, labels)
+        hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
             "labels_": self._per_row(labels, np.dtype(np.intp)),
             "outlier_score_": self._per_row(found.scores, np.dtype(np.float64)),
@@ -462,6 +467,18 @@ def _n_present(counts: Labels | None, n: int) -> int:
 def _is_noise(scores: Array, weights: Array | None, *, last: float) -> tuple[Any, None]:
     far = scores > last
     return far if weights is None else far & (weights > 0.0), None
+
+
+def _without_noise(
+    labels: Labels, is_noise: NDArray[np.bool_], *, n_leaves: int
+) -> tuple[Labels, IndexArray]:
+    """Return the labels, -1 for noise, and the number of rows in each leaf."""
+    own = np.where(is_noise, -1, labels).astype(np.int32)
+    return own, np.bincount(own[~is_noise], minlength=n_leaves)
+
+
+def _renumbered(labels: Labels, *, place: Labels) -> tuple[Labels, None]:
+    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
 
 
 def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:

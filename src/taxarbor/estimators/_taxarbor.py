@@ -223,9 +223,6 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
         n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
-        if noise and as_stream(X) is not None:
-            told = "sets rows apart that a tree of counts does not know"
-            raise InputError(f"{told}: leave it at 0, or fit rows in memory", "noise")
         with Sweeping(self, X, sample_weight, stop) as fit:
             sparsity, run = replace(sparsity, owner=fit.owner), fit.run
             if least > 1:  # or there is no bound, however little a row counts for

@@ -146,7 +146,7 @@ def explain(
     tree = tree if named is None else tree.rename_features(named)
     source = Source(rows, data, as_csr(gaps))
     portraits = Portraits(tree, source)
-    check_same_rows(tree, portraits.center, portraits.spread)
+    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
     tree = _described(tree, rows)
     if sample_weight is not None:
         tree = _weighted(tree, check_weights(sample_weight, n_rows), source, gaps)

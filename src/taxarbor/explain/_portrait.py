@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._names import whole_numbers
+from taxarbor.explain._names import MOVED, whole_numbers
 from taxarbor.explain._steps import Source, blocks, dense_part, median
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import blocks_of, category_of
@@ -54,6 +54,11 @@ class Portraits:
         if not is_sample and (weights is not None or tree.n_noise):
             counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
             self.repeats = np.where(tree.labels >= 0, counts, 0)
+        self._is_rounded = (
+            self.repeats is not None
+            and weights is not None
+            and not np.array_equal(self.repeats, weights)
+        )
         everything = self.copies(np.arange(n_rows))
         rows = source.rows if self.repeats is None else source.rows.take(everything)
         self.center: Array = rows.center
@@ -84,6 +89,18 @@ class Portraits:
         distances = np.sqrt(squares)
         usual = distances if self.repeats is None else np.repeat(distances, self.repeats[rows])
         return (distances / (median(usual, self._weights_of(rows)) or 1.0)).round(DIGITS)
+
+    @property
+    def moved(self) -> float:
+        """Standard deviations that a mean may differ by from that of the fit.
+
+        Where weights are rounded to copies, the fit may have rounded them otherwise, as rows
+        that took no part in the end did so then: each row by a copy at most.
+        """
+        if not self._is_rounded or self.repeats is None:
+            return MOVED
+        n_rows, n_copies = np.count_nonzero(self.repeats), int(self.repeats.sum())
+        return MOVED + 3.0 * float(np.sqrt(n_rows)) / n_copies
 
     @property
     def mean(self) -> Array:

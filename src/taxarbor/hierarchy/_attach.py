@@ -54,7 +54,7 @@ def without_rows(tree: "Hierarchy") -> "Hierarchy":
     return replace(
         tree,
         order=None,
-        noise=None,  # type: ignore[arg-type]  # none
+        noise=np.zeros(0, dtype=np.intp),
         n_noise=tree.n_noise,
         weights=None,
         totals=None,

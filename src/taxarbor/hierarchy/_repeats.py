@@ -113,8 +113,21 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     What rows tell of the rules, and their weights, are not known any more.
     """
     (there,) = np.nonzero(labels >= 0)
+    counts = np.bincount(labels[there], minlength=tree.n_leaves)
+    return replace(
+        resized(tree, counts, len(labels) - len(there)),
+        order=arranged(there, labels[there], tree.n_leaves),
+        noise=np.flatnonzero(labels < 0),
+    )
+
+
+def resized(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarchy":
+    """Return a tree of counts with other numbers of rows in its leaves, and of noise.
+
+    As :func:`regrouped` does. The leaves that are left stay in their order.
+    """
     sizes = np.zeros(tree.n_nodes, dtype=np.intp)
-    sizes[tree.leaves] = np.bincount(labels[there], minlength=tree.n_leaves)
+    sizes[tree.leaves] = counts
     for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
         sizes[tree.parents[node]] += sizes[node]
     left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
@@ -137,8 +150,9 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     inner = {int(node) for node in origin if len(left[node]) > 1}
     return replace(
         tree,
-        order=arranged(there, labels[there], tree.n_leaves),
-        noise=np.flatnonzero(labels < 0),
+        order=None,
+        noise=np.zeros(0, dtype=np.intp),
+        n_noise=n_noise,
         start=start[kept],
         stop=(start + sizes)[kept],
         parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
@@ -156,6 +170,7 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
         placement=tree.placement and _of_leaves(tree.placement, sizes > 0, new_id[home]),
         follows=None,
         weights=None,
+        totals=None,
     )
 
 

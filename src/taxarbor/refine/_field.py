@@ -158,19 +158,20 @@ class Field:
         inner = sorted(parents, key=lambda path: self._number[path])
         slots = np.full(len(self._sizes), -1, dtype=np.int32)
         slots[[self._number[path] for path in inner]] = np.arange(len(inner))
+        number, sizes = dict(self._number), list(self._sizes)
         children = np.empty((len(inner), 2), dtype=np.int32)
         for at, path in enumerate(inner):
             cut = self._cuts[path]
             for turn in range(2):
-                self._number[(*path, turn)] = len(self._sizes)
-                self._sizes.append(cut.sizes[turn])
-            children[at] = [self._number[(*path, side)] for side in cut.sides]
+                number[(*path, turn)] = len(sizes)
+                sizes.append(cut.sizes[turn])
+            children[at] = [number[(*path, side)] for side in cut.sides]
         cuts = [self._cuts[path] for path in inner]
-        own = np.array([self._number[path] for path in paths], dtype=np.intp)
-        keys, bounds = np.zeros((2, len(self._sizes)), dtype=np.uint64)
+        own = np.array([number[path] for path in paths], dtype=np.intp)
+        keys, bounds = np.zeros((2, len(sizes)), dtype=np.uint64)
         keys[own] = [node_seed(self._run.seed, path) for path in paths]
-        bounds[own] = limits(np.array(self._sizes)[own], SAMPLE)
-        self._nodes, drawn = self._engine.keep(
+        bounds[own] = limits(np.array(sizes)[own], SAMPLE)
+        nodes, drawn = self._engine.keep(
             _move,
             *(*self._columns, self._copies.first),
             slots=slots,
@@ -179,6 +180,8 @@ class Field:
             keys=keys,
             bounds=bounds,  # of nodes whose rows nobody wants, zero
         )
+        # All at once: an interrupt leaves rows where they were, or where they are now.
+        self._nodes, self._number, self._sizes = nodes, number, sizes
         found: Drawn = drawn
         return found
 
@@ -224,10 +227,10 @@ class Field:
         self, plane: Plane, row: Array, threshold: np.float32, n_high: int, size: int
     ) -> Cut | Refusal:
         """Return a cut whose first child has a given row, whichever way the plane points."""
-        least = self._splitter.min_size
-        if not 0 < n_high < size:
-            return Refusal(f"all of its {size} rows are equal, or nearly so")
+        least = max(self._splitter.min_size, 1)
         if min(n_high, size - n_high) < least:
+            if least == 1:
+                return Refusal(f"all of its {size} rows are equal, or nearly so")
             told = f"children of at least {least} rows would tear equal ones apart"
             return Refusal(f"{told}, of its {size} rows")
         score = np.float32(row.astype(np.float64) @ plane.weights + plane.offset)
@@ -264,7 +267,9 @@ class Field:
         is_above = wanted - above < above + alike - wanted  # most of those alike are below
         n_high = np.where(is_above, above, above + alike)
         least = max(self._splitter.min_size, 1)
-        is_above ^= np.minimum(n_high, sizes - n_high) < least
+        other = np.where(is_above, above + alike, above)
+        fits, other_fits = (np.minimum(part, sizes - part) >= least for part in (n_high, other))
+        is_above ^= ~fits & other_fits
         scores = float_of(keys.astype(np.uint32))
         higher = np.nextafter(scores, np.float32(np.inf))
         return np.where(is_above, higher, scores), np.where(is_above, above, above + alike)

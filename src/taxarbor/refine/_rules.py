@@ -600,7 +600,11 @@ def _thresholds(
         lacking = others - now[:, child]
         order = np.argsort(lacking, kind="stable")
         size = np.clip(sizes[child], least[child], min(most[child], n - 1))
-        last = min(int(np.searchsorted(np.cumsum(counts[order]), size)), len(order) - 1)
+        reached = np.cumsum(counts[order])
+        last = int(np.searchsorted(reached, size))
+        if size < sizes[child]:  # the one that reaches it may be too much
+            last = max(int(np.searchsorted(reached, size, side="right")) - 1, 0)
+        last = min(last, len(order) - 1)
         pair = order[last], order[min(last + 1, len(order) - 1)]
         added[child] += 0.5 * (lacking[pair[0]] + lacking[pair[1]])
     yield added

@@ -144,6 +144,7 @@ class Sealed:
         return self.value
 
     def __reduce__(self) -> Any:
+        # As one piece: of pieces that Dask sends apart, some arrays would not be aligned.
         import cloudpickle
 
         return _unpacked, (cloudpickle.dumps(self.value, protocol=5),)

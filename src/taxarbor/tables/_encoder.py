@@ -55,7 +55,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
     scale : {"auto", "standard", "robust"} or None, default="auto"
-        "standard": numbers to variance 1. "robust": to the range between their quartiles.
+        "standard": numbers to variance 1. "robust": to the range between their quartiles,
+        of about 100,000 rows where there are more.
         None: nothing is scaled. "auto": to variance 1 where there are categories, or where
         columns differ in unit: one holds 90 % of the variance, or a third of them less than
         1 % of the mean variance each, and so would have no voice; else not.

@@ -24,6 +24,8 @@ class Scan(NamedTuple):
     sizes: list[int]
     names: list[str] | None = None
     dtype: np.dtype[Any] | None = None
+    reserve: int = 0
+    """Bytes that reading takes beside the parts."""
 
 
 @final

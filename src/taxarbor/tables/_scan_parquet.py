@@ -28,6 +28,8 @@ AHEAD = 8
 """Parts that a cursor has ready for threads that came late."""
 BUFFERS = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
+PER_COLUMN = 1 << 22
+"""Bytes that a cursor takes for a column: pages, as they are and unpacked, and a dictionary."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -263,7 +265,14 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
             offset += n_rows
     if not scan.parts:
         raise request.error("has no rows" if len(files) == 1 else "and all others have no rows")
-    return scan
+    return scan._replace(reserve=_reserve(metas, len(chosen), step))
+
+
+def _reserve(metas: Sequence[Any], n_columns: int, step: int) -> int:
+    """Return the bytes of two cursors: one where a group ends, one where another begins."""
+    groups = (meta.row_group(i) for meta in metas for i in range(meta.num_row_groups))
+    largest = max((one.total_byte_size for one in groups if one.num_rows > step), default=0)
+    return 2 * min(2 * largest, PER_COLUMN * n_columns)
 
 
 def _bundles(lengths: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:

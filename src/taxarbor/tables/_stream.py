@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -130,7 +131,13 @@ def open_stream(
 
 def _stream(scan: Scan) -> Stream:
     sizes = np.array(scan.sizes, dtype=np.intp)
-    return Stream(scan.parts, scan.titles, sizes, scan.names, LocalEngine, scan.dtype)
+    make_engine = partial(_engine, reserve=scan.reserve)
+    return Stream(scan.parts, scan.titles, sizes, scan.names, make_engine, scan.dtype)
+
+
+def _engine(run: Run, room: int | None, *, reserve: int) -> Engine:
+    """Return threads that keep less in memory by what reading takes."""
+    return LocalEngine(run, None if room is None else max(room - reserve, 0))
 
 
 def _selected(request: Request, scan: Scan, columns: Sequence[str]) -> Scan:

@@ -23,7 +23,7 @@ from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.sweep import Blocks, Column, Engine
 from taxarbor.tables._checks import RANGE, SeenFeatures, check_spread, check_weights
 from taxarbor.tables._encoder import TableEncoder, check_encoder
-from taxarbor.tables._exact import exact_sums, sums_of
+from taxarbor.tables._exact import LIMBS, exact_sums, sums_of
 from taxarbor.tables._look import Joined, Parts, Place, named_by
 from taxarbor.tables._stream import Stream
 from taxarbor.tables._study import Study, Subject, canonical
@@ -57,6 +57,10 @@ class Streamed:
         Which rows have no value at all, if any.
     n_empty : int
         How many these are.
+    may_have_gaps : bool
+        Whether a column that is used may lack values.
+    tables, titles : Column, sequence of str
+        The parts of the table, each compared with the first when it is read.
     """
 
     blocks: Blocks
@@ -67,22 +71,31 @@ class Streamed:
     counts: Column | None = None
     empty: Column | None = None
     n_empty: int = 0
+    may_have_gaps: bool = False
     tables: Column = ()
     titles: Sequence[str] = ()
 
-    def missing(self, labels: Column, n_leaves: int, weights: Column | None) -> Array | None:
+    def missing(
+        self,
+        labels: Column,
+        n_leaves: int,
+        weights: Column | None = None,
+        counts: Column | None = None,
+    ) -> Array | None:
         """Return how much of each leaf has no value, per column of the table, in one sweep.
 
-        ``labels`` are the leaves of all rows, negative for none, and ``weights`` what each row
-        counts for. The result is for :meth:`Encoding.decode`; None where there are no gaps.
+        ``labels`` are the leaves of all rows, negative for none, ``weights`` what each row
+        counts for, and rows whose ``counts`` are zero weigh nothing. The result is for
+        :meth:`Encoding.decode`; None where there are no gaps.
         """
-        if self.encoding is None or not any(one.missing for one in self.encoding.columns):
+        if self.encoding is None or not self.may_have_gaps:
             return None
-        own = [None] * len(self.titles) if weights is None else weights
-        engine, columns = self.blocks.engine, (self.tables, self.titles, labels, own)
+        nothing = [None] * len(self.titles)
+        more = (nothing if one is None else one for one in (weights, counts))
         told: Any = {"encoding": self.encoding, "n_leaves": n_leaves}
-        limbs = engine.sweep(count_missing, *columns, **told)
-        return sums_of(limbs)
+        columns = self.tables, self.titles, labels, *more
+        limbs, n_gaps = self.blocks.engine.sweep(count_missing, *columns, **told)
+        return sums_of(limbs) if n_gaps else None
 
 
 def train_on_stream(
@@ -181,6 +194,7 @@ class _Training:
             self.seen,
             weights=weights,
             counts=parts.counts,
+            may_have_gaps=n_full < len(encoding.columns),
             tables=self.tables,
             titles=self.titles,
         )
@@ -188,7 +202,7 @@ class _Training:
             found, encoding = self._without_empty(found, encoding)
         if self.is_auto:
             warn_of(encoding)
-        if encoding.is_identity and n_full == len(encoding.columns):
+        if encoding.is_identity and not found.may_have_gaps:
             return found
         return replace(found, encoding=encoding, owner=owner_of(encoding))
 
@@ -429,19 +443,22 @@ def count_missing(
     title: str,
     labels: IndexArray,
     weights: Array | None,
+    counts: NDArray[np.int32] | None,
     *,
     encoding: Encoding,
     n_leaves: int,
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], int]:
     """Return exact sums, per leaf and column, of the weights of rows without a value.
 
-    Of shape (n_leaves, n_columns, n_limbs).
+    Of shape (n_leaves, n_columns, n_limbs); and how many cells have none.
     """
     with named_by(title):
         gaps = encoding.encode(table).gaps
-    width = len(encoding.columns)
-    empty = np.zeros((table.shape[0], width), dtype=bool)
-    is_gap = empty if gaps is None else gaps.toarray() if _is_sparse(gaps) else gaps
+    if gaps is None:
+        return np.zeros((n_leaves, len(encoding.columns), LIMBS), dtype=np.int64), 0
+    is_gap = gaps.toarray() if _is_sparse(gaps) else gaps
     own = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    own = own if counts is None else np.where(counts > 0, own, 0.0)
     cells = np.where(is_gap, own[:, None], 0.0)
-    return exact_sums(cells, labels=np.asarray(labels, dtype=np.int32), n_labels=n_leaves)
+    where = np.asarray(labels, dtype=np.int32)
+    return exact_sums(cells, labels=where, n_labels=n_leaves), int(is_gap.sum())
