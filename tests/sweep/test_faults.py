@@ -66,8 +66,17 @@ def shared_cluster(tmp_path_factory):
 @pytest.fixture
 def cluster(shared_cluster):
     """Two workers in processes of their own, which Dask starts again when they die."""
-    wait_until(lambda: len(shared_cluster.scheduler.workers) == 2, SOON)
+    wait_until(lambda: is_whole(shared_cluster), SOON)
     return shared_cluster
+
+
+def is_whole(cluster):
+    """Say whether all workers run, also in the eyes of those that start them again."""
+    nannies, there = cluster.workers.values(), cluster.scheduler.workers
+    running = [nanny for nanny in nannies if nanny.process and nanny.worker_address in there]
+    return len(running) == 2 and all(
+        nanny.process.status is distributed.Status.running for nanny in running
+    )
 
 
 @contextmanager
@@ -108,7 +117,7 @@ def test_killed_workers_change_nothing(cluster, X, expected, n_kills):
     fit(DaskEngine(), parts, pause=0.02)
     lasts = time.monotonic() - begin
     for _ in range(n_kills):
-        wait_until(lambda: len(cluster.scheduler.workers) == 2, SOON)
+        wait_until(lambda: is_whole(cluster), SOON)
         engine, begin = DaskEngine(), time.monotonic()
         name = list(cluster.workers)[rng.integers(2)]
         with soon(rng.uniform(0.0, lasts), kill, cluster, name):
@@ -147,7 +156,7 @@ def test_killed_workers_do_not_change_the_tree(cluster):
     Taxarbor(8, random_state=0).fit(rows)
     lasts, n_same = time.monotonic() - begin, 0
     for _ in range(10):
-        wait_until(lambda: len(cluster.scheduler.workers) == 2, SOON)
+        wait_until(lambda: is_whole(cluster), SOON)
         name = list(cluster.workers)[rng.integers(2)]
         model = Taxarbor(8, random_state=0)
         with soon(rng.uniform(0.0, lasts), kill, cluster, name):
@@ -157,7 +166,7 @@ def test_killed_workers_do_not_change_the_tree(cluster):
             except ClusterError:
                 assert not hasattr(model, "hierarchy_")
     assert n_same >= 9
-    wait_until(lambda: len(cluster.scheduler.workers) == 2, SOON)
+    wait_until(lambda: is_whole(cluster), SOON)
     model = Taxarbor(8, random_state=0).fit(rows)
     assert np.array_equal(model.labels_.compute(), expected.labels_)
     for name in cluster.workers:  # the labels are made anew
@@ -183,9 +192,9 @@ def test_a_worker_may_be_ten_times_slower(cluster, X, expected):
 @pytest.mark.long
 def test_workers_may_be_short_of_memory(tmp_path):
     """What is kept is several times what a worker may hold: Dask puts it on disk."""
-    rng = np.random.default_rng(2)
-    X = rng.integers(-9, 9, (1_200_000, 40)).astype(np.float32)
-    lazy = da.from_array(X, chunks=(50_000, 40))
+    rng = da.random.default_rng(2)
+    lazy = rng.integers(-9, 9, (1_200_000, 40), chunks=(50_000, 40)).astype(np.float32)
+    X = lazy.compute(scheduler="threads")
     expected = fit(LocalEngine(Run()), [X])[0]
     with workers(tmp_path, 1, memory_limit="350MB"):
         begin = time.monotonic()
