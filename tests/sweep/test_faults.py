@@ -182,25 +182,12 @@ def test_an_interrupt_ends_what_runs(cluster, X, expected):
                 fit(engine, parts_of(X), pause=0.1)
             engine.close()
         import collections
-
         try:
             wait_until(lambda: not cluster.scheduler.tasks)
         except AssertionError:
-            print(
-                collections.Counter(
-                    (ts.prefix.name, ts.state, len(ts.who_wants or ()))
-                    for ts in cluster.scheduler.tasks.values()
-                )
-            )
-            print(
-                [str(w) for ts in cluster.scheduler.tasks.values() for w in ts.who_wants or ()][
-                    :3
-                ]
-            )
-            import distributed as d
-
-            c = d.get_client()
-            print({k for k in c.refcount}, len(c.futures), raised.traceback)
+            print(collections.Counter((ts.prefix.name, ts.state, len(ts.who_wants or ())) for ts in cluster.scheduler.tasks.values()))
+            print([str(w) for ts in cluster.scheduler.tasks.values() for w in ts.who_wants or ()][:3])
+            import distributed as d; c=d.get_client(); print({k for k in c.refcount}, len(c.futures), raised.traceback)
             raise
         assert raised.value is not None
     assert same(fit(DaskEngine(), parts_of(X))[0], expected)
