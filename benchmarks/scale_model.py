@@ -316,7 +316,8 @@ def predict(
         levels = ceil(log(max(n_blocks, 2)) / log(FAN_IN))
         alone = given + total * (1 + FAN_IN * levels)
         sending += (found / cluster.n_workers + alone) / cluster.bandwidth
-        sent += found * (1 + 1 / FAN_IN) + given + total
+        # What the client gets is sent twice: the scheduler passes it on.
+        sent += found * (1 - 1 / cluster.n_workers) + given + 2 * total
         to_client += total
     kept = 4.0 * Q_of(n_features) + 12.0
     return Prediction(
@@ -434,6 +435,18 @@ def simulate(
             | found
         )
     return told
+
+
+def completed(steps: Sequence[Step], on_cluster: Sequence[Step]) -> list[Step]:
+    """Add the steps that only a cluster has: rows that a client in memory need not fetch."""
+    names = {step.name for step in steps}
+    width = max(step.width for step in steps)
+    more = [
+        replace(step, reads="data", width=width, found=step.total, busy=0.0)
+        for step in on_cluster
+        if step.name not in names
+    ]
+    return [*steps, *more]
 
 
 def to_json(steps: Sequence[Step]) -> list[dict[str, Any]]:

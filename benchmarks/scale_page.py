@@ -254,7 +254,13 @@ def fitted(known: Known, n_rows: int) -> tuple[Costs, list[Step], list[int]] | N
     told = scale_model.slopes(traces, [run["seconds"] for run in runs])
     over = known["overheads/planted/0"]
     costs = Costs(**told, latency=over["latency"], task=over["task"], read=0.0)
-    return _with_reading(costs, traces[-1], known, n_rows), traces[-1], sizes
+    steps = traces[-1]
+    on_dask = [known.get(f"trace-dask/planted/{n}") for n in _sizes(n_rows)]
+    runs_there = [run for run in on_dask if has_ended(run)]
+    if runs_there:
+        there = scale_model.from_json(runs_there[-1]["steps"])
+        steps = scale_model.completed(steps, there)
+    return _with_reading(costs, steps, known, n_rows), steps, sizes
 
 
 def _sizes(n_rows: int) -> list[int]:
@@ -328,7 +334,14 @@ def checked(costs: Costs, steps: list[Step], known: Known, n_rows: int) -> str:
             told = _of_two_workers(costs, steps, n, run["blocks"]).seconds
             what = f"{n:,} rows, `LocalCluster(2)`, {run['blocks']} blocks"
             lines.append(_beside(what, run, told))
-    return table(["what", "measured", "model", "model / measured"], sorted(lines, key=_is_dask))
+    lines.sort(key=_is_dask)
+    run = known.get(f"ours-dask/planted/{n_rows}")
+    if has_ended(run):
+        sent = _of_two_workers(costs, steps, n_rows, run["detail"]["partitions"]).n_sent
+        what = f"{n_rows:,} rows, `LocalCluster(2)`, bytes sent"
+        ratio = f"{sent / run['sent']:.2f}"
+        lines.append([what, in_bytes(run["sent"]), in_bytes(sent), ratio])
+    return table(["what", "measured", "model", "model / measured"], lines)
 
 
 def _is_dask(line: list[str]) -> bool:
