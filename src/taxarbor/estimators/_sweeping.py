@@ -75,6 +75,8 @@ class Source:
         How often each row counts, at first.
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
+    empty : Column or None
+        Which rows have no value, where any has none.
     decode : callable
         Returns a tree in the user's units, given the labels of its rows.
     """
@@ -85,6 +87,7 @@ class Source:
     owner: IndexArray | None
     counts: Column | None
     weights: Column | None
+    empty: Column | None
     decode: Callable[[Hierarchy, Column], Hierarchy]
 
     @classmethod
@@ -92,8 +95,9 @@ class Source:
         """Return the source of data in memory, with their weights."""
         blocks, encoding = blocks_of(training.data, engine), training.encoding
         edges = np.cumsum(blocks.sizes)[:-1]
-        counts = weights = None
+        counts = weights = empty = None
         if training.empty is not None:
+            empty = np.split(training.empty, edges)
             given = np.where(training.empty, 0.0, 1.0 if given is None else given)
         if given is not None:
             counts = np.split(repeats_of(given).astype(np.int32), edges)
@@ -103,7 +107,7 @@ class Source:
             return tree if encoding is None else encoding.decode(tree, training.gaps)
 
         told = training.seen, encoding, training.owner
-        return cls(blocks, *told, counts, weights, decode)
+        return cls(blocks, *told, counts, weights, empty, decode)
 
     @classmethod
     def of_stream(cls, stream: Stream, estimator: Any, run: Run, given: Any) -> Self:
@@ -127,7 +131,7 @@ class Source:
             return encoding.decode(tree, missing=missing)
 
         told = found.seen, encoding, found.owner
-        return cls(blocks, *told, found.counts, weights, decode)
+        return cls(blocks, *told, found.counts, weights, found.empty, decode)
 
     @property
     def has_rows(self) -> bool:
@@ -250,8 +254,8 @@ class Sweeping:
 
     def _set_apart(self, found: Scored) -> Column:
         """Give no part to rows that are noise; return which they are."""
-        weights = self._source.weights or self._nothing
-        is_noise, _ = self._engine.keep(_is_noise, found.scores, weights, last=found.last)
+        empty = self._source.empty or self._nothing
+        is_noise, _ = self._engine.keep(_is_noise, found.scores, empty, last=found.last)
         counts, _ = self._engine.keep(_counts_without, is_noise, self._usual_counts)
         self._take_part(counts)
         return is_noise
@@ -306,9 +310,7 @@ class Sweeping:
         hierarchy, labels = self._settled(tree, placement, leafing=leafing, **how)
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
-            is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
-            own = np.where(is_noise, -1, hierarchy.labels)
-            hierarchy = replace(regrouped(hierarchy, own), usual=found.usual)
+            hierarchy = replace(self._without_noise(hierarchy, found), usual=found.usual)
             labels = np.split(
                 hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
             )
@@ -321,6 +323,18 @@ class Sweeping:
         }
         finish(self._estimator, hierarchy, self._source.seen, self._context, **per_row)
         warn_if_short(hierarchy, self._asked, 2, n_leaves - hierarchy.n_leaves)
+
+    def _without_noise(self, tree: Hierarchy, found: Scored) -> Hierarchy:
+        """Return the tree without the rows that are noise, and without leaves of them alone."""
+        is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
+        takes_part = np.concatenate(self._engine.gather(self._copies.counts)) > 0
+        left = regrouped(tree, np.where(takes_part, tree.labels, -1))
+        if (takes_part | is_noise).all():
+            return left
+        # Others are placed, and not in a leaf where nobody takes part.
+        sent, _ = self._engine.keep(_place, self._blocks.data, tree=left)
+        others = np.where(is_noise, -1, np.concatenate(self._engine.gather(sent)))
+        return regrouped(left, np.where(takes_part, left.labels, others))
 
     def _per_row(self, column: Column, dtype: np.dtype[Any]) -> Any:
         """Return a column as one array: as one of Dask, where the rows are there."""
@@ -428,9 +442,11 @@ def _n_present(counts: Labels | None, n: int) -> int:
     return n if counts is None else int(np.count_nonzero(counts))
 
 
-def _is_noise(scores: Array, weights: Array | None, *, last: float) -> tuple[Any, None]:
+def _is_noise(
+    scores: Array, empty: NDArray[np.bool_] | None, *, last: float
+) -> tuple[NDArray[np.bool_], None]:
     far = scores > last
-    return far if weights is None else far & (weights > 0.0), None
+    return far if empty is None else far & ~empty, None  # it is not known that they are far
 
 
 def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:
@@ -450,6 +466,14 @@ def _of_type(values: NDArray[Any], *, dtype: np.dtype[Any]) -> tuple[NDArray[Any
     return values.astype(dtype), None
 
 
+def _place(X: Any, *, tree: Hierarchy) -> tuple[Labels, None]:
+    """Return the leaf of each row, by what decides in a tree."""
+    rule = deciding_rule(tree)
+    if rule is None:
+        return np.zeros(X.shape[0], dtype=np.int32), None
+    return place(tree, seen_from(X, rule.center)).astype(np.int32), None
+
+
 def _send(
     X: Any,
     labels: Labels,
@@ -460,12 +484,9 @@ def _send(
     keeps: bool,
 ) -> tuple[Labels, tuple[IndexArray, IndexArray, IndexArray]]:
     """Send rows to the leaves of a tree; count them, their copies, and those that stayed."""
-    rule, K = deciding_rule(tree), tree.n_leaves
+    K = tree.n_leaves
     was = np.where(labels < 0, -2, before[labels]).astype(np.int32)
-    if rule is None:
-        sent = np.zeros(len(labels), dtype=np.int32)
-    else:
-        sent = place(tree, seen_from(X, rule.center)).astype(np.int32)
+    sent, _ = _place(X, tree=tree)
     if keeps:
         sent = np.where(was < 0, sent, was)
     copies = np.bincount(sent, weights=counts, minlength=K).astype(np.int64)
