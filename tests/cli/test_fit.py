@@ -465,11 +465,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from taxarbor import grow
 told = grow._Growth._stops_here
-def report(self, n_tried):
+def report(self):
     if self.tree.n_leaves >= 4:
         Path("growing").touch()
         time.sleep(0.1)
-    return told(self, n_tried)
+    return told(self)
 grow._Growth._stops_here = report
 from taxarbor.cli import main
 sys.argv = ["taxarbor", *sys.argv[1:]]

@@ -80,7 +80,11 @@ class Source:
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
     empty : Column or None
+<<<<<<< HEAD
         Which rows have no value, if any.
+=======
+        Which rows have no value, where any has none.
+>>>>>>> wt-mig
     decode : callable
         Returns a tree in the user's units, given labels and counts of its rows.
     """
@@ -92,7 +96,11 @@ class Source:
     counts: Column | None
     weights: Column | None
     empty: Column | None
+<<<<<<< HEAD
     decode: Callable[[Hierarchy, Column, Column], Hierarchy]
+=======
+    decode: Callable[[Hierarchy, Column], Hierarchy]
+>>>>>>> wt-mig
 
     @classmethod
     def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
@@ -315,6 +323,7 @@ class Sweeping:
         n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
+<<<<<<< HEAD
             told = labels, self._set_apart(found)
             labels, sizes = self._engine.keep(_without_noise, *told, n_leaves=n_leaves)
             if self._source.has_rows:
@@ -326,6 +335,12 @@ class Sweeping:
             place = (np.cumsum(sizes > 0) - 1).astype(np.int32)  # of the leaves that are left
             labels, _ = self._engine.keep(_renumbered, labels, place=place)
             hierarchy = replace(hierarchy, usual=found.usual)
+=======
+            hierarchy = replace(self._without_noise(hierarchy, found), usual=found.usual)
+            labels = np.split(
+                hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
+            )
+>>>>>>> wt-mig
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
@@ -335,6 +350,18 @@ class Sweeping:
         }
         finish(self._estimator, hierarchy, self._source.seen, self._context, **per_row)
         warn_if_short(hierarchy, self._asked, 2, n_leaves - hierarchy.n_leaves)
+
+    def _without_noise(self, tree: Hierarchy, found: Scored) -> Hierarchy:
+        """Return the tree without the rows that are noise, and without leaves of them alone."""
+        is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
+        takes_part = np.concatenate(self._engine.gather(self._copies.counts)) > 0
+        left = regrouped(tree, np.where(takes_part, tree.labels, -1))
+        if (takes_part | is_noise).all():
+            return left
+        # Others are placed, and not in a leaf where nobody takes part.
+        sent, _ = self._engine.keep(_place, self._blocks.data, tree=left)
+        others = np.where(is_noise, -1, np.concatenate(self._engine.gather(sent)))
+        return regrouped(left, np.where(takes_part, left.labels, others))
 
     def _per_row(self, column: Column, dtype: np.dtype[Any]) -> Any:
         """Return a column as one array: as one of Dask, where the rows are there."""
@@ -468,6 +495,7 @@ def _n_present(counts: Labels | None, n: int) -> int:
     return n if counts is None else int(np.count_nonzero(counts))
 
 
+<<<<<<< HEAD
 def _is_noise(scores: Array, empty: Any, *, last: float) -> tuple[Any, None]:
     """Say which rows are far; of those without a value nobody knows."""
     far = scores > last
@@ -484,6 +512,13 @@ def _without_noise(
 
 def _renumbered(labels: Labels, *, place: Labels) -> tuple[Labels, None]:
     return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
+=======
+def _is_noise(
+    scores: Array, empty: NDArray[np.bool_] | None, *, last: float
+) -> tuple[NDArray[np.bool_], None]:
+    far = scores > last
+    return far if empty is None else far & ~empty, None  # it is not known that they are far
+>>>>>>> wt-mig
 
 
 def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:
@@ -503,6 +538,14 @@ def _of_type(values: NDArray[Any], *, dtype: np.dtype[Any]) -> tuple[NDArray[Any
     return values.astype(dtype), None
 
 
+def _place(X: Any, *, tree: Hierarchy) -> tuple[Labels, None]:
+    """Return the leaf of each row, by what decides in a tree."""
+    rule = deciding_rule(tree)
+    if rule is None:
+        return np.zeros(X.shape[0], dtype=np.int32), None
+    return place(tree, seen_from(X, rule.center)).astype(np.int32), None
+
+
 def _send(
     X: Any,
     labels: Labels,
@@ -513,12 +556,9 @@ def _send(
     keeps: bool,
 ) -> tuple[Labels, tuple[IndexArray, IndexArray, IndexArray]]:
     """Send rows to the leaves of a tree; count them, their copies, and those that stayed."""
-    rule, K = deciding_rule(tree), tree.n_leaves
+    K = tree.n_leaves
     was = np.where(labels < 0, -2, before[labels]).astype(np.int32)
-    if rule is None:
-        sent = np.zeros(len(labels), dtype=np.int32)
-    else:
-        sent = place(tree, seen_from(X, rule.center)).astype(np.int32)
+    sent, _ = _place(X, tree=tree)
     if keeps:
         sent = np.where(was < 0, sent, was)
     copies = np.bincount(sent, weights=counts, minlength=K).astype(np.int64)

@@ -156,9 +156,9 @@ class Field:
     def _move(self, parents: Iterable[Path], paths: Sequence[Path]) -> Drawn:
         """Move the rows of some nodes to their children, and draw rows of others."""
         inner = sorted(parents, key=lambda path: self._number[path])
-        slots = np.full(len(self._sizes), -1, dtype=np.int32)
-        slots[[self._number[path] for path in inner]] = np.arange(len(inner))
         number, sizes = dict(self._number), list(self._sizes)
+        slots = np.full(len(sizes), -1, dtype=np.int32)
+        slots[[number[path] for path in inner]] = np.arange(len(inner))
         children = np.empty((len(inner), 2), dtype=np.int32)
         for at, path in enumerate(inner):
             cut = self._cuts[path]
@@ -180,7 +180,7 @@ class Field:
             keys=keys,
             bounds=bounds,  # of nodes whose rows nobody wants, zero
         )
-        # All at once: an interrupt leaves rows where they were, or where they are now.
+        # In one step: an interrupt before it has moved nobody.
         self._nodes, self._number, self._sizes = nodes, number, sizes
         found: Drawn = drawn
         return found

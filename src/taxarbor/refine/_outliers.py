@@ -211,7 +211,8 @@ def _without_lonely(
     """Return how often rows count, but for those that are far and alone; and how many are."""
     left = np.ones(len(distances), dtype=np.int32) if counts is None else counts.copy()
     (candidates,) = np.nonzero((distances > FAR * far.usual) & (left > 0))
-    for some in np.split(candidates, np.arange(AT_ONCE, len(candidates), AT_ONCE)):
+    for begin in range(0, len(candidates), AT_ONCE):
+        some = candidates[begin : begin + AT_ONCE]
         away = distances[some]
         around = np.clip(WIDEST * far.usual, ROUNDING * away, AROUND * away)
         n_around, n_equal = _counted(X[some], others, far.middle, (around, ROUNDING * away))

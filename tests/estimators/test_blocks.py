@@ -1,0 +1,195 @@
+"""One tree, to the bit, however its rows lie in blocks, whoever sweeps them, and where."""
+
+import dataclasses
+import tempfile
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor import GrowthWarning, TableWarning, Taxarbor, make_planted_tree
+from taxarbor.sweep import _blocks
+
+SETTINGS = {
+    "usual": {"n_clusters": 9},
+    "three": {"n_clusters": 9, "branching": 3},
+    "describe": {"n_clusters": 9, "rules": "describe"},
+    "describe three": {"n_clusters": 7, "rules": "describe", "branching": 3},
+    "small leaves": {"n_clusters": None, "max_leaf_size": 40},
+    "large leaves": {"n_clusters": 9, "min_leaf_size": 12, "rules": "describe"},
+    "between": {"n_clusters": 9, "min_leaf_size": 6, "max_leaf_size": 90, "branching": 3},
+    "deep": {"n_clusters": None, "max_depth": 3},
+    "deep three": {"n_clusters": None, "max_depth": 2, "branching": 3},
+    "noise": {"n_clusters": 6, "noise": 0.05},
+    "noise describe": {"n_clusters": 6, "noise": 0.05, "rules": "describe", "n_init": 3},
+    "few features": {"n_clusters": 8, "max_features": 2, "novelty": 3.0, "balance": None},
+}
+
+
+def clouds(n_rows, n_features, seed=0):
+    """Return clusters of several sizes and shapes."""
+    rng = np.random.default_rng(seed)
+    middles = 4.0 * rng.standard_normal((6, n_features)) * (rng.random((6, n_features)) < 0.4)
+    labels = rng.choice(6, n_rows, p=[0.4, 0.25, 0.15, 0.1, 0.07, 0.03])
+    return middles[labels] + rng.standard_normal((n_rows, n_features)) + 3.0
+
+
+def with_outliers(X, seed=0):
+    rng = np.random.default_rng(seed)
+    far = rng.choice(len(X), 7, replace=False)
+    X = X.copy()
+    X[far] += 1e4 * rng.standard_normal((7, X.shape[1]))
+    return X
+
+
+def with_gaps(X, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    X[3] = np.nan  # a row without a value
+    return X
+
+
+def data_sets():
+    rng = np.random.default_rng(0)
+    planted = make_planted_tree(400, random_state=1).X
+    whole = rng.integers(0, 4, (300, 5)).astype(np.float64)
+    constant = np.insert(clouds(300, 6), [0, 3], [0.0, 1e4], axis=1)
+    words = clouds(500, 90, 5) * (rng.random((500, 90)) < 0.1)
+    return {
+        "float64": planted,
+        "float32": clouds(700, 8).astype(np.float32),
+        "small": clouds(23, 3),
+        "outliers": with_outliers(clouds(600, 6, 2)),
+        "outliers float32": with_outliers(clouds(600, 6, 3)).astype(np.float32),
+        "gaps": with_gaps(clouds(400, 7, 4)),
+        "duplicates": np.repeat(whole[:60], 6, axis=0)[rng.permutation(360)],
+        "ties": whole,
+        "constant columns": constant,
+        "constant float32": constant.astype(np.float32),
+        "middle": clouds(500, 80, 6),
+        "middle float32": clouds(500, 80, 6).astype(np.float32),
+        "wide": clouds(300, 540, 7),
+        "wide float32": clouds(300, 540, 7).astype(np.float32),
+        "csr": sparse.csr_array(words),
+        "csr float32": sparse.csr_array(words.astype(np.float32)),
+        "csr wide": sparse.csr_array(clouds(300, 540, 8) * (rng.random((300, 540)) < 0.1)),
+    }
+
+
+SETS = data_sets()
+WEIGHTED = ("float64", "float32", "csr", "gaps", "outliers", "ties")
+
+
+def parts_of(found):
+    """Yield all that a tree knows, but for who made it."""
+    if dataclasses.is_dataclass(found):
+        for field in dataclasses.fields(found):
+            if field.name != "made_by":
+                for name, part in parts_of(getattr(found, field.name)):
+                    yield f"{field.name} {name}", part
+    elif isinstance(found, tuple | list):
+        for at, one in enumerate(found):
+            for name, part in parts_of(one):
+                yield f"{at} {name}", part
+    elif isinstance(found, np.ndarray):
+        yield str((found.dtype, found.shape)), found.tobytes()
+    else:
+        yield "", repr(found)
+
+
+def fitted(X, weights=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrowthWarning)
+        warnings.simplefilter("ignore", TableWarning)
+        return Taxarbor(random_state=3, **settings).fit(X, sample_weight=weights)
+
+
+def all_of(model):
+    tree = dict(parts_of(model.hierarchy_))
+    for name in ("labels_", "outlier_score_"):
+        values = getattr(model, name)
+        tree[name] = (values.dtype, values.tobytes())
+    tree["followed"] = model.hierarchy_.follows.rows.tobytes()
+    return tree
+
+
+def in_blocks(monkeypatch, n_rows):
+    """Make blocks of so many rows."""
+    monkeypatch.setattr(_blocks, "rows_per_block", lambda n_cells: n_rows)
+
+
+def check(X, weights, settings, monkeypatch, sizes=(1, 64, 101)):
+    """Fit in one block, in more of them, in threads, and with coordinates on disk."""
+    n_rows, made = X.shape[0], []
+    with monkeypatch.context() as patch:
+        in_blocks(patch, n_rows)
+        model = fitted(X, weights, **settings)
+    expected = all_of(model)
+    kept = tempfile.TemporaryFile
+
+    def counted(*how):
+        made.append(how)
+        return kept(*how)
+
+    for size in sizes:
+        if size == 1:
+            size = max(n_rows // 40, 1)
+        for how in ({}, {"n_jobs": 2}, {"memory_limit": "1MB"}):
+            with monkeypatch.context() as patch:
+                in_blocks(patch, size)
+                patch.setattr(tempfile, "TemporaryFile", counted)
+                found = all_of(fitted(X, weights, **settings, **how))
+            different = [name for name in expected if expected[name] != found.get(name)]
+            assert not different, (size, how)
+            assert found.keys() == expected.keys()
+    assert len(made) == len(sizes)  # of the fits with little memory, and no others
+    return model
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("rules", ["decide", "describe"])
+def test_one_tree_of_each_kind_of_data(kind, rules, monkeypatch):
+    for branching in (2, 3):
+        settings = {"n_clusters": 9, "branching": branching, "rules": rules}
+        model = check(SETS[kind], None, settings, monkeypatch, sizes=(1, 101))
+        assert model.hierarchy_.n_leaves > 2
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("kind", ["float64", "outliers float32", "ties", "csr"])
+def test_one_tree_whatever_is_asked_for(kind, name, monkeypatch):
+    model = check(SETS[kind], None, SETTINGS[name], monkeypatch, sizes=(64,))
+    assert model.hierarchy_.n_leaves > 1
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+@pytest.mark.parametrize("name", ["usual", "describe three", "between", "noise"])
+def test_one_tree_of_rows_that_count(kind, name, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = SETS[kind]
+    n_rows = X.shape[0]
+    for weights in (rng.integers(0, 4, n_rows), rng.uniform(0.0, 3.0, n_rows)):
+        weights[:70] = 0  # nobody of the first block takes part
+        model = check(X, weights, SETTINGS[name], monkeypatch, sizes=(64,))
+        assert model.hierarchy_.n_leaves > 2
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "csr"])
+@pytest.mark.parametrize("rules", ["decide", "describe"])
+def test_one_tree_of_many_rows(kind, rules, monkeypatch):
+    """More than any sample has, of which the rules' stand for several."""
+    X = with_outliers(clouds(13_000, 70 if kind == "csr" else 6, 9))
+    if kind == "csr":
+        X = sparse.csr_array(X * (np.random.default_rng(0).random(X.shape) < 0.2))
+    else:
+        X = X.astype(kind)
+    counts = np.random.default_rng(0).integers(0, 3, 13_000)
+    for weights, n_clusters, least in ((None, 3, 1), (counts, 30, 200)):
+        settings = {"n_clusters": n_clusters, "rules": rules, "min_leaf_size": least}
+        check(X, weights, settings, monkeypatch, sizes=(1111,))
+
+
+def test_blocks_fit_into_a_cache():
+    for n_cells, n_rows in ((0.0, 1 << 16), (40.0, 1 << 16), (1000.0, 4194), (1e6, 256)):
+        assert _blocks.rows_per_block(n_cells) == n_rows
