@@ -20,11 +20,13 @@ from taxarbor.estimators._base import HierarchyEstimator, finish, made_by, warn_
 from taxarbor.estimators._progress import call_back, observe_all
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
 from taxarbor.hierarchy._repeats import regrouped, repeats_of, resized
-from taxarbor.hierarchy._route import arranged, place
+from taxarbor.hierarchy._route import arranged
+from taxarbor.hierarchy._route import place as place_rows
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.refine import (
     Clusters,
@@ -80,11 +82,7 @@ class Source:
     weights : Column or None
         What each row counts for, as it was given, and zero without any value.
     empty : Column or None
-<<<<<<< HEAD
         Which rows have no value, if any.
-=======
-        Which rows have no value, where any has none.
->>>>>>> wt-mig
     decode : callable
         Returns a tree in the user's units, given labels and counts of its rows.
     """
@@ -96,11 +94,7 @@ class Source:
     counts: Column | None
     weights: Column | None
     empty: Column | None
-<<<<<<< HEAD
     decode: Callable[[Hierarchy, Column, Column], Hierarchy]
-=======
-    decode: Callable[[Hierarchy, Column], Hierarchy]
->>>>>>> wt-mig
 
     @classmethod
     def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
@@ -323,24 +317,8 @@ class Sweeping:
         n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
-<<<<<<< HEAD
-            told = labels, self._set_apart(found)
-            labels, sizes = self._engine.keep(_without_noise, *told, n_leaves=n_leaves)
-            if self._source.has_rows:
-                own = np.concatenate(self._engine.gather(labels))
-                hierarchy = regrouped(hierarchy, own)
-            else:
-                n_noise = int(self._blocks.n_rows - sizes.sum())
-                hierarchy = resized(hierarchy, sizes, n_noise)
-            place = (np.cumsum(sizes > 0) - 1).astype(np.int32)  # of the leaves that are left
-            labels, _ = self._engine.keep(_renumbered, labels, place=place)
+            hierarchy, labels = self._without_noise(hierarchy, labels, found)
             hierarchy = replace(hierarchy, usual=found.usual)
-=======
-            hierarchy = replace(self._without_noise(hierarchy, found), usual=found.usual)
-            labels = np.split(
-                hierarchy.labels.astype(np.int32), np.cumsum(self._blocks.sizes)[:-1]
-            )
->>>>>>> wt-mig
             hierarchy = self._dressed(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
@@ -351,17 +329,26 @@ class Sweeping:
         finish(self._estimator, hierarchy, self._source.seen, self._context, **per_row)
         warn_if_short(hierarchy, self._asked, 2, n_leaves - hierarchy.n_leaves)
 
-    def _without_noise(self, tree: Hierarchy, found: Scored) -> Hierarchy:
-        """Return the tree without the rows that are noise, and without leaves of them alone."""
-        is_noise = np.concatenate(self._engine.gather(self._set_apart(found)))
-        takes_part = np.concatenate(self._engine.gather(self._copies.counts)) > 0
-        left = regrouped(tree, np.where(takes_part, tree.labels, -1))
-        if (takes_part | is_noise).all():
-            return left
-        # Others are placed, and not in a leaf where nobody takes part.
-        sent, _ = self._engine.keep(_place, self._blocks.data, tree=left)
-        others = np.where(is_noise, -1, np.concatenate(self._engine.gather(sent)))
-        return regrouped(left, np.where(takes_part, left.labels, others))
+    def _without_noise(
+        self, tree: Hierarchy, labels: Column, found: Scored
+    ) -> tuple[Hierarchy, Column]:
+        """Return the tree without the rows that are noise, nor leaves where nobody else is."""
+        is_noise = self._set_apart(found)
+        told = labels, self._copies.counts
+        own, sizes = self._engine.keep(_taking_part, *told, n_leaves=tree.n_leaves)
+        if not sizes.all():  # rows without part are placed in the leaves that are left
+            tree = self._regrouped(tree, own, sizes)
+            place = (np.cumsum(sizes > 0) - 1).astype(np.int32)
+            told = self._blocks.data, own
+            labels, _ = self._engine.keep(_placed, *told, tree=without_rows(tree), place=place)
+        labels, sizes = self._engine.keep(_set_apart, labels, is_noise, n_leaves=tree.n_leaves)
+        return self._regrouped(tree, labels, sizes), labels
+
+    def _regrouped(self, tree: Hierarchy, labels: Column, sizes: IndexArray) -> Hierarchy:
+        """Return the tree with other rows, or other numbers of rows."""
+        if self._source.has_rows:
+            return regrouped(tree, np.concatenate(self._engine.gather(labels)))
+        return resized(tree, sizes, int(self._blocks.n_rows - sizes.sum()))
 
     def _per_row(self, column: Column, dtype: np.dtype[Any]) -> Any:
         """Return a column as one array: as one of Dask, where the rows are there."""
@@ -495,30 +482,35 @@ def _n_present(counts: Labels | None, n: int) -> int:
     return n if counts is None else int(np.count_nonzero(counts))
 
 
-<<<<<<< HEAD
 def _is_noise(scores: Array, empty: Any, *, last: float) -> tuple[Any, None]:
     """Say which rows are far; of those without a value nobody knows."""
     far = scores > last
     return far if empty is None else far & ~empty, None
 
 
-def _without_noise(
+def _taking_part(labels: Labels, counts: Labels, *, n_leaves: int) -> tuple[Labels, IndexArray]:
+    own = np.where(counts > 0, labels, -1).astype(np.int32)
+    return own, np.bincount(own[own >= 0], minlength=n_leaves)
+
+
+def _set_apart(
     labels: Labels, is_noise: NDArray[np.bool_], *, n_leaves: int
 ) -> tuple[Labels, IndexArray]:
-    """Return the labels, -1 for noise, and the number of rows in each leaf."""
     own = np.where(is_noise, -1, labels).astype(np.int32)
-    return own, np.bincount(own[~is_noise], minlength=n_leaves)
+    return own, np.bincount(own[own >= 0], minlength=n_leaves)
 
 
-def _renumbered(labels: Labels, *, place: Labels) -> tuple[Labels, None]:
-    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
-=======
-def _is_noise(
-    scores: Array, empty: NDArray[np.bool_] | None, *, last: float
-) -> tuple[NDArray[np.bool_], None]:
-    far = scores > last
-    return far if empty is None else far & ~empty, None  # it is not known that they are far
->>>>>>> wt-mig
+def _placed(X: Any, labels: Labels, *, tree: Hierarchy, place: Labels) -> tuple[Labels, None]:
+    """Return labels by their new numbers, and where rows without one are sent."""
+    return np.where(labels < 0, _sent(X, tree), place[labels]).astype(np.int32), None
+
+
+def _sent(X: Any, tree: Hierarchy) -> Labels:
+    """Return the leaves that new rows go to."""
+    rule = deciding_rule(tree)
+    if rule is None:
+        return np.zeros(X.shape[0], dtype=np.int32)
+    return place_rows(tree, seen_from(X, rule.center)).astype(np.int32)
 
 
 def _counts_without(is_noise: NDArray[np.bool_], counts: Labels | None) -> tuple[Labels, None]:
@@ -538,14 +530,6 @@ def _of_type(values: NDArray[Any], *, dtype: np.dtype[Any]) -> tuple[NDArray[Any
     return values.astype(dtype), None
 
 
-def _place(X: Any, *, tree: Hierarchy) -> tuple[Labels, None]:
-    """Return the leaf of each row, by what decides in a tree."""
-    rule = deciding_rule(tree)
-    if rule is None:
-        return np.zeros(X.shape[0], dtype=np.int32), None
-    return place(tree, seen_from(X, rule.center)).astype(np.int32), None
-
-
 def _send(
     X: Any,
     labels: Labels,
@@ -558,7 +542,7 @@ def _send(
     """Send rows to the leaves of a tree; count them, their copies, and those that stayed."""
     K = tree.n_leaves
     was = np.where(labels < 0, -2, before[labels]).astype(np.int32)
-    sent, _ = _place(X, tree=tree)
+    sent = _sent(X, tree)
     if keeps:
         sent = np.where(was < 0, sent, was)
     copies = np.bincount(sent, weights=counts, minlength=K).astype(np.int64)
