@@ -34,11 +34,8 @@ from taxarbor.refine import (
     Leafing,
     Sparsity,
     Survey,
-    Witnesses,
-    decide,
-    describe,
     find_outliers,
-    gather,
+    find_rules,
 )
 from taxarbor.refine._leaves import count_stayed
 from taxarbor.refine._outliers import MIDDLE
@@ -287,16 +284,14 @@ class Sweeping:
         if found.placement is None:
             self._keep(found.tree, holds=False, **kept)
             return
-        witnesses = Witnesses.of(found, self.coordinates, self.run.seed)
-        told = witnesses, found.placement, sparsity, self.run
-        if rules == "describe":
-            tree = gather(found.tree, how["branching"])
-            describe(tree, *told)
+        describes = rules == "describe"
+        told = found, self.coordinates, sparsity, self.run
+        tree, stands_for = find_rules(*told, describes=describes, **how)
+        if describes:
             placement = Placement(found.placement, np.array(tree.leaves))
             is_bound = how["min_leaf_size"] > 1 or how["stop"].max_leaf_size is not None
             self._keep(tree, placement, holds=False, keeps=is_bound, **kept)
         else:
-            tree, stands_for = decide(found.tree, *told, **how)
             how = {"stands_for": stands_for, "least": how["min_leaf_size"]}
             self._keep(tree, holds=True, **how, **kept)
 

@@ -156,7 +156,7 @@ def measured(
     own: Column = [None] * len(entries) if counts is None else counts
     broken, found = None, None
     if splits or two_values is None:
-        how = {"n_leaves": hierarchy.n_leaves, "has_pairs": two_values is None}
+        how: Any = {"n_leaves": hierarchy.n_leaves, "has_pairs": two_values is None}
         told = entries, labels, own
         broken, found = engine.keep(_followed, *told, splits=splits, holds=holds, **how)
     if two_values is None:

@@ -175,7 +175,7 @@ def scored(
     group_of = np.full(tree.n_leaves, -1, dtype=np.int32)
     group_of[groups] = np.arange(len(groups))
     centers = tree.means[tree.leaves[groups]]
-    how = {"group_of": group_of, "centers": centers}
+    how: Any = {"group_of": group_of, "centers": centers}
     away, limbs = engine.keep(_from_own, entries, labels, own, **how)
     units = _units(native.exact_values(limbs, False)[:, 0], sizes[groups])
     bounds, _ = engine.keep(_in_units, away, labels, group_of=group_of, units=units)
@@ -254,7 +254,7 @@ def _nearest(
     found = [*bounds]
     if there:
         told = [[column[block] for block in there] for column in (entries, bounds)]
-        how = {"centers": centers, "units": units, "least": least}
+        how: Any = {"centers": centers, "units": units, "least": least}
         for block, entry in zip(there, engine.keep(_least_of, *told, **how)[0], strict=True):
             found[block] = entry
     return found

@@ -5,7 +5,7 @@ from taxarbor.refine._coordinates import Coordinates, Survey
 from taxarbor.refine._leaves import Leafing, compete
 from taxarbor.refine._links import gather, link_leaves
 from taxarbor.refine._outliers import find_outliers
-from taxarbor.refine._rules import Sparsity, Witnesses, decide, describe
+from taxarbor.refine._rules import Sparsity, Witnesses, decide, describe, find_rules
 
 __all__ = [
     "Clusters",
@@ -19,6 +19,7 @@ __all__ = [
     "describe",
     "find_clusters",
     "find_outliers",
+    "find_rules",
     "gather",
     "link_leaves",
 ]

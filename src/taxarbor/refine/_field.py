@@ -7,7 +7,7 @@ bits: in three more sweeps of counts.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -78,6 +78,40 @@ class Planes:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """Finds planes for nodes, given rows that were drawn of each.
+
+    Where those are all at one point of many, there is none yet; where rows that differ were
+    drawn apart, the point makes up the rest of the sample.
+    """
+
+    splitter: GapSplitter
+    numbers: IndexArray
+    sizes: list[int]
+    seeds: list[int]
+    points: Array | None = None
+
+    def __call__(self, drawn: Drawn, run: Run) -> list[tuple[Plane | Refusal | None, Array]]:
+        """Return a plane for each node, and its first row."""
+        most = SAMPLE if self.points is None else SAMPLE // 2
+        at, parts = drawn.lowest(most)
+        rows = drawn.stacked()[at]
+        edges = np.searchsorted(parts, [self.numbers, self.numbers + 1]).T.tolist()
+
+        def find(place: int) -> tuple[Plane | Refusal | None, Array]:
+            own, size = rows[slice(*edges[place])], self.sizes[place]
+            if self.points is not None:
+                point = self.points[place]
+                own = np.concatenate([np.tile(point, (SAMPLE - len(own), 1)), own])
+            elif size > SAMPLE and (own == own[0]).all():
+                return None, own[0]
+            return self.splitter.find(own, size, self.seeds[place]), own[0]
+
+        return list(run.each(find, range(len(self.sizes))))
+
+
+@final
 class Field:
     """The coordinates of all rows, as the nodes of a tree divide them.
 
@@ -98,20 +132,13 @@ class Field:
 
     def seek(self, paths: Sequence[Path]) -> list[Cut | Refusal]:
         """Return how to divide each of some nodes."""
-        samples = self._samples(paths)
-
-        def find(at: int) -> Plane | Refusal:
-            size = self._sizes[self._number[paths[at]]]
-            seed = node_seed(self._run.seed, paths[at])
-            return self._splitter.find(samples[at], size, seed)
-
-        planes = list(self._run.each(find, range(len(paths))))
-        cuts = iter(self._cut(paths, planes, samples))
-        found = [plane if isinstance(plane, Refusal) else next(cuts) for plane in planes]
+        found = self._planes(paths)
+        cuts = iter(self._cut(paths, found))
+        made = [plane if isinstance(plane, Refusal) else next(cuts) for plane, _ in found]
         self._cuts |= {
-            p: one for p, one in zip(paths, found, strict=True) if isinstance(one, Cut)
+            p: one for p, one in zip(paths, made, strict=True) if isinstance(one, Cut)
         }
-        return found
+        return made
 
     def apply(
         self, tree: HierarchyBuilder, node: int, path: Path, found: Cut
@@ -135,26 +162,30 @@ class Field:
     def _columns(self) -> tuple[Column, Column, Column]:
         return self._coordinates.values, self._nodes, self._copies.counts
 
-    def _samples(self, paths: Sequence[Path]) -> list[Array]:
-        """Return rows of each node, those with the lowest hashes first."""
+    def _planes(self, paths: Sequence[Path]) -> list[tuple[Any, Array]]:
+        """Return a plane, or a Refusal, for each node, and one of its rows."""
         parents = {path[:-1] for path in paths if path not in self._number}
-        drawn = self._move(parents, paths)
-        own = np.array([self._number[path] for path in paths])
-        at, parts = drawn.lowest(SAMPLE)
-        rows, edges = drawn.stacked()[at], np.searchsorted(parts, [own, own + 1]).T
-        samples = [rows[first:last] for first, last in edges.tolist()]
-        sizes = np.array(self._sizes)[own]
-        alike = [
-            place
-            for place, sample in enumerate(samples)
-            if sizes[place] > SAMPLE and (sample == sample[0]).all()
-        ]
+        found: list[Any] = self._move(parents, paths)
+        alike = [at for at, (plane, _) in enumerate(found) if plane is None]
         if alike:  # what differs was not drawn
-            self._add_others(own, alike, samples)
-        return samples
+            search = self._search([paths[at] for at in alike])
+            points = np.full((len(self._sizes), len(found[0][1])), np.nan, dtype=np.float32)
+            points[search.numbers] = [found[at][1] for at in alike]
+            columns = *self._columns, self._copies.first
+            seed, then = self._run.seed, replace(search, points=points[search.numbers])
+            others = self._engine.sweep(_others, *columns, points=points, seed=seed, then=then)
+            for at, one in zip(alike, others, strict=True):
+                found[at] = one
+        return found
 
-    def _move(self, parents: Iterable[Path], paths: Sequence[Path]) -> Drawn:
-        """Move the rows of some nodes to their children, and draw rows of others."""
+    def _search(self, paths: Sequence[Path]) -> "_Search":
+        numbers = np.array([self._number[path] for path in paths], dtype=np.intp)
+        sizes = [self._sizes[number] for number in numbers]
+        seeds = [node_seed(self._run.seed, path) for path in paths]
+        return _Search(self._splitter, numbers, sizes, seeds)
+
+    def _move(self, parents: Iterable[Path], paths: Sequence[Path]) -> list[Any]:
+        """Move the rows of some nodes to their children, and find planes for others."""
         inner = sorted(parents, key=lambda path: self._number[path])
         number, sizes = dict(self._number), list(self._sizes)
         slots = np.full(len(sizes), -1, dtype=np.int32)
@@ -168,10 +199,10 @@ class Field:
             children[at] = [number[(*path, side)] for side in cut.sides]
         cuts = [self._cuts[path] for path in inner]
         own = np.array([number[path] for path in paths], dtype=np.intp)
+        seeds = [node_seed(self._run.seed, path) for path in paths]
         keys, bounds = np.zeros((2, len(sizes)), dtype=np.uint64)
-        keys[own] = [node_seed(self._run.seed, path) for path in paths]
-        bounds[own] = limits(np.array(sizes)[own], SAMPLE)
-        nodes, drawn = self._engine.keep(
+        keys[own], bounds[own] = seeds, limits(np.array(sizes)[own], SAMPLE)
+        nodes, found = self._engine.keep(
             _move,
             *(*self._columns, self._copies.first),
             slots=slots,
@@ -179,33 +210,21 @@ class Field:
             children=children,
             keys=keys,
             bounds=bounds,  # of nodes whose rows nobody wants, zero
+            then=_Search(self._splitter, own, [sizes[node] for node in own], seeds),
         )
         # In one step: an interrupt before it has moved nobody.
         self._nodes, self._number, self._sizes = nodes, number, sizes
-        found: Drawn = drawn
-        return found
-
-    def _add_others(self, own: IndexArray, alike: list[int], samples: list[Array]) -> None:
-        """Put rows that differ into samples of one point each."""
-        points = np.full((len(self._sizes), samples[0].shape[1]), np.nan, dtype=np.float32)
-        points[own[alike]] = [samples[place][0] for place in alike]
-        drawn = self._engine.sweep(
-            _others, *self._columns, self._copies.first, points=points, seed=self._run.seed
-        )
-        at, parts = drawn.lowest(SAMPLE // 2)
-        rows = drawn.stacked()[at]
-        for place in alike:
-            others = rows[parts == own[place]]
-            samples[place] = np.concatenate([samples[place][: SAMPLE - len(others)], others])
+        planes: list[Any] = found
+        return planes
 
     def _cut(
-        self, paths: Sequence[Path], planes: Sequence[Any], samples: Sequence[Array]
+        self, paths: Sequence[Path], found: Sequence[tuple[Any, Array]]
     ) -> list[Cut | Refusal]:
         """Find where to cut along each plane that was found, within the bounds on sizes."""
-        some = [at for at, plane in enumerate(planes) if isinstance(plane, Plane)]
+        some = [at for at, (plane, _) in enumerate(found) if isinstance(plane, Plane)]
         if not some:
             return []
-        told = Planes.of([planes[at] for at in some])
+        told = Planes.of([found[at][0] for at in some])
         numbers = np.array([self._number[paths[at]] for at in some])
         slots = np.full(len(self._sizes), -1, dtype=np.int32)
         slots[numbers] = np.arange(len(some))
@@ -218,10 +237,10 @@ class Field:
         if len(bound):
             slots[:] = -1
             slots[numbers[bound]] = np.arange(len(bound))
-            found = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
-            thresholds[bound], n_high[bound] = found
+            highest = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
+            thresholds[bound], n_high[bound] = highest
         parts = zip(some, thresholds, n_high.tolist(), sizes.tolist(), strict=True)
-        return [self._oriented(planes[at], samples[at][0], *found) for at, *found in parts]
+        return [self._oriented(*found[at], *where) for at, *where in parts]
 
     def _oriented(
         self, plane: Plane, row: Array, threshold: np.float32, n_high: int, size: int

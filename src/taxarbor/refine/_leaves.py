@@ -205,7 +205,7 @@ def _send_back(
         found = engine.sweep(
             _gains, *columns, now.labels, copies.counts, over=over > 0, under=under > 0, **told
         )
-        limits = {
+        limits: Any = {
             "above": _quota(found.gains, found.to, found.counts, over),
             "below": _quota(found.gains, found.came_from, found.counts, under),
         }

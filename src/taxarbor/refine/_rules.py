@@ -15,7 +15,7 @@ Rules either describe the tree, which stays as it is, or decide: rows then go wh
 send them, from the root down, and each rule is found for the rows that arrive at it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -28,7 +28,7 @@ from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.refine._clusters import Clusters
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._links import built
+from taxarbor.refine._links import built, gather
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import RuleProblem, best_scores
 from taxarbor.sweep._copies import Drawn, draw, limits
@@ -59,8 +59,11 @@ RIDGE = 1e-3
 MOST = 1_000_000
 """Scores, rows times leaves, that are held at a time."""
 
+OF_LEAF = 1250
+"""Rows of each leaf on which rules are sought: with two leaves, half of the sample."""
+
 CELLS, FEWEST = 1 << 27, 250
-"""Cells of all rows on which rules are sought, and rows of each leaf that there are anyway."""
+"""Cells of all these rows, at most, and rows of each leaf that there are anyway."""
 
 NEAREST = 8
 """Thresholds that are tried where the best one breaks the sizes of leaves."""
@@ -123,23 +126,85 @@ class Witnesses:
     @classmethod
     def of(cls, clusters: Clusters, coordinates: Coordinates, seed: int) -> "Witnesses":
         """Draw rows of all leaves: one sweep over the data, unless they are in memory."""
-        blocks, copies, sizes = coordinates.blocks, coordinates.copies, clusters.leafing.counts
-        most = int(np.clip(CELLS / (len(sizes) * max(blocks.n_cells, 1.0)), FEWEST, SAMPLE))
-        stops = np.cumsum(blocks.sizes)
-        numbers = (stops - blocks.sizes).tolist()
-        drawn = blocks.engine.sweep(
-            _draw_rows if blocks.whole is None else _draw_numbers,
-            blocks.data if blocks.whole is None else numbers,
-            *(clusters.leafing.labels, copies.counts, copies.first),
-            keys=np.full(len(sizes), node_seed(seed, (RULES,)), dtype=np.uint64),
-            bounds=limits(sizes, most),
-        )
-        at, places = drawn.lowest(most)
-        found = drawn.stacked()[at]
-        rows = as_rows(found) if blocks.whole is None else blocks.whole.take(found)
-        taken = np.bincount(places, minlength=len(sizes))
-        chances = drawn.hashes[at] / 2.0**64
-        return cls(rows, places, chances, (sizes / np.maximum(taken, 1))[places])
+        found: Witnesses = _heard(clusters, coordinates, seed, lambda found, run: found)
+        return found
+
+
+def find_rules(
+    clusters: Clusters,
+    coordinates: Coordinates,
+    sparsity: Sparsity,
+    run: Run,
+    *,
+    describes: bool,
+    **how: Any,
+) -> tuple[HierarchyBuilder, dict[int, int] | None]:
+    """Return a tree with rules, and which nodes of the clusters' its leaves stand for, if any.
+
+    Rules are sought where the rows are that were drawn of the leaves. They describe the tree,
+    whose leaves then are those of the clusters, or decide; further settings are for that.
+    """
+    assert clusters.placement is not None
+    seek = _Seek(clusters.tree, clusters.placement, sparsity, describes, how)
+    found: tuple[HierarchyBuilder, dict[int, int] | None]
+    found = _heard(clusters, coordinates, run.seed, seek)
+    return found
+
+
+def _heard(clusters: Clusters, coordinates: Coordinates, seed: int, then: Any) -> Any:
+    """Draw rows of all leaves, and return what is made of them."""
+    blocks, copies, sizes = coordinates.blocks, coordinates.copies, clusters.leafing.counts
+    cells = len(sizes) * max(blocks.n_cells, 1.0)
+    most = int(np.clip(CELLS / cells, FEWEST, OF_LEAF))
+    numbers = (np.cumsum(blocks.sizes) - blocks.sizes).tolist()
+    return blocks.engine.sweep(
+        _draw_rows if blocks.whole is None else _draw_numbers,
+        blocks.data if blocks.whole is None else numbers,
+        *(clusters.leafing.labels, copies.counts, copies.first),
+        keys=np.full(len(sizes), node_seed(seed, (RULES,)), dtype=np.uint64),
+        bounds=limits(sizes, most),
+        then=_Hear(sizes, blocks.whole, then),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hear:
+    """Makes something of the rows that were drawn of leaves of these sizes."""
+
+    sizes: IndexArray
+    whole: Rows | None
+    then: Callable[[Witnesses, Run], Any]
+
+    def __call__(self, drawn: Drawn, run: Run) -> Any:
+        order = np.lexsort((drawn.hashes, drawn.parts))
+        places, found = drawn.parts[order], drawn.stacked()[order]
+        rows = as_rows(found) if self.whole is None else self.whole.take(found)
+        taken = np.bincount(places, minlength=len(self.sizes))
+        weights = (self.sizes / np.maximum(taken, 1))[places]
+        return self.then(Witnesses(rows, places, drawn.hashes[order] / 2.0**64, weights), run)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seek:
+    """Finds the rules of a tree of pairs."""
+
+    tree: HierarchyBuilder
+    placement: LinearRule
+    sparsity: Sparsity
+    describes: bool
+    how: dict[str, Any]
+
+    def __call__(
+        self, witnesses: Witnesses, run: Run
+    ) -> tuple[HierarchyBuilder, dict[int, int] | None]:
+        told = witnesses, self.placement, self.sparsity, run
+        if not self.describes:
+            return decide(self.tree, *told, **self.how)
+        tree = gather(self.tree, self.how["branching"])
+        describe(tree, *told)
+        return tree, None
 
 
 def _draw_rows(X: Any, labels: Any, counts: Any, first: int, **low: Any) -> Drawn:

@@ -104,10 +104,9 @@ class Drawn:
         return self.rows[0] if len(self.rows) == 1 else np.concatenate(self.rows)
 
 
-def limits(sizes: IndexArray, wanted: int | IndexArray) -> Hashes:
-    """Return up to which hash to draw, to find so many of each part: a few too many."""
-    some = np.broadcast_to(np.asarray(wanted, dtype=np.float64), np.shape(sizes))
-    share = (some + 8.0 * np.sqrt(some) + 16.0) / np.maximum(sizes, 1)
+def limits(sizes: IndexArray, wanted: int) -> Hashes:
+    """Return up to which hash to draw, to find about so many of each part."""
+    share = wanted / np.maximum(sizes, 1)
     found = np.full(np.shape(sizes), ALL)
     few = share < 1.0
     found[few] = (share[few] * 2.0**64).astype(np.uint64)

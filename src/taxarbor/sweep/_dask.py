@@ -12,7 +12,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
 from operator import itemgetter
 from time import monotonic
@@ -24,7 +24,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import ClusterError, missing_extra
-from taxarbor.sweep._engine import Column, Work, loaded, merged
+from taxarbor._run import Run
+from taxarbor.sweep._engine import Column, Then, Work, loaded, merged
 
 FAN_IN = 8
 """How many findings one task adds up."""
@@ -56,14 +57,18 @@ class DaskEngine:
             raise missing_extra("a Dask array", "dask", "distributed") from error
         self._kept: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
-    def sweep(self, work: Work, *columns: Column, **shared: Any) -> Any:
+    def sweep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> Any:
         """Return what the work finds in all blocks, added up."""
         tasks = self.tasks(work, *columns, **shared)
         if not tasks:
             return None
-        return _values([_added_up(tasks)])[0]
+        return _values([_made_of(_added_up(tasks), then)])[0]
 
-    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
+    def keep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> tuple[Column, Any]:
         """Return a new column, and what was found."""
         name, token = _name(work), uuid4().hex
         pairs = [
@@ -79,7 +84,7 @@ class DaskEngine:
             ]
             for part, what in enumerate(("kept", "found"))
         )
-        column, found = _persisted(kept, _added_up(finds))
+        column, found = _persisted(kept, _made_of(_added_up(finds), then))
         self._kept.update({entry.key: entry for entry in column if is_delayed(entry)})
         return column, found
 
@@ -237,6 +242,17 @@ def _added_up(tasks: Sequence[Any]) -> Any:
         tasks = few
 
 
+def _made_of(found: Any, then: Then | None) -> Any:
+    """Return a task that makes something of all that was found, on the worker that has it."""
+    if then is None:
+        return found
+    return _delayed(_finished, f"{_name(then)}-{uuid4().hex}", found, Sealed(then))
+
+
+def _finished(found: Sealed, then: Sealed) -> Sealed:
+    return Sealed(then.load()(_aligned(found.load()), Run()))
+
+
 def _sum(*found: Sealed) -> Sealed:
     return Sealed(reduce(merged, [one.load() for one in found]))
 
@@ -279,6 +295,8 @@ def _size(value: Any) -> int:
         return sum(map(_size, value))
     if isinstance(value, csr_array):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(_size(getattr(value, part.name)) for part in fields(value))
     return int(getattr(value, "nbytes", 0)) or sys.getsizeof(value)
 
 

@@ -23,15 +23,25 @@ Column = Sequence[Any]
 Work = Callable[..., Any]
 """A function of a module, which other processes can import, of a block's entries."""
 
+Then = Callable[[Any, Run], Any]
+"""What is made of all that was found, where that is: samples need not travel any further."""
+
 
 class Engine(Protocol):
     """Runs sweeps."""
 
-    def sweep(self, work: Work, *columns: Column, **shared: Any) -> Any:
-        """Return what ``work(*entries, **shared)`` finds in all blocks, added up."""
+    def sweep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> Any:
+        """Return what ``work(*entries, **shared)`` finds in all blocks, added up.
+
+        Or what ``then(found, run)`` makes of it.
+        """
         ...
 
-    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
+    def keep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> tuple[Column, Any]:
         """Return a new column, and what was found: ``work`` returns a pair of both."""
         ...
 
@@ -88,14 +98,18 @@ class LocalEngine:
         self._file: Any = None
         self._lock = Lock()
 
-    def sweep(self, work: Work, *columns: Column, **shared: Any) -> Any:
+    def sweep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> Any:
         """Return what the work finds in all blocks, added up."""
         found = None
         for one in self._each(lambda *entries: work(*entries, **shared), columns):
             found = merged(found, one)
-        return found
+        return found if then is None else then(found, self._run)
 
-    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
+    def keep(
+        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
+    ) -> tuple[Column, Any]:
         """Return a new column, and what was found."""
 
         def one_block(*entries: Any) -> Any:
@@ -106,7 +120,7 @@ class LocalEngine:
         for kept, one in self._each(one_block, columns):
             column.append(kept)
             found = merged(found, one)
-        return column, found
+        return column, found if then is None else then(found, self._run)
 
     def lazy(self, work: Work, *columns: Column, **shared: Any) -> Column:
         """Return a column of what the work makes, made anew each time that it is read."""
