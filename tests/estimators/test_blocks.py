@@ -10,6 +10,7 @@ from scipy import sparse
 
 from taxarbor import GrowthWarning, TableWarning, Taxarbor, make_planted_tree
 from taxarbor.sweep import _blocks
+from taxarbor.tables import _scan
 
 SETTINGS = {
     "usual": {"n_clusters": 9},
@@ -116,10 +117,11 @@ def all_of(model):
 
 def in_blocks(monkeypatch, n_rows):
     """Make blocks of so many rows."""
-    monkeypatch.setattr(_blocks, "rows_per_block", lambda n_cells: n_rows)
+    for module in (_blocks, _scan):
+        monkeypatch.setattr(module, "rows_per_block", lambda n_cells: n_rows)
 
 
-def check(X, weights, settings, monkeypatch, sizes=(1, 64, 101)):
+def check(X, weights, settings, monkeypatch, sizes=(0, 64, 101)):
     """Fit in one block, in more of them, in threads, and with coordinates on disk."""
     n_rows, made = X.shape[0], []
     with monkeypatch.context() as patch:
@@ -132,9 +134,7 @@ def check(X, weights, settings, monkeypatch, sizes=(1, 64, 101)):
         made.append(how)
         return kept(*how)
 
-    for size in sizes:
-        if size == 1:
-            size = max(n_rows // 40, 1)
+    for size in [one or max(n_rows // 40, 1) for one in sizes]:
         for how in ({}, {"n_jobs": 2}, {"memory_limit": "1MB"}):
             with monkeypatch.context() as patch:
                 in_blocks(patch, size)
@@ -152,7 +152,7 @@ def check(X, weights, settings, monkeypatch, sizes=(1, 64, 101)):
 def test_one_tree_of_each_kind_of_data(kind, rules, monkeypatch):
     for branching in (2, 3):
         settings = {"n_clusters": 9, "branching": branching, "rules": rules}
-        model = check(SETS[kind], None, settings, monkeypatch, sizes=(1, 101))
+        model = check(SETS[kind], None, settings, monkeypatch, sizes=(0, 101))
         assert model.hierarchy_.n_leaves > 2
 
 
@@ -188,6 +188,32 @@ def test_one_tree_of_many_rows(kind, rules, monkeypatch):
     for weights, n_clusters, least in ((None, 3, 1), (counts, 30, 200)):
         settings = {"n_clusters": n_clusters, "rules": rules, "min_leaf_size": least}
         check(X, weights, settings, monkeypatch, sizes=(1111,))
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "small", "outliers", "gaps", "wide"])
+@pytest.mark.parametrize("name", ["usual", "describe three", "between", "deep", "noise"])
+def test_one_tree_of_rows_in_a_file(kind, name, tmp_path, monkeypatch):
+    X, rng = SETS[kind], np.random.default_rng(0)
+    np.save(tmp_path / "rows.npy", X)
+    for weights in (None, rng.integers(0, 4, len(X))):
+        one = fitted(X, weights, **SETTINGS[name])
+        with monkeypatch.context() as patch:
+            in_blocks(patch, 77)
+            rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+            other = fitted(rows, weights, **SETTINGS[name], memory_limit="1MB")
+        for attribute in ("labels_", "outlier_score_"):
+            values = np.asarray(getattr(other, attribute))
+            np.testing.assert_array_equal(getattr(one, attribute), values)
+        one, other = one.hierarchy_, other.hierarchy_
+        for attribute in ("sizes", "parents", "birth", "score", "objective", "means"):
+            values = getattr(other, attribute)
+            np.testing.assert_array_equal(getattr(one, attribute), values)
+        assert [*parts_of(one.rules)] == [*parts_of(other.rules)]
+        assert [*parts_of(one.placement)] == [*parts_of(other.placement)]
+        assert one.notes == other.notes
+        np.testing.assert_array_equal(one.follows.share, other.follows.share)
+        np.testing.assert_array_equal(one.follows.gap, other.follows.gap)
+        np.testing.assert_array_equal(one.fidelity, other.fidelity)
 
 
 def test_blocks_fit_into_a_cache():

@@ -139,7 +139,7 @@ def test_sizes_are_within_bounds(coordinates_of):
         coordinates = coordinates_of(np.random.default_rng(2).standard_normal((n_rows, 4)) ** 3)
         for balance in ((0.9, 1.1), (0.5, 1.5), (0.0, 2.0)):
             for min_size in (1, 20, n_rows // 2):
-                found, labels = cut_of(coordinates, GapSplitter(balance, min_size=min_size))
+                _, labels = cut_of(coordinates, GapSplitter(balance, min_size=min_size))
                 sizes = np.bincount(labels)
                 assert max(balance[0] * n_rows / 2, min_size) <= sizes.min()
                 assert sizes.max() <= min(balance[1] * n_rows / 2, n_rows - 1)

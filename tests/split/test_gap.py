@@ -104,7 +104,7 @@ def test_a_leaf_is_ranked_by_its_gap():
 
 
 def test_the_objective_is_nearly_the_least_for_the_labels():
-    """A general minimiser, given who is on which side, gets no further than the tolerance allows."""
+    """A general minimiser, given the labels, gets no further than the tolerance allows."""
     for dtype, seed in product(("float32", "float64"), range(4)):
         Z = lifted(np.random.default_rng(seed).standard_normal((250, 3)) ** 3, dtype)
         found = find(Z)
