@@ -308,8 +308,8 @@ LAST = [(HierarchyBuilder, "means"), (HierarchyBuilder, "freeze")]
 RULES = [(_clusters, "compete"), (_rules, "find_rule"), (HierarchyBuilder, "freeze")]
 RULES += [(_sweeping, name) for name in ("_send", "_add_up", "measured", "scored")]
 LATER = {
-    "decide": [(_clusters, "link_leaves"), (_sweeping, "decide"), *RULES],
-    "describe": [(_sweeping, "describe"), (HierarchyBuilder, "explain"), *RULES],
+    "decide": [(_clusters, "link_leaves"), (_rules, "decide"), *RULES],
+    "describe": [(_rules, "describe"), (HierarchyBuilder, "explain"), *RULES],
 }
 
 

@@ -1,3 +1,5 @@
+import tempfile
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -41,3 +43,29 @@ def test_blocks_are_parts_of_the_data():
     assert np.shares_memory(blocks.data[1], X)
     thin = blocks_of(csr_array(X), LocalEngine(Run()))
     assert np.array_equal(np.concatenate([part.toarray() for part in thin.data]), X)
+
+
+def test_a_full_disk_is_told_of(monkeypatch):
+    class Full:
+        def seek(self, *where):
+            return 0
+
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
+    engine = LocalEngine(Run(), 0)
+    with pytest.raises(OSError, match=r"cannot keep rows in .* \(No space .*: make room, set"):
+        engine.keep(doubled, [np.ones((4, 2))])
+    engine.close()
+
+
+def test_sweeps_are_watched():
+    seen = []
+    engine = LocalEngine(Run(watcher=lambda *told: seen.append(told)))
+    engine.sweep(total, [np.ones((4, 2)), np.ones((2, 2))])
+    engine.keep(doubled, [np.ones((4, 2))])
+    assert seen == [(1, 0.5), (1, 1.0), (2, 1.0)]

@@ -14,7 +14,7 @@ from taxarbor import native
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import InputError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import Run
+from taxarbor._run import Run, look_away
 from taxarbor._types import Array, IndexArray
 from taxarbor.estimators._base import HierarchyEstimator, finish, made_by, warn_if_short
 from taxarbor.estimators._progress import call_back, observe_all
@@ -178,7 +178,8 @@ class Sweeping:
             if self._n_threads > 1:
                 pool = ThreadPoolExecutor(self._n_threads)
                 opening.callback(pool.shutdown, cancel_futures=True)
-            self.run = Run(self._seed, observe_all(bar, callbacks), pool)
+            watcher = look_away if bar is None else bar.watch
+            self.run = Run(self._seed, observe_all(bar, callbacks), pool, watcher)
             self._source = self._found()
             self._blocks, self._engine = self._source.blocks, self._source.blocks.engine
             opening.callback(self._engine.close)

@@ -50,7 +50,8 @@ class DaskEngine:
         In a sweep, if the scheduler is gone, if there are no workers, or if they die.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run | None = None) -> None:
+        self._watcher, self._n_sweeps = (run or Run()).watcher, 0
         try:
             import dask.delayed  # noqa: F401
         except ImportError as error:
@@ -64,7 +65,8 @@ class DaskEngine:
         tasks = self.tasks(work, *columns, **shared)
         if not tasks:
             return None
-        return _values([_made_of(_added_up(tasks), then)])[0]
+        with self._watched():
+            return _values([_made_of(_added_up(tasks), then)])[0]
 
     def keep(
         self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
@@ -84,9 +86,18 @@ class DaskEngine:
             ]
             for part, what in enumerate(("kept", "found"))
         )
-        column, found = _persisted(kept, _made_of(_added_up(finds), then))
+        with self._watched():
+            column, found = _persisted(kept, _made_of(_added_up(finds), then))
         self._kept.update({entry.key: entry for entry in column if is_delayed(entry)})
         return column, found
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell of a sweep that begins and ends; Dask's dashboard knows how far it is."""
+        self._n_sweeps += 1
+        self._watcher(self._n_sweeps, 0.0)
+        yield
+        self._watcher(self._n_sweeps, 1.0)
 
     def lazy(self, work: Work, *columns: Column, **shared: Any) -> Column:
         """Return a column of what the work makes, made anew by each task that reads it."""

@@ -94,7 +94,7 @@ class LocalEngine:
     """
 
     def __init__(self, run: Run, room: int | None = None) -> None:
-        self._run, self._room = run, room
+        self._run, self._room, self._n_sweeps = run, room, 0
         self._file: Any = None
         self._lock = Lock()
 
@@ -140,7 +140,11 @@ class LocalEngine:
         def one_block(block: int) -> Any:
             return work(*(loaded(column[block]) for column in columns))
 
-        return self._run.each(one_block, range(len(columns[0])))
+        self._n_sweeps += 1
+        n_blocks = len(columns[0])
+        for block, found in enumerate(self._run.each(one_block, range(n_blocks))):
+            self._run.watcher(self._n_sweeps, (block + 1) / n_blocks)
+            yield found
 
     def _shelved(self, kept: Any) -> Any:
         """Put rows on disk, if there are too many of them."""
@@ -153,8 +157,13 @@ class LocalEngine:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the engine
             place = self._file.seek(0, 2)
-            self._file.write(np.ascontiguousarray(kept).data)
-            self._file.flush()
+            try:
+                self._file.write(np.ascontiguousarray(kept).data)
+                self._file.flush()
+            except OSError as error:
+                told = f"cannot keep rows in {tempfile.gettempdir()} ({error.strerror})"
+                told = f"{told}: make room, set TMPDIR, or raise memory_limit"
+                raise OSError(error.errno, told) from error
         return _Shelved(self._file, self._lock, place, kept.shape, kept.dtype)
 
 
@@ -186,5 +195,7 @@ class _Shelved:
         found = np.empty(self.shape, dtype=self.dtype)
         with self.lock:
             self.file.seek(self.place)
-            self.file.readinto(found.data.cast("B"))
+            n_read = self.file.readinto(found.data.cast("B"))
+        if n_read != found.nbytes:
+            raise OSError("a temporary file has become shorter: somebody else wrote to it")
         return found

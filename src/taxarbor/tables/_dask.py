@@ -138,4 +138,4 @@ def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
 
 def _make_engine(run: Run, room: int | None) -> DaskEngine:
     """Return who sweeps; threads and memory are the scheduler's."""
-    return DaskEngine()
+    return DaskEngine(run)
