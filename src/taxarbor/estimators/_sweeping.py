@@ -381,8 +381,9 @@ class Sweeping:
     ) -> tuple[Hierarchy, Column]:
         """Send all rows to the leaves, and return the tree with what is known of its rows.
 
-        With ``keeps`` rows that have a leaf stay there. Where rules decide, leaves of fewer
-        rows than ``least``, which witnesses took for larger, are undone.
+        With ``keeps``, or where a leaf would be empty, rows that have a leaf stay there. Where
+        rules decide, leaves of fewer rows than ``least``, which witnesses took for larger, are
+        undone.
         """
         while True:
             planned = _planned(tree, leafing, stands_for)
@@ -396,6 +397,9 @@ class Sweeping:
                 before=before,
                 keeps=keeps,
             )
+            if stands_for is None and not keeps and not copies.all():
+                keeps = True  # scores of features may round so that a leaf has nobody
+                continue
             small = [leaf for leaf, n in zip(tree.leaves, copies, strict=True) if n < least]
             if stands_for is None or not small or tree.n_leaves == 1:
                 break
