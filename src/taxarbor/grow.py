@@ -12,7 +12,7 @@ from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, SplitTask, Splitter
 
-__all__ = ["Run", "StoppingRule", "grow", "grow_on"]
+__all__ = ["Run", "StoppingRule", "grow"]
 
 Path = tuple[int, ...]
 """Which child to take at each split, from the root down: what a node is known by."""
