@@ -332,7 +332,7 @@ def made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
             return None
         return int(value) if isinstance(value, Integral) else float(value)
 
-    how = ("random_state", "n_jobs", "verbose")
+    how = ("random_state", "n_jobs", "verbose", "memory_limit")
     given = {
         name: one for name, one in estimator.get_params(deep=False).items() if name not in how
     }

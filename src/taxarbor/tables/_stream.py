@@ -90,7 +90,14 @@ def as_stream(X: Any) -> Stream | None:
     if isinstance(X, np.memmap):
         return None if X._mmap is None else _stream(scan_memmap(X))  # type: ignore[attr-defined]
     if isinstance(X, str | os.PathLike):
-        return None if stored_format(X) is None else open_stream(X)
+        if stored_format(X) is None:
+            told = (
+                f"{os.fspath(X)!r} is not read part by part, as .npy, .parquet and .h5ad files"
+            )
+            raise InputError(
+                f"{told} and folders of Parquet files are; read it into memory", "X"
+            )
+        return open_stream(X)
     if type(X).__module__.startswith("dask."):
         from taxarbor.tables._dask import dask_stream
 

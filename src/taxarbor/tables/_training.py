@@ -93,7 +93,8 @@ def asks_for_auto(encoder: Any) -> bool:
 
 def without_rows(encoding: Encoding, n_empty: int) -> Encoding:
     """Return an encoding that says how many rows had no value."""
-    told = f"{counted(n_empty, 'row')} without any value take no part in the fit"
+    verb = "takes" if n_empty == 1 else "take"
+    told = f"{counted(n_empty, 'row')} without any value {verb} no part in the fit"
     return replace(encoding, notes=(*encoding.notes, told))
 
 

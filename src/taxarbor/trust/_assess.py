@@ -257,6 +257,9 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
             "hierarchy_ it is"
         )
     tree = hierarchy_of(model)
+    if not tree.has_rows:
+        told = "the model was fitted part by part, and does not know its rows"
+        raise InputError(f"{told}: assess one that was fitted to some of them, in memory")
     data = check_new_rows(model, X)
     if tree.encoding is not None:
         data = tree.encoding.encode(data).data
