@@ -71,8 +71,8 @@ def _refuse_streams(X: Any) -> None:
     if is_mapped or is_lazy or is_dataset:
         raise InputTypeError(
             "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
-            f"such as a sample of the rows, not {type(X).__name__}; tree.predict labels the "
-            "rows part by part"
+            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
+            "them part by part"
         )
 
 
