@@ -209,8 +209,8 @@ class Sweeping:
         self._take_part(self._source.counts)
         self._per_weight = 1.0
         if weights is not None:
-            with np.errstate(over="ignore"):
-                self._per_weight = self._copies.n / self._engine.sweep(np.sum, weights)
+            limbs = self._engine.sweep(_add_weights, weights, self._nothing, n_leaves=1)
+            self._per_weight = self._copies.n / float(native.exact_values(limbs, False)[0, 0])
         survey = Survey.of(blocks, self._copies, seed)
         told = self._copies.counts, self._copies.first
         self._outliers = find_outliers(blocks, *told, seed, survey.sample[:MIDDLE])
@@ -517,7 +517,7 @@ def _weights(counts: Labels, weights: Array | None) -> tuple[Array, None]:
     return np.where(counts > 0, 1.0 if weights is None else weights, 0.0), None
 
 
-def _add_weights(weights: Array, labels: Labels, *, n_leaves: int) -> NDArray[np.int64]:
+def _add_weights(weights: Array, labels: Labels | None, *, n_leaves: int) -> NDArray[np.int64]:
     column = as_rows(weights[:, None], center=np.zeros(1))
     return column.exact_sums(labels, None, n_leaves)
 
