@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 
 from taxarbor import GrowthWarning, TableWarning, Taxarbor, make_planted_tree
+from taxarbor.estimators._sweeping import Sweeping
+from taxarbor.grow import StoppingRule
 from taxarbor.sweep import _blocks
 from taxarbor.tables import _scan
 
@@ -219,3 +221,16 @@ def test_one_tree_of_rows_in_a_file(kind, name, tmp_path, monkeypatch):
 def test_blocks_fit_into_a_cache():
     for n_cells, n_rows in ((0.0, 1 << 16), (40.0, 1 << 16), (1000.0, 4194), (1e6, 256)):
         assert _blocks.rows_per_block(n_cells) == n_rows
+
+
+def test_the_total_weight_does_not_depend_on_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, weights = clouds(3000, 3), 10.0 ** rng.uniform(-3.0, 3.0, 3000)
+    found = set()
+    for least in (1, 7, 100, 4096):
+        monkeypatch.setattr(_blocks, "LEAST", least)
+        monkeypatch.setattr(_blocks, "CELLS", 1)
+        with Sweeping(Taxarbor(3, random_state=0), X, weights, StoppingRule(3)) as fit:
+            found.add(fit.copies(10**6) / 10**6)
+            found.add(fit._per_weight)
+    assert len(found) == 2

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from taxarbor.refine import Coordinates
-from taxarbor.refine._coordinates import BITS, LIFT, MAX_GRAM, N_COORDINATES, SAMPLE
+from taxarbor.refine._coordinates import (
+    BITS,
+    LIFT,
+    MAX_GRAM,
+    N_COORDINATES,
+    SAMPLE,
+    WIDE,
+    _gram,
+    _scatter,
+)
 
 KINDS = ["dense", "csr"]
 
@@ -179,3 +188,26 @@ def test_wide_rows_may_be_few_or_equal(coordinates_of):
         for n_features in (3, 100, 700):
             equal = coordinates_of(np.full((9, n_features), 0.25), kind)
             assert not equal.array.any()
+
+
+def test_rows_that_count_very_often_are_added_up_exactly():
+    unit = 2.0**-10
+    Z = unit * np.array([[1234567.0, -3.0], [4194304.0, 5.0], [-17.0, 2.0]])
+    for counts in ([2**30, 2**31 - 1, 3], [1, 0, 8], [2**23, 2**24 + 1, 2**29]):
+        gram = _gram(Z.astype(np.float32), np.array(counts, dtype=np.int32), unit)
+        whole = [[int(z / unit) for z in row] for row in Z]
+        for i, j in np.ndindex(2, 2):
+            pairs = zip(whole, counts, strict=True)
+            assert (int(gram[0, i, j]) << WIDE) + int(gram[1, i, j]) == sum(
+                n * row[i] * row[j] for row, n in pairs
+            )
+            assert 0 <= gram[1, i, j] < 2**WIDE
+
+
+def test_the_scatter_does_not_depend_on_how_many_blocks_there_were():
+    rng = np.random.default_rng(0)
+    gram = rng.integers(0, 2**40, (2, 3, 3))
+    gram[0] += 2**30
+    n_blocks = 2**20  # each of which left something in the low part
+    split = gram + np.array([-n_blocks, n_blocks * 2**40])[:, None, None]
+    assert (_scatter(split, 0.25, 7) == _scatter(gram, 0.25, 7)).all()

@@ -11,8 +11,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HierarchicalKMeans, Taxarbor
 from taxarbor._run import Run
+from taxarbor.refine import _outliers
 from taxarbor.refine._outliers import COMPANY, REFERENCE, find_outliers
-from taxarbor.sweep import LocalEngine, blocks_of
+from taxarbor.sweep import LocalEngine, _copies, blocks_of
 
 
 def blobs(n_rows, seed, n_features=8):
@@ -198,3 +199,21 @@ def test_where_the_others_are_is_told():
     blocks = blocks_of(X, LocalEngine(Run()))
     again = find_outliers(blocks, None, [0], 5, X[:200])
     assert again.counts[0].tolist() == [1] * 3000 + [0]
+
+
+def test_many_far_rows_are_never_all_brought_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 3))
+    X[:3000] *= rng.uniform(8.0, 30.0, (3000, 1))
+    drawn = []
+
+    def draw(*told, **how):
+        drawn.append(len(_copies.draw(*told, **how).parts))
+        return _copies.draw(*told, **how)
+
+    monkeypatch.setattr(_outliers, "draw", draw)
+    for seed in range(6):
+        drawn.clear()
+        found_in(X, seed, sizes=[30_000])
+        assert len(drawn) == 2  # the middle, and those to compare far rows with
+        assert REFERENCE <= drawn[1] < 1.5 * REFERENCE

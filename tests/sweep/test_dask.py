@@ -405,6 +405,25 @@ def test_a_function_of_rows_is_lazy(scheduler, X):
     assert np.allclose(lazy.compute(), X.sum(axis=1) + 1.0, atol=1e-5)
 
 
+def test_results_of_different_rows_stay_apart(X):
+    import dask
+    import dask.array as da
+
+    found = [
+        in_blocks(_first_column, None, da.from_array(rows, chunks=(40, X.shape[1])), X.dtype)
+        for rows in (X, -X)
+    ]
+    one, other = dask.compute(*found, scheduler="sync")
+    np.testing.assert_array_equal(one, X[:, 0])
+    np.testing.assert_array_equal(other, -X[:, 0])
+    both = da.concatenate(found).compute(scheduler="sync")
+    np.testing.assert_array_equal(both, np.concatenate([one, other]))
+
+
+def _first_column(model, rows):
+    return rows[:, 0]
+
+
 @pytest.mark.usefixtures("here")
 def test_a_function_of_rows_of_a_frame(X):
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=4)

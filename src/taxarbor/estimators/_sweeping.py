@@ -43,8 +43,9 @@ from taxarbor.refine._rules import without_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
-from taxarbor.sweep._copies import Copies, exact_mean
+from taxarbor.sweep._copies import Copies
 from taxarbor.sweep._room import room
+from taxarbor.sweep._sums import Sums, sums_of_labels
 from taxarbor.tables._checks import SeenFeatures, check_jobs, check_weights
 from taxarbor.tables._stream import Stream, as_stream
 from taxarbor.tables._streaming import train_on_stream
@@ -52,9 +53,6 @@ from taxarbor.tables._training import Training
 
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
-
-LIMBS = 1 << 28
-"""Bytes of exact sums that are held for a block."""
 
 Labels = NDArray[np.int32]
 
@@ -209,8 +207,8 @@ class Sweeping:
         self._take_part(self._source.counts)
         self._per_weight = 1.0
         if weights is not None:
-            with np.errstate(over="ignore"):
-                self._per_weight = self._copies.n / self._engine.sweep(np.sum, weights)
+            limbs = self._engine.sweep(_add_weights, weights, self._nothing, n_leaves=1)
+            self._per_weight = self._copies.n / float(native.exact_values(limbs, False)[0, 0])
         survey = Survey.of(blocks, self._copies, seed)
         told = self._copies.counts, self._copies.first
         self._outliers = find_outliers(blocks, *told, seed, survey.sample[:MIDDLE])
@@ -419,30 +417,16 @@ class Sweeping:
 
     def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
         """Return the tree with what only its rows can tell, such as the means of its nodes."""
-        counts, sums = self._sums(tree.n_leaves, labels)
+        columns = self._blocks.data, labels, self._copies.counts
+        counts, sums = self._engine.sweep(_add_up, *columns, n_leaves=tree.n_leaves)
         sizes = _below(tree, counts)
-        means = exact_mean(_below(tree, sums), sizes[:, None], self._blocks.dtype)
+        means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
         tree = replace(tree, means=means.astype(self._blocks.dtype))
         encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
         told = self._blocks.data, labels, self._engine
         how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
         return measured(tree, *told, **how)[0]
-
-    def _sums(self, n_leaves: int, labels: Column) -> tuple[IndexArray, NDArray[np.int64]]:
-        """Return the copies in each leaf, and the exact sums of their rows: many limbs each.
-
-        Of very wide rows, of some leaves at a time.
-        """
-        width = 8 * (10 if self._blocks.dtype == np.float32 else 67) * self._blocks.n_features
-        step = max(LIMBS // width, 1)
-        columns = self._blocks.data, labels, self._copies.counts
-        found = [
-            self._engine.sweep(_add_up, *columns, leaves=(first, min(first + step, n_leaves)))
-            for first in range(0, n_leaves, step)
-        ]
-        counts, sums = zip(*found, strict=True)
-        return np.concatenate(counts), np.concatenate(sums)
 
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
@@ -521,7 +505,7 @@ def _weights(counts: Labels, weights: Array | None) -> tuple[Array, None]:
     return np.where(counts > 0, 1.0 if weights is None else weights, 0.0), None
 
 
-def _add_weights(weights: Array, labels: Labels, *, n_leaves: int) -> NDArray[np.int64]:
+def _add_weights(weights: Array, labels: Labels | None, *, n_leaves: int) -> NDArray[np.int64]:
     column = as_rows(weights[:, None], center=np.zeros(1))
     return column.exact_sums(labels, None, n_leaves)
 
@@ -551,12 +535,11 @@ def _send(
 
 
 def _add_up(
-    X: Any, labels: Labels, counts: Labels | None, *, leaves: tuple[int, int]
-) -> tuple[IndexArray, NDArray[np.int64]]:
-    """Return the copies in each of some leaves, and the exact sums of their rows."""
-    first, last = leaves
-    there = (labels >= first) & (labels < last)
-    own = np.where(there, labels - first, -1).astype(np.int32)
+    X: Any, labels: Labels, counts: Labels | None, *, n_leaves: int
+) -> tuple[IndexArray, Sums]:
+    """Return the copies in each leaf, and the exact sums of their rows."""
+    there = labels >= 0
     weights = None if counts is None else counts[there]
-    sizes = np.bincount(own[there], weights=weights, minlength=last - first).astype(np.int64)
-    return sizes, seen_from(X, np.zeros(X.shape[1])).exact_sums(own, counts, last - first)
+    sizes = np.bincount(labels[there], weights=weights, minlength=n_leaves).astype(np.int64)
+    rows = seen_from(X, np.zeros(X.shape[1]))
+    return sizes, sums_of_labels(rows, labels, counts, n_leaves)

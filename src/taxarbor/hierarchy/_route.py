@@ -16,7 +16,7 @@ from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
-from taxarbor.sweep._copies import exact_mean
+from taxarbor.sweep._sums import sums_of_labels
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._build import HierarchyBuilder
@@ -229,16 +229,16 @@ def node_means(
         n_copies = np.bincount(labels[there], repeats[there], minlength=len(leaves))
         is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
         counts = np.where(is_whole, 1, repeats).astype(np.int32)
-    sums = rows.exact_sums(labels, counts, len(leaves))
-    limbs = np.zeros((tree.n_nodes, *sums.shape[1:]), dtype=np.int64)
+    parents = list(tree.parents)
+    sums = sums_of_labels(rows, labels, counts, len(leaves)).below(leaves, parents)
     sizes = np.zeros((tree.n_nodes, 1))
     own = None if counts is None else counts[labels >= 0]
     n_rows = np.bincount(labels[labels >= 0], own, minlength=len(leaves))
-    limbs[leaves], sizes[leaves, 0] = sums, n_rows
-    for node, parent in reversed(list(enumerate(tree.parents))[1:]):
-        limbs[parent] += limbs[node]
-        sizes[parent] += sizes[node]
-    return exact_mean(limbs, sizes, rows.dtype)
+    sizes[leaves, 0] = n_rows
+    for node in range(tree.n_nodes - 1, 0, -1):
+        sizes[parents[node]] += sizes[node]
+    means: Array = sums.values() / sizes
+    return means
 
 
 def with_means(

@@ -153,7 +153,7 @@ class Coordinates:
 
 def _scatter(gram: NDArray[np.int64], unit: float, n: int) -> Array:
     """Return the covariance of coordinates whose mean is zero, and whose last is constant."""
-    high, low = gram[:, :-1, :-1].astype(np.float64)
+    high, low = _carried(gram)[:, :-1, :-1].astype(np.float64)
     scatter: Array = (high * 2.0**WIDE + low) * (unit**2 / n)
     return scatter
 
@@ -183,11 +183,15 @@ def _gram(values: Array, counts: NDArray[np.int32] | None, unit: float) -> NDArr
         return native.exact_gram(values, unit)
     total = np.zeros((2, values.shape[1], values.shape[1]), dtype=np.int64)
     for bit in range(int(counts.max(initial=0)).bit_length()):
-        own = values[(counts >> bit) & 1 == 1]
-        total += native.exact_gram(own, unit) << bit
-    total[0] += total[1] >> WIDE
-    total[1] &= 2**WIDE - 1
-    return total
+        high, low = native.exact_gram(values[(counts >> bit) & 1 == 1], unit)
+        total[0] += (high << bit) + (low >> (WIDE - bit))
+        total[1] += (low & (2 ** (WIDE - bit) - 1)) << bit
+    return _carried(total)
+
+
+def _carried(gram: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return sums of products whose low parts are below their limit again."""
+    return np.stack([gram[0] + (gram[1] >> WIDE), gram[1] & (2**WIDE - 1)])
 
 
 def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ The middle is that of a sample, and of many far rows a sample stands for all. Wh
 row depends on these samples and on its own values alone, so that equal rows share their lot.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -21,7 +22,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, Engine
-from taxarbor.sweep._copies import ALL, Drawn, Listed, draw, limits
+from taxarbor.sweep._copies import Drawn, Listed, draw, limits
 from taxarbor.sweep._select import Extremes, extremes, share_of, total
 
 MIDDLE, MOVES = 250, 50
@@ -43,6 +44,9 @@ COMPANY, ONE_IN = 5, 10_000
 
 REFERENCE = 1000
 """Far rows that all far rows are compared with; of more, those with the lowest hashes."""
+
+SPARE = 8
+"""Roots of a number by which more are drawn, so that there are hardly ever fewer."""
 
 ROUNDING = 1e-6
 """Share of a row's distance below which others count as equal to it."""
@@ -163,10 +167,8 @@ def _as_counts(counts: Counts | None, size: int) -> tuple[Counts, None]:
 def _drawn(engine: Engine, columns: Sequence[Column], key: int, n: int, most: int) -> Any:
     """Return the copies with the lowest hashes, of the ``n`` whose node is not negative."""
     keys = np.array([key], dtype=np.uint64)
-    for bounds in (limits(np.array([n]), most), np.array([ALL])):
-        found: Drawn = engine.sweep(draw, *columns, keys=keys, bounds=bounds)
-        if len(found.parts) >= min(n, most):
-            break
+    bounds = limits(np.array([n]), most + SPARE * math.isqrt(most))
+    found: Drawn = engine.sweep(draw, *columns, keys=keys, bounds=bounds)
     return found.stacked()[found.lowest(most)[0]]
 
 

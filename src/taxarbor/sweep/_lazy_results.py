@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def _of_array(call: Any, X: Any, dtype: np.dtype[Any], n_columns: int | None) ->
         empty=Sealed(np.empty((0, *width), dtype=dtype)),
         chunks=(X.chunks[0], *((n,) for n in width)),
         meta=np.empty((0,) * (1 + len(width)), dtype=dtype),
-        name="taxarbor-rows",
+        name=f"taxarbor-rows-{uuid4().hex}",  # results of one name would be taken for one
         **how,
     )
 
