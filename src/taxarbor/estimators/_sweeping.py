@@ -313,7 +313,9 @@ class Sweeping:
         if found.usual is not None:  # what is known of the nodes is of all other rows
             hierarchy, labels = self._without_noise(hierarchy, labels, found)
             hierarchy = replace(hierarchy, usual=found.usual)
-            hierarchy = self._dressed(hierarchy, labels, how["holds"])
+            columns = self._blocks.data, labels, self._copies.counts
+            sums = self._engine.sweep(_add_up, *columns, n_leaves=hierarchy.n_leaves)
+            hierarchy = self._dressed(hierarchy, labels, how["holds"], sums)
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
@@ -388,7 +390,7 @@ class Sweeping:
             before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
             before[planned] = np.arange(len(planned))
             before[-1] = -2  # of leaves that the plan does not have
-            labels, (sizes, copies, stayed) = self._engine.keep(
+            labels, (sizes, stayed, (copies, sums)) = self._engine.keep(
                 _send,
                 *(self._blocks.data, leafing.labels, self._copies.counts),
                 tree=tree.freeze(placement, order=False),
@@ -413,12 +415,16 @@ class Sweeping:
         frozen = tree.freeze(
             placement, feature_names=names, made_by=made_by(self._estimator), order=order
         )
-        return self._dressed(frozen, labels, holds), labels
+        return self._dressed(frozen, labels, holds, (copies, sums)), labels
 
-    def _dressed(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
-        """Return the tree with what only its rows can tell, such as the means of its nodes."""
-        columns = self._blocks.data, labels, self._copies.counts
-        counts, sums = self._engine.sweep(_add_up, *columns, n_leaves=tree.n_leaves)
+    def _dressed(
+        self, tree: Hierarchy, labels: Column, holds: bool, found: tuple[IndexArray, Sums]
+    ) -> Hierarchy:
+        """Return the tree with what only its rows can tell: means of nodes, and more.
+
+        Given the copies in each leaf, and the sums of their rows.
+        """
+        counts, sums = found
         sizes = _below(tree, counts)
         means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
         tree = replace(tree, means=means.astype(self._blocks.dtype))
@@ -522,16 +528,16 @@ def _send(
     tree: Hierarchy,
     before: Labels,
     keeps: bool,
-) -> tuple[Labels, tuple[IndexArray, IndexArray, IndexArray]]:
-    """Send rows to the leaves of a tree; count them, their copies, and those that stayed."""
+) -> tuple[Labels, tuple[IndexArray, IndexArray, tuple[IndexArray, Sums]]]:
+    """Send rows to the leaves of a tree; count them and those that stayed, and add them up."""
     K = tree.n_leaves
     was = np.where(labels < 0, -2, before[labels]).astype(np.int32)
     sent = _sent(X, tree)
     if keeps:
         sent = np.where(was < 0, sent, was)
-    copies = np.bincount(sent, weights=counts, minlength=K).astype(np.int64)
     stayed = count_stayed(was, sent, counts, n_leaves=K)
-    return sent, (np.bincount(sent, minlength=K), copies, stayed)
+    added = _add_up(X, sent, counts, n_leaves=K)
+    return sent, (np.bincount(sent, minlength=K), stayed, added)
 
 
 def _add_up(
