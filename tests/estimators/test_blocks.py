@@ -9,10 +9,13 @@ import pytest
 from scipy import sparse
 
 from taxarbor import GrowthWarning, TableWarning, Taxarbor, make_planted_tree
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.estimators._parts import rows_by_parts
 from taxarbor.estimators._sweeping import Sweeping
 from taxarbor.grow import StoppingRule
 from taxarbor.sweep import _blocks
 from taxarbor.tables import _scan
+from taxarbor.tables._stream import as_stream
 
 SETTINGS = {
     "usual": {"n_clusters": 9},
@@ -268,3 +271,16 @@ def test_gaps_of_wide_sparse_rows_are_counted_as_in_memory():
     np.testing.assert_array_equal(found.labels_, expected.labels_)
     assert (expected.hierarchy_.missing > 0.0).any()
     np.testing.assert_array_equal(found.hierarchy_.missing, expected.hierarchy_.missing)
+
+
+def test_an_error_in_a_part_stays_of_its_kind(tmp_path):
+    model = Taxarbor(3, random_state=0).fit(clouds(60, 2))
+    np.save(tmp_path / "X.npy", clouds(60, 2))
+    stream = as_stream(tmp_path / "X.npy")
+    for kind in (InputError, InputTypeError):
+
+        def refuse(tree, rows, kind=kind):
+            raise kind("is wrong")
+
+        with pytest.raises(kind, match=r"^X.npy, rows 0 to 59: is wrong$"):
+            rows_by_parts(refuse, model.hierarchy_, stream, dtype=np.intp)
