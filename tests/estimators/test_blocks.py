@@ -9,10 +9,13 @@ import pytest
 from scipy import sparse
 
 from taxarbor import GrowthWarning, TableWarning, Taxarbor, make_planted_tree
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.estimators._parts import rows_by_parts
 from taxarbor.estimators._sweeping import Sweeping
 from taxarbor.grow import StoppingRule
 from taxarbor.sweep import _blocks
 from taxarbor.tables import _scan
+from taxarbor.tables._stream import as_stream
 
 SETTINGS = {
     "usual": {"n_clusters": 9},
@@ -234,3 +237,50 @@ def test_the_total_weight_does_not_depend_on_blocks(monkeypatch):
             found.add(fit.copies(10**6) / 10**6)
             found.add(fit._per_weight)
     assert len(found) == 2
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_the_order_of_bytes_does_not_matter(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X = clouds(300, 4).astype(np.float32)
+    X[5, 2] = np.nan
+    for data in (X, np.nan_to_num(X)):
+        expected = Taxarbor(5, random_state=0).fit(data)
+        other = data.astype(data.dtype.newbyteorder())
+        np.save(tmp_path / "X.npy", other)
+        blocks = da.from_array(other, chunks=(70, 4))
+        for rows in (other, tmp_path / "X.npy", blocks):
+            found = Taxarbor(5, random_state=0).fit(rows)
+            np.testing.assert_array_equal(found.labels_, expected.labels_)
+            assert found.hierarchy_.means.dtype == expected.hierarchy_.means.dtype
+            np.testing.assert_array_equal(found.hierarchy_.means, expected.hierarchy_.means)
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_gaps_of_wide_sparse_rows_are_counted_as_in_memory():
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    X = sparse.random_array((400, 3000), density=0.01, format="csr", rng=0)
+    X.data[::50] = np.nan
+    weights = np.random.default_rng(0).integers(1, 4, 400)
+    expected = Taxarbor(4, random_state=0).fit(X, sample_weight=weights)
+    blocks = [
+        da.from_delayed(dask.delayed(X[i : i + 100]), (100, 3000), X.dtype, X[:0])
+        for i in range(0, 400, 100)
+    ]
+    found = Taxarbor(4, random_state=0).fit(da.concatenate(blocks), sample_weight=weights)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    assert (expected.hierarchy_.missing > 0.0).any()
+    np.testing.assert_array_equal(found.hierarchy_.missing, expected.hierarchy_.missing)
+
+
+def test_an_error_in_a_part_stays_of_its_kind(tmp_path):
+    model = Taxarbor(3, random_state=0).fit(clouds(60, 2))
+    np.save(tmp_path / "X.npy", clouds(60, 2))
+    stream = as_stream(tmp_path / "X.npy")
+    for kind in (InputError, InputTypeError):
+
+        def refuse(tree, rows, kind=kind):
+            raise kind("is wrong")
+
+        with pytest.raises(kind, match=r"^X.npy, rows 0 to 59: is wrong$"):
+            rows_by_parts(refuse, model.hierarchy_, stream, dtype=np.intp)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputTypeError
 from taxarbor._run import Run
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.sweep._lazy_results import in_blocks, is_dask
+from taxarbor.tables._look import named_by
 from taxarbor.tables._stream import Stream, as_stream
 
 
@@ -50,10 +51,8 @@ def rows_by_parts(
 
 def _titled(part: Any, title: str, *, tell: Callable[..., Any], tree: Hierarchy) -> Any:
     """Name the part in what is wrong with it."""
-    try:
+    with named_by(title):
         return tell(tree, part)
-    except InputError as error:
-        raise InputError(f"{title}: {error}") from error
 
 
 def refuse_stream(estimator: Any, X: Any) -> None:

@@ -76,8 +76,9 @@ def float_type(X: Any) -> type[np.floating[Any]]:
         kinds = {str(kind).lower() for kind in X.dtypes}
         numbers = {kind for kind in kinds if kind.startswith(("int", "uint", "float", "dec"))}
         return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
-    is_single = getattr(X, "dtype", None) in (np.float16, np.float32)
-    return np.float32 if is_single else np.float64
+    dtype = getattr(X, "dtype", None)
+    kind = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
+    return np.float32 if kind in (np.float16, np.float32) else np.float64
 
 
 def column(table: Any, place: int) -> Any:

@@ -207,10 +207,12 @@ def input_errors() -> Iterator[None]:
 def _float_types(X: Any) -> list[type[np.floating]]:
     """Return the types to keep, or to cast to, the first for all others.
 
-    scikit-learn does not see that a polars frame is float32.
+    scikit-learn does not see that a polars frame is float32, nor an array of the other byte
+    order.
     """
     is_polars = type(X).__module__.partition(".")[0] == "polars"
-    if is_polars and np.asarray(X[:1]).dtype == np.float32:
+    dtype = np.asarray(X[:1]).dtype if is_polars else getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
         return [np.float32]
     return [np.float64, np.float32]
 

@@ -14,24 +14,17 @@ LIMBS, UNIT = 67, 1 << 1074
 """Numbers of 32 bits that hold the exact sum of doubles, and how many units make one."""
 
 
-def exact_sums(
-    table: Any,
-    counts: NDArray[np.int32] | None = None,
-    labels: NDArray[np.int32] | None = None,
-    n_labels: int | None = None,
-) -> NDArray[np.int64]:
+def exact_sums(table: Any, counts: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
     """Return the exact sum of each column, float64, an array or CSR, as limbs.
 
-    NaN adds nothing. Those of several parts can be added. With labels, there are sums of the
-    rows of each.
+    NaN adds nothing. Those of several parts can be added.
     """
     n, p = table.shape
-    shape = (p, LIMBS) if n_labels is None else (n_labels, p, LIMBS)
     if n == 0 or p == 0:
-        return np.zeros(shape, dtype=np.int64)
+        return np.zeros((p, LIMBS), dtype=np.int64)
     own = np.ascontiguousarray(table) if isinstance(table, np.ndarray) else table
     rows = as_rows(own, center=np.zeros(p))
-    return rows.exact_sums(labels, counts, n_labels or 1).reshape(shape)
+    return rows.exact_sums(None, counts, 1).reshape(p, LIMBS)
 
 
 def sum_of(limbs: NDArray[np.int64]) -> Fraction:

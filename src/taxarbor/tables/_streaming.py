@@ -20,10 +20,12 @@ from taxarbor.hierarchy._cells import as_numbers, column, column_names, is_frame
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.hierarchy._encoding import Encoding, empty_rows
 from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor.rows import as_rows
 from taxarbor.sweep import Blocks, Column, Engine
+from taxarbor.sweep._sums import Sums, sums_of_labels
 from taxarbor.tables._checks import RANGE, SeenFeatures, check_spread, check_weights
 from taxarbor.tables._encoder import TableEncoder, check_encoder
-from taxarbor.tables._exact import LIMBS, exact_sums, sums_of
+from taxarbor.tables._exact import exact_sums, sums_of
 from taxarbor.tables._look import Joined, Parts, Place, named_by
 from taxarbor.tables._stream import Stream
 from taxarbor.tables._study import Study, Subject, canonical
@@ -94,8 +96,8 @@ class Streamed:
         more = (nothing if one is None else one for one in (weights, counts))
         told: Any = {"encoding": self.encoding, "n_leaves": n_leaves}
         columns = self.tables, self.titles, labels, *more
-        limbs, n_gaps = self.blocks.engine.sweep(count_missing, *columns, **told)
-        return sums_of(limbs) if n_gaps else None
+        sums, n_gaps = self.blocks.engine.sweep(count_missing, *columns, **told)
+        return sums.values() if n_gaps else None
 
 
 def train_on_stream(
@@ -280,7 +282,12 @@ def _facts(part: Any) -> _Facts:
         raise InputTypeError(f"X must hold numbers; got {part.dtype}")
     kind = "sparse" if _is_sparse(part) else "array"
     n_rows, n_columns = part.shape
-    return _Facts(kind, n_rows, n_columns, str(part.dtype), None)
+    return _Facts(kind, n_rows, n_columns, _type(part), None)
+
+
+def _type(part: Any) -> str:
+    """Return the type of an array, whichever way its bytes are stored."""
+    return str(part.dtype.newbyteorder("="))
 
 
 def checked(part: Any, title: str, *, like: _Facts) -> Any:
@@ -336,7 +343,7 @@ def look_at_cells(
     """Count the gaps of numbers, and find the least and the greatest of each column."""
     width = len(names)
     with named_by(place.title):
-        types = frozenset([str(table.dtype)]) if not is_frame(table) else _types(table)
+        types = frozenset([_type(table)]) if not is_frame(table) else _types(table)
         cells = as_array(table, None, dtype=None)
         zeros = np.zeros(width)
         with np.errstate(all="ignore"):
@@ -447,18 +454,19 @@ def count_missing(
     *,
     encoding: Encoding,
     n_leaves: int,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Sums | None, int]:
     """Return exact sums, per leaf and column, of the weights of rows without a value.
 
-    Of shape (n_leaves, n_columns, n_limbs); and how many cells have none.
+    And how many cells have none; if all have one, no sums.
     """
     with named_by(title):
         gaps = encoding.encode(table).gaps
     if gaps is None:
-        return np.zeros((n_leaves, len(encoding.columns), LIMBS), dtype=np.int64), 0
-    is_gap = gaps.toarray() if _is_sparse(gaps) else gaps
+        return None, 0
     own = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     own = own if counts is None else np.where(counts > 0, own, 0.0)
-    cells = np.where(is_gap, own[:, None], 0.0)
     where = np.asarray(labels, dtype=np.int32)
-    return exact_sums(cells, labels=where, n_labels=n_leaves), int(is_gap.sum())
+    cells = csr_array(gaps)
+    cells.data = np.repeat(own, np.diff(cells.indptr))
+    rows = as_rows(cells, center=np.zeros(cells.shape[1]))
+    return sums_of_labels(rows, where, None, n_leaves), int(cells.nnz)
