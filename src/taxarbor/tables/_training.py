@@ -93,7 +93,8 @@ def asks_for_auto(encoder: Any) -> bool:
 
 def without_rows(encoding: Encoding, n_empty: int) -> Encoding:
     """Return an encoding that says how many rows had no value."""
-    told = f"{counted(n_empty, 'row')} without any value take no part in the fit"
+    one, many = "row without any value takes", "rows without any value take"
+    told = f"{counted(n_empty, one, many)} no part in the fit"
     return replace(encoding, notes=(*encoding.notes, told))
 
 
