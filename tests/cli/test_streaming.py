@@ -2,6 +2,8 @@
 
 import csv
 import inspect
+import json
+import re
 import sys
 
 import h5py
@@ -11,8 +13,9 @@ import pytest
 from scipy import sparse
 
 from taxarbor import Hierarchy, Taxarbor
-from taxarbor._errors import FileFormatError
+from taxarbor._errors import FileFormatError, InputError
 from taxarbor.cli import _fitting, _streaming
+from taxarbor.explain import _sample
 from taxarbor.sweep import _blocks
 from taxarbor.tables import read_table
 from taxarbor.tables._scan_parquet import ParquetPart
@@ -246,8 +249,6 @@ def test_options_that_need_all_rows_are_refused(refused, folder, customers):
         ("--method kmeans", ("--method", "kmeans")),
         ("-k auto", ("-k", "auto")),
         ("--label-column", ("--label-column", "class")),
-        ("--report", ("--report", "page.html")),
-        ("--open", ("--open",)),
     ):
         refused(f"{told} needs all rows in memory at once, and big is read", *fit, *options)
 
@@ -270,6 +271,69 @@ def test_clusters_that_are_not_there(refused, gathering, customers, monkeypatch)
     refused("where no scheduler of Dask answers", *fit, "tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
     refused("--scheduler needs dask and distributed: pip install", *fit, "local")
+
+
+def test_processes_have_room():
+    assert _streaming._workers(4, None) == (4, "auto")
+    assert _streaming._workers(4, "3GB") == (4, 750_000_000)
+    assert _streaming._workers(4, "1.2GB") == (2, 600_000_000)
+    assert _streaming._workers(2, "500MB") == (1, 500_000_000)
+    with pytest.raises(InputError, match="memory_limit must be at least 500 MB for a process"):
+        _streaming._workers(2, "300MB")
+
+
+def page_of(path):
+    """Return all that a page shows."""
+    found = re.search(r'type="application/json"[^>]*>(.*?)</script>', path.read_text(), re.S)
+    return json.loads(found[1])
+
+
+@streamed
+def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers):
+    customers.to_parquet(folder / "x.parquet", index=False)
+    for data, name in (("big", "m1"), ("x.parquet", "m2")):
+        options = ("-k", 5, "-o", name, "--id-column", "id", "--title", "Customers")
+        run_json("fit", data, *options, "--report", f"{name}.html")
+    pages = [page_of(folder / name) for name in ("m1.html", "m2.html")]
+    assert pages[0] == pages[1]
+    run("report", "m1", "big", "--id-column", "id", "--title", "Customers", "-o", "again.html")
+    assert page_of(folder / "again.html") == pages[0]
+    named = ("--id-column", "id")
+    name = str(customers["id"][7])
+    for options in ((), ("--node", "c1"), ("--row", name), ("--new", "x.parquet")):
+        told = run("explain", "m1", "big", *named, *options).stdout
+        assert told == run("explain", "m2", "x.parquet", *named, *options).stdout
+    assert run_json("explain", "m1", "big", "--row", 7)["row"] == 7
+    told = "part-0.parquet has 40 rows, and the model was fitted on 120"
+    refused(told, "explain", "m1", "big/part-0.parquet")
+    (folder / "big" / "part-2.parquet").unlink()
+    refused("big has 80 rows, and the model was fitted on 120", "explain", "m1", "big")
+    refused("--label-column needs all rows", "explain", "m1", "big", "--label-column", "class")
+
+
+@streamed
+def test_a_page_of_a_sample_says_so(run_json, folder, monkeypatch):
+    monkeypatch.setattr(_sample, "ROWS", 300)
+    X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    X[:250] += 6.0
+    np.save(folder / "x.npy", X)
+    run_json("fit", "x.npy", "-k", 2, "--memory-limit", "1GB", "-o", "m", "--report", "p.html")
+    (told,) = page_of(folder / "p.html")["notes"]
+    assert "from a sample of 300 rows of 500" in told
+    assert page_of(folder / "p.html")["n_rows"] == 500
+
+
+@streamed
+def test_rows_without_a_part_are_told_of(run_json, folder):
+    X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    X[7] = 4000.0
+    np.save(folder / "x.npy", X)
+    for limit in ((), ("--memory-limit", "1GB")):
+        fit = ("fit", "x.npy", "-k", 2, "-o", "m", "--force", *limit)
+        told = "1 row far from all others, or without a value, had no part in the fit"
+        assert run_json(*fit)["notes"] == [told]
+        (note,) = run_json(*fit, "--noise", 0.01)["notes"]
+        assert note == "5 rows are set apart, far from all clusters"
 
 
 def same_tree(one, other):

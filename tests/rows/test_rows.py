@@ -633,3 +633,12 @@ def test_halves_are_found_and_scored_by_their_weights(dtype, kind):
     assert half.weights.dtype == np.float64
     np.testing.assert_allclose(half.scores, (X - about) @ half.weights, atol=1e-4)
     assert as_rows(np.ones((9, 3))).halve(replace(problem, bounds=(2, 7))) is None
+
+
+def test_arrays_that_are_not_aligned():
+    """Such arrays come from workers of Dask."""
+    X = draw(40, 3)
+    odd = np.frombuffer(bytearray(b" " + X.tobytes()), X.dtype, X.size, 1).reshape(X.shape)
+    assert not odd.flags.aligned
+    weights = np.ones((1, 3))
+    np.testing.assert_array_equal(as_rows(odd).scores(weights), as_rows(X).scores(weights))

@@ -93,6 +93,15 @@ def test_other_data_are_no_streams(tmp_path):
     assert as_stream(memory.astype(np.float64)) is None
 
 
+def test_a_text_is_a_path(tmp_path):
+    for nothing in ("text", "rows.csv", tmp_path / "none"):
+        with pytest.raises(FileNotFoundError):
+            as_stream(nothing)
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"rows\.csv cannot be read part by part; .* \.npy"):
+        as_stream(tmp_path / "rows.csv")
+
+
 def test_a_stream_is_its_own(tmp_path):
     np.save(tmp_path / "x.npy", X)
     stream = as_stream(tmp_path / "x.npy")
@@ -368,6 +377,7 @@ def test_some_columns(tmp_path):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(NamelessError, match=r"x\.npy has no column names"):
         open_stream(tmp_path / "x.npy", columns=["a"])
+    (tmp_path / "x.txt").write_text("1 2")
     with pytest.raises(InputError, match=r"x\.txt cannot be read part by part"):
         open_stream(tmp_path / "x.txt")
 

@@ -214,7 +214,7 @@ def fit(
     options["scale"] = scale or ("standard" if standardize else None)
     limits = {"memory_limit": memory_limit, "scheduler": scheduler}
     if is_streamed(data, format=format, whole=_needs_all(given, settings), **limits):
-        _fit_stream(given, estimator, model, options)
+        _fit_stream(given | {"report": report}, estimator, model, options)
         return
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
     table = files.read_columns(data, columns, weights, **asked)
@@ -253,8 +253,7 @@ def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
         return f"--method {given['method']}"
     if settings.get("n_clusters") == AUTO:
         return "-k auto"
-    names = {"label_column": "--label-column", "report": "--report", "show": "--open"}
-    return next((told for name, told in names.items() if given[name]), None)
+    return opt.given(given["label_column"], "--label-column")
 
 
 def _fit_stream(
@@ -266,15 +265,17 @@ def _fit_stream(
     from taxarbor.cli import _files as files
     from taxarbor.cli import _streaming as streaming
     from taxarbor.cli._fitting import encoder_of, fit_rows
+    from taxarbor.report import report as write_report
 
     data, labels, force = given["data"], given["labels"], given["force"]
+    report, id_column = given["report"], given["id_column"]
     source = streaming.open_source(
         data,
         format=given["format"],
         columns=given["columns"],
         categories=given["categories"],
         dates=given["dates"],
-        beside=(given["id_column"], given["weights"]),
+        beside=(id_column, given["weights"]),
     )
     n_clusters = estimator.n_clusters
     _check_size(data, source.n_rows, n_clusters)
@@ -294,10 +295,19 @@ def _fit_stream(
     with files.placed(model, force=force) as path:
         fitted.tree.save(path)
     if labels is not None:
-        source.write_labels(labels, found, given["id_column"], force=force)
+        source.write_labels(labels, found, id_column, force=force)
     if fitted.was_interrupted:
-        notes.append(f"saved as {model}")
-    written = {"model": model, "labels": labels, "report": None}
+        notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
+        report = None
+    if report is not None:
+        named: dict[str, Any] = files.heading(given["title"], data)
+        named["row_names"] = None if id_column is None else source.row_names(id_column)
+        X: Any = source.stream
+        with files.placed(report, force=force) as path, noted(notes):
+            write_report(fitted.tree, X, path, **named)
+        if given["show"] and not files.opened(report):
+            notes.append(f"there is no browser here; open {report} in one")
+    written = {"model": model, "labels": labels, "report": report}
     _tell(given, fitted, None, notes, written)
 
 

@@ -117,10 +117,16 @@ def fit_rows(
         tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
         for name, reason in encoding.dropped:
             dropped += ((name, OPTIONS.get(reason, reason)),)
-    absent = 0 if tree.weights is None else (tree.weights == 0.0).sum()
-    absent -= 0 if weights is None else np.count_nonzero(np.asarray(weights) == 0.0)
+    absent = 0
+    if tree.weights is not None:
+        absent = int(
+            (tree.weights[tree.rows(tree.root)] == 0.0).sum()
+        )  # noise is told of below
+    absent -= 0 if weights is None else int(np.count_nonzero(np.asarray(weights) == 0.0))
+    if weights is None and not tree.has_rows:  # of which only the numbers are known
+        absent = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if absent > 0:
-        what = f"{counted(int(absent), 'row', 'rows')} far from all others, or without a value"
+        what = f"{counted(absent, 'row')} far from all others, or without a value"
         notes.append(f"{what}, had no part in the fit")
     if tree.n_noise:
         what = counted(tree.n_noise, "row is", "rows are")

@@ -120,6 +120,7 @@ def report(
     It needs no network and no other file.
     """
     from taxarbor.cli import _files as files
+    from taxarbor.cli._streaming import is_streamed, open_own
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.report import report as write_report
 
@@ -128,14 +129,19 @@ def report(
     files.check_outputs((output,), (model, data, truth), force=force)
     tree = Hierarchy.load(model)
     classes = files.read_truth(truth)
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_own(tree, data, **asked)
-    if tree.feature_names is None and table.feature_names is not None:
-        tree = tree.rename_features(table.feature_names)
-    options: dict[str, Any] = files.heading(title, data)
-    options |= {"row_names": table.row_names, "classes": table.labels, "truth": classes}
-    X: Any = table.X
-    notes = [*table.notes]
+    asked = {"id_column": id_column, "format": format}
+    options: dict[str, Any] = files.heading(title, data) | {"truth": classes}
+    notes: list[str] = []
+    X: Any
+    if is_streamed(data, format=format, whole=opt.given(label_column, "--label-column")):
+        X, options["row_names"] = open_own(tree, data, **asked)
+        names = X.names if tree.encoding is None else None
+    else:
+        table = files.read_own(tree, data, label_column=label_column, **asked)
+        X, names, notes = table.X, table.feature_names, [*table.notes]
+        options |= {"row_names": table.row_names, "classes": table.labels}
+    if tree.feature_names is None and names is not None:
+        tree = tree.rename_features(names)
     with files.placed(output, force=force) as path, noted(notes):
         write_report(tree, X, path, **options)
     answer({"report": output, "notes": notes}, as_json, f"report -> {output}")

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, InputError, missing_extra
+from taxarbor._errors import FileFormatError, InputError, counted, missing_extra
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli import _files as files
 from taxarbor.cli._labels import Block, Header, write_blocks
@@ -22,6 +22,9 @@ from taxarbor.tables._table import NamelessError, as_texts
 SHARE = 4
 """A file that takes more than one part in so many of the memory is read part by part."""
 LOCAL = "local"
+WORKER = 500_000_000
+"""Bytes that a process of Dask needs at least: it stands still where it has hardly more than
+what it takes itself."""
 SECONDS = 10.0
 """How long to wait for a scheduler to answer."""
 
@@ -30,7 +33,7 @@ def is_streamed(
     data: Path,
     *,
     format: str | None,
-    memory_limit: str | None,
+    memory_limit: str | None = None,
     scheduler: str | None = None,
     whole: str | None = None,
 ) -> bool:
@@ -111,6 +114,11 @@ class Source:
         for cells in self._column(id_column, "id_column"):
             yield Block(whole[first : first + len(cells)], as_texts(cells.tolist()))
             first += len(cells)
+
+    def row_names(self, id_column: str) -> tuple[str, ...]:
+        """Return a column as text, for all rows."""
+        cells = self._column(id_column, "id_column")
+        return tuple(name for part in cells for name in as_texts(part.tolist()))
 
     def _column(self, name: str, option: str) -> Iterator[Any]:
         """Yield the cells of a column, part by part."""
@@ -211,8 +219,7 @@ def cluster(
         raise missing_extra("--scheduler", "dask", "distributed") from error
     dask: Any = distributed
     if scheduler == LOCAL:
-        n_workers = check_jobs(-1 if jobs == 1 else jobs)
-        share = "auto" if memory_limit is None else size_of(memory_limit) // n_workers
+        n_workers, share = _workers(check_jobs(-1 if jobs == 1 else jobs), memory_limit)
         options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
         with (
             dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
@@ -229,11 +236,63 @@ def cluster(
         yield _engine()
 
 
+def _workers(n_workers: int, memory_limit: str | None) -> tuple[int, Any]:
+    """Return how many processes there are, fewer if memory is short, and the bytes of each."""
+    if memory_limit is None:
+        return n_workers, "auto"
+    room = size_of(memory_limit)
+    if room < WORKER:
+        told = f"must be at least {WORKER // 1_000_000} MB for a process of Dask, which "
+        told += f"--scheduler local starts; got {memory_limit!r}"
+        raise InputError(told, "memory_limit")
+    n_workers = min(n_workers, room // WORKER)
+    return n_workers, room // n_workers
+
+
 def _engine() -> Callable[..., Any]:
     """Return what makes an engine of Dask's current scheduler."""
     from taxarbor.tables._dask import _make_engine
 
     return _make_engine
+
+
+def _open_for(tree: Hierarchy, data: Path, id_column: str | None, format: str | None) -> Stream:
+    """Return the columns of a model part by part, and that of the names of rows, if asked."""
+    names = files.columns_of(tree)
+    files.refuse_used(names, id_column=id_column)
+    try:
+        wanted = None
+        if names is not None:
+            wanted = [*names, *([] if id_column is None else [id_column])]
+        stream = open_stream(data, wanted, format)
+    except NamelessError as error:
+        if id_column is not None:
+            told = f"is for files with names of columns: {error}"
+            raise InputError(told, "id_column") from error
+        stream = open_stream(data, None, format)
+        width = stream.parts[0].load().shape[1]
+        files.refuse_other_width(data, names, width, error)
+    if id_column is not None and id_column not in (stream.names or ()):
+        raise InputError(f"names {id_column!r}, which is no column of {data}", "id_column")
+    return stream
+
+
+def open_own(
+    tree: Hierarchy, data: Path, *, id_column: str | None, format: str | None
+) -> tuple[Stream, tuple[str, ...] | None]:
+    """Return the rows that a model was fitted on part by part, and their names, if asked."""
+    stream = _open_for(tree, data, None, format)
+    if (n_rows := _count(stream)) != tree.n_rows:
+        raise InputError(
+            f"{data} has {counted(n_rows, 'row')}, and the model was fitted on "
+            f"{tree.n_rows:,}: give the same rows, in the same order"
+        )
+    if tree.encoding is None and stream.dtype is None:  # of a matrix, which has no other types
+        raise InputError(f"{data} holds a table, and the model was fitted on a matrix")
+    if id_column is None:
+        return stream, None
+    files.refuse_used(files.columns_of(tree), id_column=id_column)
+    return stream, Source(data, format, stream, []).row_names(id_column)
 
 
 @final
@@ -250,22 +309,7 @@ class Placing:
         proba: bool,
     ) -> None:
         self._tree, self._id_column, self._proba = tree, id_column, proba
-        names = files.columns_of(tree)
-        files.refuse_used(names, id_column=id_column)
-        try:
-            wanted = None
-            if names is not None:
-                wanted = [*names, *([] if id_column is None else [id_column])]
-            self._stream = open_stream(data, wanted, format)
-        except NamelessError as error:
-            if id_column is not None:
-                told = f"is for files with names of columns: {error}"
-                raise InputError(told, "id_column") from error
-            self._stream = open_stream(data, None, format)
-            width = self._stream.parts[0].load().shape[1]
-            files.refuse_other_width(data, names, width, error)
-        if id_column is not None and id_column not in (self._stream.names or ()):
-            raise InputError(f"names {id_column!r}, which is no column of {data}", "id_column")
+        self._stream = _open_for(tree, data, id_column, format)
         width = tree.n_leaves if proba else None
         self.header = Header(id_column, id_column is not None, _count(self._stream), width)
         self._gaps = files.Gaps()

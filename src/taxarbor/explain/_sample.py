@@ -44,8 +44,9 @@ class Sample(NamedTuple):
         """Return what is to be said of what was found in a sample."""
         n_drawn = 0 if self.numbers is None else len(self.numbers)
         return (
-            f"Portraits, examples and margins come from a sample of {counted(n_drawn, 'row')} "
-            f"of {n_rows:,}, drawn from each cluster; sizes, means and rules are of all rows"
+            "Portraits with their means, examples and margins come from a sample of "
+            f"{counted(n_drawn, 'row')} of {n_rows:,}, drawn from each cluster; sizes, rules "
+            "and the means beside them are of all rows"
         )
 
 

@@ -72,6 +72,8 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
     if not isinstance(X, np.ndarray):
         kind = type(X).__name__
         raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
+    if not X.flags.aligned:  # as what Dask fetches from a worker may be
+        X = X.copy()
     return MemoryRows(X, native.Data.dense(X, middle, n_threads))
 
 

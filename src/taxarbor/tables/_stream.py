@@ -1,5 +1,6 @@
 """Tables that need not fit into memory: files, memory maps, datasets and what Dask has."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -73,8 +74,8 @@ def as_stream(X: Any) -> Stream | None:
 
     Raises
     ------
-    FileFormatError
-        If a file is damaged or cannot be read part by part.
+    FileFormatError, InputError
+        If a file is damaged or cannot be read part by part: any text is a path.
     OSError
         If it cannot be opened.
     ImportError
@@ -90,13 +91,6 @@ def as_stream(X: Any) -> Stream | None:
     if isinstance(X, np.memmap):
         return None if X._mmap is None else _stream(scan_memmap(X))  # type: ignore[attr-defined]
     if isinstance(X, str | os.PathLike):
-        if stored_format(X) is None:
-            told = (
-                f"{os.fspath(X)!r} is not read part by part, as .npy, .parquet and .h5ad files"
-            )
-            raise InputError(
-                f"{told} and folders of Parquet files are; read it into memory", "X"
-            )
         return open_stream(X)
     if type(X).__module__.startswith("dask."):
         from taxarbor.tables._dask import dask_stream
@@ -124,6 +118,8 @@ def open_stream(
     """Return the rows in a file or folder part by part; these columns only, if given."""
     format = format or stored_format(path)
     if format not in FORMATS.values():
+        if not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         told = "one of .npy, .parquet and .h5ad, or a folder of Parquet files"
         name = one_line(Path(path).name)
         raise InputError(f"{name} cannot be read part by part; that needs {told}")
