@@ -16,7 +16,7 @@ from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
 from taxarbor.sweep import DaskEngine, LocalEngine
 from taxarbor.sweep._lazy_results import in_blocks, lazy_rows
-from taxarbor.tables._dask import dask_rows, dask_stream
+from taxarbor.tables._dask import dask_stream
 from tests.sweep.small_fit import fit, same
 
 dask = pytest.importorskip("dask")
@@ -366,22 +366,6 @@ def test_a_part_that_cannot_be_read_is_named(X):
 
 
 @pytest.mark.usefixtures("here")
-def test_weights_are_cut_as_the_rows_are(X):
-    sizes, weights = np.diff(EDGES), np.arange(1000.0)
-    given = [
-        weights,
-        da.from_array(weights, chunks=170),
-        dd.from_pandas(pd.Series(weights), npartitions=4),
-    ]
-    given.append(given[1][given[1] >= 0])  # of unknown size
-    for one in given:
-        found = DaskEngine().gather(dask_rows(one, sizes))
-        assert [len(part) for part in found] == sizes.tolist()
-        assert np.array_equal(np.concatenate(found), weights)
-    with pytest.raises(InputError, match=r"sample_weight must hold one number .* 1,000 rows"):
-        dask_rows(weights[1:], sizes)
-
-
 @pytest.mark.usefixtures("here")
 def test_blocks_that_share_steps_are_made_once(X):
     counted = []

@@ -103,11 +103,6 @@ class MemoryRows:
         return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
 
     @property
-    def data(self) -> Any:
-        """The rows as they are, as an array or a CSR matrix."""
-        return self._own()
-
-    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self._data.n_rows

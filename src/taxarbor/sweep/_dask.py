@@ -389,7 +389,7 @@ def _check_workers(client: Any, alone: float | None) -> float | None:
         return None
     if alone is not None and monotonic() - alone > PATIENCE:
         told = f"the Dask cluster has had no workers for {PATIENCE:.0f} s"
-        raise ClusterError(f"{told}; start some, and fit again")
+        raise ClusterError(f"{told}; start some, of 500 MB or more each, and fit again")
     return monotonic() if alone is None else alone
 
 

@@ -8,6 +8,7 @@ the block is. All sums are exact, so that no result depends on how the rows lie 
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol, final
@@ -133,7 +134,8 @@ class LocalEngine:
     def close(self) -> None:
         """Remove what was left on disk."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of a full disk, which was told of
+                self._file.close()
             self._file = None
 
     def _each(self, work: Work, columns: Sequence[Column]) -> Iterable[Any]:

@@ -6,13 +6,12 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import csr_array
 
-from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
 from taxarbor._types import IndexArray
 from taxarbor.sweep import Column, DaskEngine
 from taxarbor.sweep._lazy_results import (
     check_chunks,
-    is_dask,
     is_dask_array,
     is_dask_frame,
     not_a_table,
@@ -51,34 +50,6 @@ def dask_stream(X: Any) -> Stream:
         parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
         sizes = sizes[kept]
     return Stream(parts, titles, sizes, names, _make_engine, dtype)
-
-
-def dask_rows(values: Any, sizes: IndexArray, name: str = "sample_weight") -> Column:
-    """Return a value for each row of a stream, such as its weight, as a column.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,), or a Dask array or series of it
-        One for each row, in order.
-    sizes : int array of shape (n_parts,)
-        The rows of the stream's parts.
-    name : str
-        What messages call the values.
-    """
-    if not is_dask(values):
-        values = np.asarray(values)
-    elif not is_dask_array(values):
-        values = values.to_dask_array(lengths=True)
-    elif values.ndim == 1 and np.isnan(values.shape[0]):
-        values = values.compute_chunk_sizes()
-    n = int(sizes.sum())
-    if values.shape != (n,):
-        told = f"one number for each of {counted(n, 'row')}; got shape {values.shape}"
-        raise InputError(f"must hold {told}", name)
-    if isinstance(values, np.ndarray):
-        return np.split(values, np.cumsum(sizes)[:-1])
-    titles = [f"block {k} of {name}" for k in range(len(sizes))]
-    return parts_of(values.rechunk((tuple(sizes.tolist()),)), titles)
 
 
 @final
