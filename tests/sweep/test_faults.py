@@ -260,6 +260,7 @@ def lone_cluster(tmp_path):
         process.wait()
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_gone_ends_the_fit(lone_cluster, X, expected, monkeypatch):
     """The scheduler hangs, then the only worker dies, then the scheduler does."""
     scheduler, worker = lone_cluster

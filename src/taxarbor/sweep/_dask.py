@@ -324,7 +324,7 @@ def _values(tasks: list[Any]) -> list[Any]:
             held = list(dask.persist(*tasks))
             return _fetched(client, held)
         except BaseException:
-            _cancel(held)
+            _cancel(client, held or tasks)
             raise
 
 
@@ -342,7 +342,7 @@ def _persisted(kept: list[Any], found: Any) -> tuple[list[Any], Any]:
             held = list(dask.persist(*kept, found))
             return held[:-1], _fetched(client, held[-1:])[0]
         except BaseException:
-            _cancel(held)
+            _cancel(client, held or [*kept, found])
             raise
 
 
@@ -393,14 +393,14 @@ def _check_workers(client: Any, alone: float | None) -> float | None:
     return monotonic() if alone is None else alone
 
 
-def _cancel(held: Iterable[Any]) -> None:
-    """Let a cluster forget tasks, whether they run or are done."""
-    futures = futures_in(held)
-    for client in {future.client for future in futures}:
-        if client.status == "running":
-            with suppress(Exception):  # it is gone, and all that it knew
-                mine = [future for future in futures if future.client is client]
-                client.sync(client._cancel, mine, callback_timeout=5.0)
+def _cancel(client: Any, tasks: Iterable[Any]) -> None:
+    """Let a cluster forget tasks, whether they run, are done or are on their way to it."""
+    from distributed import Future
+
+    if client.status == "running":
+        with suppress(Exception):  # it is gone, and all that it knew
+            futures = [Future(task.key, client) for task in tasks]
+            client.sync(client._cancel, futures, callback_timeout=5.0)
 
 
 @contextmanager
