@@ -8,8 +8,8 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long sanitize coverage docs bench results defaults rules calibration \
-	trust gaps clean help
+.PHONY: demo test check check-long sanitize coverage docs bench scale results defaults rules \
+	calibration trust gaps clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
+	@echo "make scale       ten million rows beside Spark and Dask, docs/scale.md: hours, with Java"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
 	@echo "make calibration how far probabilities hold, docs/calibration.md: ten minutes"
 	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
@@ -78,6 +79,15 @@ docs: $(VENV)/.documented
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/speed.py --write docs/speed.md
+
+# What is in the cache, in build/scale, is not measured again; the data there take 15 GB.
+$(VENV)/.scaled: $(BUILT) pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt --group scale
+	@touch $@
+
+scale: $(VENV)/.scaled
+	$(BIN)/python benchmarks/scale.py --cache build/scale/measured.jsonl --data build/scale \
+		--write docs/scale.md
 
 # Where the data sets are; what is done already, in results/, is not done again.
 DATA ?= ../shared/data

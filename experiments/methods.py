@@ -163,7 +163,7 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
     nodes = np.arange(tree.n_nodes)
     inner = [node for node in nodes if not tree.is_leaf(node)]
     for node in sorted(inner, key=lambda one: tree.children(one)[0]):  # numbered as they were
-        side = np.zeros(len(tree.order), dtype=np.intp)
+        side = np.zeros(tree.sizes[0], dtype=np.intp)
         for turn, child in enumerate(tree.children(node)):
             side[tree.rows(child)] = turn
         builder.add_split(int(node), side[row_of[builder.rows(int(node))]])

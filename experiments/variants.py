@@ -11,14 +11,23 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal, final
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from taxarbor import Hierarchy
 from taxarbor._blas import one_blas_thread
 from taxarbor.grow import Run, StoppingRule
-from taxarbor.refine import _clusters, _coordinates, _leaves, _links, find_clusters, gather
-from taxarbor.rows import as_rows
-from taxarbor.split import GapSplitter, Refusal, Split, SplitTask, _gap
+from taxarbor.refine import (
+    Coordinates,
+    _clusters,
+    _coordinates,
+    _leaves,
+    _links,
+    find_clusters,
+    gather,
+)
+from taxarbor.split import GapSplitter, Refusal, _gap
+from taxarbor.split._gap import Plane
 
 Worth = Literal["gap", "scatter", "objective", "variance", "size"]
 WORTHS: tuple[Worth, ...] = ("gap", "scatter", "objective", "variance", "size")
@@ -57,14 +66,17 @@ def fit_variant(
     many times as many clusters the tree has that is cut. A ValueError says which there are.
     """
     given = dict(settings)
-    splitter = RankedSplitter(given.pop("grow_by", "gap"))
+    splitter: Any = RankedSplitter(given.pop("grow_by", "gap"))
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
     n_leaves = min(given.pop("cut_of", 1) * n_clusters, len(X) // 4)
     run, stop = Run(own_seed), StoppingRule(max(n_leaves, n_clusters))
     with changed(given), one_blas_thread():
-        rows = as_rows(X, n_threads=1)
-        tree, _ = find_clusters(rows, splitter, branching=branching, stop=stop, run=run)
-        whole = gather(tree, branching).freeze()
+        coordinates = Coordinates.in_memory(X, own_seed)
+        how: Any = {"branching": branching, "stop": stop, "run": run}
+        found = find_clusters(coordinates, splitter, **how)
+        labels = np.concatenate(coordinates.blocks.engine.gather(found.leafing.labels))
+        order = np.argsort(labels, kind="stable")
+        whole = gather(found.tree, branching).freeze(order=order)
         return whole.prune(n_clusters) if whole.n_leaves > n_clusters else whole
 
 
@@ -95,17 +107,22 @@ class RankedSplitter:
     """Taxarbor's splitter, with leaves ranked in other ways: by this, times their rows."""
 
     grow_by: Worth = "gap"
+    min_size: int = 1
 
-    def split(self, task: SplitTask) -> Split | Refusal:
-        """Return the same division with another score."""
-        split, n_rows = GapSplitter(n_init=1).split(task), task.rows.n_rows
-        if isinstance(split, Refusal) or self.grow_by == "gap":
-            return split
-        objective = max(split.objective, 1e-300)
+    def find(self, sample: Any, n_rows: int, seed: int) -> Plane | Refusal:
+        """Return the same plane with another gap."""
+        plane = GapSplitter().find(sample, n_rows, seed)
+        if isinstance(plane, Refusal) or self.grow_by == "gap":
+            return plane
+        objective = max(plane.info.trace[-1], 1e-300)
         worths = {
-            "scatter": split.score * math.sqrt(objective),
-            "objective": n_rows / objective,
-            "variance": float(task.rows.norms().sum()),
-            "size": float(n_rows),
+            "scatter": plane.gap * math.sqrt(objective),
+            "objective": 1.0 / objective,
+            "variance": float(sample[:, :-1].var(axis=0).sum()),
+            "size": 1.0,
         }
-        return replace(split, score=worths[self.grow_by])
+        return replace(plane, gap=worths[self.grow_by])
+
+    def bounds(self, n_rows: int) -> tuple[int, int]:
+        """Return the least and greatest number of rows of a child."""
+        return GapSplitter().bounds(n_rows)

@@ -10,9 +10,10 @@ import pytest
 from taxarbor._errors import InterruptedFitWarning
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
-from taxarbor.grow import Run, StoppingRule, grow
+from taxarbor.grow import Run, StoppingRule, grow, grow_on
 from taxarbor.hierarchy import LinearRule
-from taxarbor.refine import gather
+from taxarbor.refine import Coordinates, gather
+from taxarbor.refine._field import Field
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.split._margins import KINDS
@@ -336,9 +337,8 @@ def lifted(n_rows, n_threads=1):
 
 
 def test_the_tree_does_not_depend_on_how_splits_are_run():
-    splitters = [Halver(), margins(n_init=2), margins(center="data"), GapSplitter(n_init=2)]
-    for splitter in splitters:
-        for branching in (2,) if isinstance(splitter, GapSplitter) else (2, 3):
+    for splitter in (Halver(), margins(n_init=2), margins(center="data")):
+        for branching in (2, 3):
             options = {"branching": branching, "n_leaves": 9}
             plain = grow_with(lifted(300), splitter, **options)
             assert plain.n_leaves == 9
@@ -348,6 +348,24 @@ def test_the_tree_does_not_depend_on_how_splits_are_run():
             assert same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
 
 
+def grow_by_gaps(pool=None):
+    coordinates = Coordinates.in_memory(np.random.default_rng(0).normal(size=(300, 4)), 0)
+    run, stop = Run(pool=pool), StoppingRule(9)
+    field = Field(coordinates, GapSplitter(n_init=2), run)
+    return grow_on(field, branching=2, stop=stop, run=run).freeze(order=False)
+
+
+def test_nor_do_those_of_a_field():
+    plain = grow_by_gaps()
+    assert plain.n_leaves == 9
+    with ThreadPoolExecutor(3) as pool:
+        for other in (grow_by_gaps(pool), grow_by_gaps(Backwards())):
+            assert plain.notes == other.notes
+            assert plain.info == other.info
+            for name in ("start", "stop", "parents", "birth", "score", "objective"):
+                np.testing.assert_array_equal(getattr(plain, name), getattr(other, name))
+
+
 def test_the_objective_never_rises_at_any_node():
     splitters = [
         margins(kind, solver=solver, center=center, tol=1e-3)
@@ -355,13 +373,119 @@ def test_the_objective_never_rises_at_any_node():
         for solver in ("newton", "pqn")
         for center in ("node", "data")
     ]
-    for splitter in [*splitters, GapSplitter()]:
-        for branching in (2,) if isinstance(splitter, GapSplitter) else (2, 3):
-            tree = grow_with(lifted(200), splitter, branching=branching, n_leaves=7)
-            assert tree.n_leaves == 7
-            traces = [np.array(info.trace) for info in tree.info if info is not None]
-            assert len(traces) >= tree.n_splits
-            assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
+    trees = [
+        grow_with(lifted(200), splitter, branching=branching, n_leaves=7)
+        for splitter in splitters
+        for branching in (2, 3)
+    ]
+    assert all(tree.n_leaves == 7 for tree in trees)
+    for tree in (*trees, grow_by_gaps()):
+        traces = [np.array(info.trace) for info in tree.info if info is not None]
+        assert len(traces) >= tree.n_splits
+        assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
+
+
+# ---- many nodes at a time ----
+
+
+@dataclass
+class Found:
+    score: float
+    sizes: tuple
+    objective: float = 0.0
+    info: object = None
+
+
+class Pretended:
+    """A ground whose nodes are divided by chance, each always the same way."""
+
+    n_rows = 5000
+
+    def __init__(self, seed, n_children, looks_ahead, *, refused=0.1, by_size=True):
+        self.seed, self.n_children, self.looks_ahead = seed, n_children, looks_ahead
+        self.refused, self.by_size = refused, by_size
+        self.sizes, self.rounds = {(): self.n_rows}, []
+
+    def seek(self, paths):
+        self.rounds.append([*paths])
+        return [self.split(path) for path in paths]
+
+    def split(self, path):
+        rng = np.random.default_rng([self.seed, 1, *path])
+        size, K = self.sizes[path], self.n_children
+        if size < 2 * K or rng.random() < self.refused:
+            return Refusal(f"node {path}")
+        cuts = np.sort(rng.choice(size - 1, K - 1, replace=False)) + 1
+        sizes = tuple(np.diff([0, *cuts, size]).tolist())
+        self.sizes |= {(*path, at): part for at, part in enumerate(sizes)}
+        score = rng.integers(5, 20)  # with ties
+        return Found(float(score * size if self.by_size else score), sizes)
+
+    def apply(self, tree, node, path, found):
+        return tree.divide(node, found.sizes)
+
+
+def grow_twice(seed, n_children, *, gather=2, at=None, refused=0.1, by_size=True, **limits):
+    """Return trees that were grown one node at a time and in rounds, and the rounds."""
+    found = []
+    for looks_ahead in (False, True):
+        events = []
+
+        def observer(event, events=events):
+            events.append(event)
+            return event.n_leaves == at
+
+        how = {"refused": refused, "by_size": by_size}
+        ground = Pretended(seed, n_children, looks_ahead, **how)
+        run, stop = Run(0, observer), StoppingRule(**limits)
+        tree = grow_on(ground, branching=n_children, stop=stop, run=run, gather=gather)
+        found.append((tree.freeze(order=False), ground.rounds, events))
+    return found
+
+
+@pytest.mark.parametrize("n_children", [2, 3])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"n_leaves": 1},
+        {"n_leaves": 3},
+        {"n_leaves": 40},
+        {"n_leaves": 200},
+        {"max_leaf_size": 100},
+        {"max_depth": 4},
+        {"max_depth": 2, "gather": 3},
+        {"n_leaves": 25, "max_depth": 5, "max_leaf_size": 300},
+        {"n_leaves": 60, "at": 20},
+        {"n_leaves": 60, "refused": 0.4},
+        {"n_leaves": 60, "by_size": False},
+        {"n_leaves": 200, "by_size": False, "refused": 0.0},
+    ],
+    ids=str,
+)
+def test_rounds_grow_the_same_tree(limits, n_children):
+    """As one node at a time, in fewer rounds, and with few nodes tried in vain."""
+    n_tried = n_needed = 0
+    for seed in range(8):
+        (one, single, heard), (other, rounds, again) = grow_twice(seed, n_children, **limits)
+        for name in ("start", "stop", "parents", "birth", "score", "objective"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert one.notes == other.notes
+        assert heard == again  # nobody hears of nodes that are not in the tree
+        needed = [path for some in single for path in some]
+        tried = [path for some in rounds for path in some]
+        assert len(set(tried)) == len(tried)
+        assert set(needed) <= set(tried)
+        assert len(rounds) <= len(single)
+        n_tried, n_needed = n_tried + len(tried), n_needed + len(needed)
+    if not {"at", "by_size"} & set(limits):
+        assert n_tried <= 2 * n_needed
+
+
+def test_there_are_about_as_many_rounds_as_levels():
+    for seed in range(8):
+        (tree, single, _), (_, rounds, _) = grow_twice(seed, 2, n_leaves=300, refused=0.0)
+        assert tree.n_leaves == 300
+        assert len(rounds) <= tree.height + 3 < len(single)
 
 
 def numbers(tasks):

@@ -7,9 +7,9 @@ from experiments.data import load_dataset
 from experiments.defaults import GROUPS
 from experiments.variants import CONSTANTS, WORTHS, RankedSplitter, changed, fit_variant, usual
 from taxarbor import Taxarbor
+from taxarbor._run import Run
 from taxarbor.refine import Coordinates
-from taxarbor.rows import as_rows
-from taxarbor.split import SplitTask
+from taxarbor.refine._field import Field
 
 VARIANTS = [row.settings for group in GROUPS for row in group.rows if row.method == "variant"]
 TELLING = (
@@ -74,15 +74,18 @@ def test_each_setting_changes_something(rows, settings):
 
 def test_leaves_are_ranked_as_told(rows):
     """Scores are those of the gap, but for the share that they are made of."""
-    task = SplitTask(Coordinates.of(as_rows(rows), 0).rows, (), (), 2, 0)
-    splits = {worth: RankedSplitter(worth).split(task) for worth in WORTHS}
+    coordinates = Coordinates.in_memory(rows, 0)
+    splits = {}
+    for worth in WORTHS:
+        (splits[worth],) = Field(coordinates, RankedSplitter(worth), Run()).seek([()])
     score = {worth: split.score / len(rows) for worth, split in splits.items()}
     objective = splits["gap"].objective
     assert score["size"] == 1.0
     assert score["objective"] == pytest.approx(1.0 / objective)
     assert score["scatter"] == pytest.approx(score["gap"] * np.sqrt(objective))
     assert score["scatter"] < score["variance"]
-    assert len({tuple(split.labels) for split in splits.values()}) == 1
+    assert len({split.plane.weights.tobytes() for split in splits.values()}) == 1
+    assert len({(split.sides, split.sizes) for split in splits.values()}) == 1
 
 
 def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
@@ -102,7 +105,7 @@ def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
         raise RuntimeError("in the middle")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RankedSplitter, "split", fail)
+        patch.setattr(RankedSplitter, "find", fail)
         with pytest.raises(RuntimeError, match="in the middle"):
             fit_variant(rows, 4, 2, 0, {"ridge": 1.0})
     assert usual("ridge") != 1.0

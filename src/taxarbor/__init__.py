@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from taxarbor._errors import (
+    ClusterError,
     FileFormatError,
     GrowthWarning,
     InterruptedFitWarning,
@@ -28,6 +29,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "HMMC",
     "MMC",
+    "ClusterError",
     "FileFormatError",
     "GrowthWarning",
     "HierarchicalKMeans",
@@ -53,7 +55,7 @@ _LATE = {
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
     *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
-    *("optim", "plot", "refine", "report", "rows", "split", "tables", "trust"),
+    *("optim", "plot", "refine", "report", "rows", "split", "sweep", "tables", "trust"),
 )
 
 

@@ -52,6 +52,10 @@ class FileFormatError(InputError):
     """A file is damaged, of another kind, or of a version that this one cannot read."""
 
 
+class ClusterError(TaxarborError, RuntimeError):
+    """A cluster could not finish a fit; the message says why, and what to do."""
+
+
 class GrowthWarning(UserWarning):
     """The tree has fewer leaves than asked for; the message says why."""
 

@@ -46,6 +46,7 @@ class ProgressBar:
         self._next = self._begun + patience
         self._drawn = False
         self._last = GrowthEvent(n_leaves=1, max_leaves=0, n_tried=0)
+        self._sweep, self._width = "", 0
         self._closed = threading.Event()
         self._lock = threading.Lock()
         # One large node may take long: the clock goes on while nothing else is to be told.
@@ -61,6 +62,11 @@ class ProgressBar:
         self._draw()
         return False
 
+    def watch(self, n_sweeps: int, share: float, /) -> None:
+        """Draw how far the sweeps over the rows are."""
+        self._sweep = f"sweep {n_sweeps}, {share:.0%} of rows, "
+        self._draw()
+
     def _tick(self) -> None:
         while not self._closed.wait(max(self.EVERY, self._next - time.monotonic())):
             self._draw()
@@ -71,7 +77,9 @@ class ProgressBar:
             if now >= self._next and not self._closed.is_set():
                 self._next = now + self.EVERY
                 self._drawn = True
-                self._stream.write("\r" + self._line(self._last, now - self._begun))
+                line = self._line(self._last, now - self._begun)
+                self._stream.write("\r" + line.ljust(self._width))
+                self._width = len(line)
                 self._stream.flush()
 
     def close(self) -> None:
@@ -85,7 +93,8 @@ class ProgressBar:
 
     def _line(self, event: GrowthEvent, seconds: float) -> str:
         if not event.max_leaves:
-            return f"{self._title}: {event.n_leaves} {self._unit}, {seconds:.0f} s"
+            told = f"{event.n_leaves} {self._unit}, {self._sweep}{seconds:.0f} s"
+            return f"{self._title}: {told}"
         bar = "#" * round(self.WIDTH * event.n_leaves / event.max_leaves)
-        told = f"{event.n_leaves} of {event.max_leaves} {self._unit}, {seconds:.0f} s"
-        return f"{self._title}: [{bar:<{self.WIDTH}}] {told}"
+        told = f"{event.n_leaves} of {event.max_leaves} {self._unit}, {self._sweep}"
+        return f"{self._title}: [{bar:<{self.WIDTH}}] {told}{seconds:.0f} s"

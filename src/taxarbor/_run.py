@@ -45,6 +45,18 @@ def ignore(event: GrowthEvent, /) -> bool:
     return False
 
 
+class Watcher(Protocol):
+    """Is told of sweeps over all rows: how many have begun, and the share that is done."""
+
+    def __call__(self, n_sweeps: int, share: float, /) -> None:
+        """Take note."""
+        ...
+
+
+def look_away(n_sweeps: int, share: float, /) -> None:
+    """Watch nothing."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -59,6 +71,8 @@ class Run:
     pool : concurrent.futures.Executor or None
         Runs independent tasks side by side; None runs them one after the other. The tree is
         the same.
+    watcher : callable
+        Is told how far sweeps over the rows are.
 
     Examples
     --------
@@ -70,6 +84,7 @@ class Run:
     seed: int = 0
     observer: Observer = ignore
     pool: Executor | None = None
+    watcher: Watcher = look_away
 
     def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterable[Result]:
         """Return the results for all items, in their order.

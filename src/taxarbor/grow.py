@@ -1,17 +1,21 @@
 """The growth loop: best first, from the root down (the paper's Algorithm 1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from typing import final
+from heapq import heapify, heappop, heappush
+from typing import Any, Protocol, final
 
 from taxarbor._errors import InterruptedFitWarning, warn_caller
 from taxarbor._run import GrowthEvent, Run
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor._types import IndexArray
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.rows import Rows
-from taxarbor.split import Refusal, Split, SplitTask, Splitter
+from taxarbor.split import Refusal, SplitTask, Splitter
 
 __all__ = ["Run", "StoppingRule", "grow"]
+
+Path = tuple[int, ...]
+"""Which child to take at each split, from the root down: what a node is known by."""
 
 
 @final
@@ -83,6 +87,28 @@ class Gathering:
         return node in self._home and len(self.splits[self._home[node]]) < self.branching
 
 
+class Ground(Protocol):
+    """What a tree grows on: the rows of its nodes, wherever they are."""
+
+    n_rows: int
+    looks_ahead: bool
+    """Whether nodes are best tried many at a time, also some that are never applied."""
+
+    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
+        """Return the best split of each of some nodes, or a Refusal.
+
+        The splits of their parents were found before. A split has a score, an objective, info
+        and, where the ground looks ahead, the sizes of its children.
+        """
+        ...
+
+    def apply(
+        self, tree: HierarchyBuilder, node: int, path: Path, found: Any
+    ) -> tuple[int, ...]:
+        """Split a leaf of the tree, and return the ids of its children."""
+        ...
+
+
 def grow(
     rows: Rows,
     splitter: Splitter,
@@ -129,8 +155,16 @@ def grow(
     >>> tree.freeze().n_leaves
     5
     """
-    tree = HierarchyBuilder(rows.n_rows)
-    growth = _Growth(tree, rows, splitter, branching, stop, run, Gathering(gather))
+    ground = _RowsInMemory(rows, splitter, branching, run)
+    return grow_on(ground, branching=branching, stop=stop, run=run, gather=gather)
+
+
+def grow_on(
+    ground: Ground, *, branching: int, stop: StoppingRule, run: Run, gather: int = 2
+) -> HierarchyBuilder:
+    """Grow a tree on any ground; see :func:`grow`."""
+    tree = HierarchyBuilder(ground.n_rows)
+    growth = _Growth(tree, ground, branching, stop, run, Gathering(gather))
     try:
         growth.go_on()
     except KeyboardInterrupt:
@@ -141,57 +175,123 @@ def grow(
 
 
 @final
+class _RowsInMemory:
+    """Rows that a splitter divides node by node."""
+
+    looks_ahead = False
+
+    def __init__(self, rows: Rows, splitter: Splitter, branching: int, run: Run) -> None:
+        self.n_rows = rows.n_rows
+        self._rows, self._splitter, self._branching, self._run = rows, splitter, branching, run
+        self._own: dict[Path, tuple[IndexArray, tuple[LinearRule, ...]]] = {}
+
+    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
+        return self._run.each(self._split, paths)
+
+    def apply(
+        self, tree: HierarchyBuilder, node: int, path: Path, found: Any
+    ) -> tuple[int, ...]:
+        self._own.pop(path, None)
+        made = tree.add_split(node, found.labels, found.rule)
+        for turn, child in enumerate(made):
+            self._own[(*path, turn)] = tree.rows(child), tree.lineage(child)[1]
+        return made
+
+    def _split(self, path: Path) -> Any:
+        no_rules: tuple[LinearRule, ...] = ()
+        rows, lineage = self._rows, no_rules
+        if path:
+            own, lineage = self._own[path]
+            rows = rows.take(own)
+        return self._splitter.split(
+            SplitTask(rows, path, lineage, self._branching, self._run.seed, self._rows.center)
+        )
+
+
+@final
 @dataclass(slots=True, eq=False)
 class _Growth:
     """A tree on its way, with the candidates that wait to be applied."""
 
     tree: HierarchyBuilder
-    rows: Rows
-    splitter: Splitter
+    ground: Ground
     branching: int
     stop: StoppingRule
     run: Run
     gathering: Gathering
+    paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
+    heap: list[tuple[float, int, Any]] = field(default_factory=list)
+    found: dict[Path, Any] = field(
+        default_factory=dict
+    )  # of nodes that are not in the tree yet
+    n_tried: int = 0
 
     def go_on(self) -> None:
         """Try, apply the best, and again, until the tree is full or nothing is left."""
-        heap: list[tuple[float, int, Split]] = []
         new: Sequence[int] = (0,)
-        n_tried = 0
         while not self.stop.is_full(self.tree.n_leaves, self.branching):
-            tried = [node for node in new if not self._spares(node)]
-            for node, found in zip(tried, self.run.each(self._split, tried), strict=True):
-                n_tried += 1
-                if isinstance(found, Refusal):
-                    self.tree.refuse(node, found.reason)
-                else:
-                    self.tree.record(
-                        node, score=found.score, objective=found.objective, info=found.info
-                    )
-                    heappush(heap, (-found.score, node, found))
-                if self._stops_here(n_tried):
-                    return
-            if not heap:
+            if self._meet([node for node in new if not self._spares(node)]) or not self.heap:
                 return
-            _, node, best = heappop(heap)
+            _, node, best = heappop(self.heap)
+            new = ()
             if self._spares(node):  # its parent has become full
-                new = ()
                 continue
-            new = self.tree.add_split(node, best.labels, best.rule)
+            new = self.ground.apply(self.tree, node, self.paths[node], best)
+            self.paths |= {child: (*self.paths[node], at) for at, child in enumerate(new)}
             self.gathering.add(node, new)
-            if self._stops_here(n_tried):
+            if self._stops_here():
                 return
+
+    def _meet(self, nodes: Sequence[int]) -> bool:
+        """Take note of what splits new leaves have; say whether to stop."""
+        lacking = [path for node in nodes if (path := self.paths[node]) not in self.found]
+        if lacking:
+            if self.ground.looks_ahead:
+                lacking += self._ahead()
+            self.found |= zip(lacking, self.ground.seek(lacking), strict=True)
+        for node in nodes:
+            found = self.found.pop(self.paths[node])
+            self.n_tried += 1
+            if isinstance(found, Refusal):
+                self.tree.refuse(node, found.reason)
+            else:
+                told = {name: getattr(found, name) for name in ("score", "objective", "info")}
+                self.tree.record(node, **told)
+                heappush(self.heap, (-found.score, node, found))
+            if self._stops_here():
+                return True
+        return False
+
+    def _ahead(self) -> list[Path]:
+        """Return the children of all candidates that, for all we know, can still be applied.
+
+        These are what the growth would apply from here, if nodes that were not tried could not
+        be split: what comes of them can but take the place of others. So the tree is the same,
+        whoever is tried when, and there are about as many rounds as the tree has levels.
+        """
+        if self.stop.max_depth is not None and self.gathering.branching > 2:
+            return []  # how deep a node is depends on what is applied before
+        room = None
+        if self.stop.n_leaves is not None:
+            room = (self.stop.n_leaves - self.tree.n_leaves) // (self.branching - 1)
+        waiting = [(cost, self.paths[node], split) for cost, node, split in self.heap]
+        heapify(waiting)
+        paths: list[Path] = []
+        while waiting and (room is None or room > 0):
+            _, path, split = heappop(waiting)
+            room = None if room is None else room - 1
+            for at, size in enumerate(split.sizes):
+                child = (*path, at)
+                found = self.found.get(child)
+                if found is None and not self.stop.spares(size, len(child)):
+                    paths.append(child)
+                elif found is not None and not isinstance(found, Refusal):
+                    heappush(waiting, (-found.score, child, found))
+        return paths
 
     def _spares(self, node: int) -> bool:
         return self.stop.spares(self.tree.size(node), self.gathering.level(node))
 
-    def _split(self, node: int) -> Split | Refusal:
-        path, lineage = self.tree.lineage(node)
-        rows = self.rows if node == 0 else self.rows.take(self.tree.rows(node))
-        return self.splitter.split(
-            SplitTask(rows, path, lineage, self.branching, self.run.seed, self.rows.center)
-        )
-
-    def _stops_here(self, n_tried: int) -> bool:
+    def _stops_here(self) -> bool:
         most = self.stop.n_leaves or 0
-        return self.run.observer(GrowthEvent(self.tree.n_leaves, most, n_tried))
+        return self.run.observer(GrowthEvent(self.tree.n_leaves, most, self.n_tried))

@@ -144,7 +144,7 @@ def test_the_methods_are_the_estimators(run, folder):
 
 
 def test_each_method_has_the_options_of_its_estimator():
-    shared = {*_fit.ALL, "encoder", "random_state", "n_jobs", "verbose"}
+    shared = {*_fit.ALL, "encoder", "random_state", "n_jobs", "verbose", "memory_limit"}
     for method, estimator in _fitting.METHODS.items():
         own = {name for name, methods in _fit.ONLY.items() if method in methods}
         assert own == set(inspect.signature(estimator).parameters) - shared
@@ -304,7 +304,7 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("written twice", ["customers.csv", "-o", "m", "--report", "./m"]),
         ("there already", ["customers.csv", "-o", "m", "--labels", "labels.csv"]),
         ("there already", ["customers.csv", "-o", "m", "--report", "labels.csv"]),
-        ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.parquet"]),
+        ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.xlsx"]),
         ("File name too long", ["customers.csv", "-o", "m" * 300]),
     ]
     monkeypatch.setattr(_files, "read_table", None)  # nothing is read
@@ -318,7 +318,7 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
 def test_bad_data_is_one_line(refused, folder):
     cases = [
         ("nowhere.csv: No such file", ["nowhere.csv"]),
-        (". is a folder", ["."]),
+        ("sub is a folder without Parquet files", ["sub"]),
         ("one.csv has one row: there is nothing to divide", ["one.csv"]),
         ("two.csv has 2 rows, too few for 8 clusters; give a smaller -k", ["two.csv"]),
         ("to standard output", ["customers.csv", "--labels", "-"]),
@@ -339,6 +339,7 @@ def test_bad_data_is_one_line(refused, folder):
         ("x.mtx is no mtx file", ["x.mtx"]),
         ("the table varies by about", ["huge.npy"]),
     ]
+    (folder / "sub").mkdir()
     (folder / "holes.csv").write_text("x,y\n1,2\ninf,3\n", encoding="utf-8")
     (folder / "empty.csv").write_text("x,y\n1,\n,\n4,\n", encoding="utf-8")
     (folder / "none.csv").write_text("y,z\n,u\n,u\n,u\n", encoding="utf-8")
@@ -464,11 +465,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from taxarbor import grow
 told = grow._Growth._stops_here
-def report(self, n_tried):
+def report(self):
     if self.tree.n_leaves >= 4:
         Path("growing").touch()
         time.sleep(0.1)
-    return told(self, n_tried)
+    return told(self)
 grow._Growth._stops_here = report
 from taxarbor.cli import main
 sys.argv = ["taxarbor", *sys.argv[1:]]

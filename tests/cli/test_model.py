@@ -138,7 +138,7 @@ def test_cut_refuses_in_one_line(refused):
     refused("one of -k, --depth and --suggest", "cut", "model.taxarbor")
     refused("one of -k, --depth and --suggest", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
     refused("give both", "cut", "model.taxarbor", "-k", 2, "--id-column", "id")
-    refused("labels are written as", "cut", "model.taxarbor", "-k", 2, "-o", "x.npy")
+    refused("labels are written as", "cut", "model.taxarbor", "-k", 2, "-o", "x.xlsx")
     refused("read and written", "cut", "model.taxarbor", "-k", 2, "-o", "model.taxarbor")
 
 

@@ -137,7 +137,7 @@ def test_predict_refuses_in_one_line(refused, folder):
     refused("not a taxarbor hierarchy", "predict", "customers.csv", "customers.csv")
     refused("there already", *PREDICT, "-o", "there.csv")
     refused("read and written", *PREDICT, "-o", "customers.csv", "--force")
-    refused("labels are written as", *PREDICT, "-o", "labels.npy")
+    refused("labels are written as", *PREDICT, "-o", "labels.xlsx")
     refused("did you mean 'id'", *PREDICT, "--id-column", "idd")
     refused(
         "--id-column must not be 'age', which the model uses", *PREDICT, "--id-column", "age"

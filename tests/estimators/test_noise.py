@@ -9,8 +9,12 @@ from scipy.sparse import csr_array
 
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
 from taxarbor._errors import InputError
+from taxarbor._run import Run
 from taxarbor.exchange import from_json, to_frame, to_json, to_linkage, to_newick
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._noise import score_rows, scored
+from taxarbor.rows import as_rows
+from taxarbor.sweep import LocalEngine
 from taxarbor.trust import assess
 
 MODELS = [
@@ -180,3 +184,54 @@ def test_rows_without_a_value_are_not_far():
     assert (model.labels_[[3, 70]] >= 0).all()
     assert 1 <= (model.labels_ == -1).sum() <= 5
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def cut(values, sizes):
+    """Return an array or a matrix in parts of these sizes, None as it is."""
+    stops = np.cumsum(sizes)
+    parts = zip(sizes, stops, strict=True)
+    return values if values is None else [values[stop - size : stop] for size, stop in parts]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_do_not_depend_on_how_rows_lie_in_blocks(kind, dtype):
+    X = planted(3, dtype)
+    tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+    rng, rows = np.random.default_rng(0), as_rows(kind(X))
+    counts, weights = rng.integers(0, 3, 200).astype(np.int32), rng.uniform(0.5, 2.0, 200)
+    labels = tree.labels.copy()
+    for told in ({}, {"counts": counts}, {"counts": counts, "weights": weights}):
+        for noise in (0.0, 0.04, 0.4):
+            whole, usual, is_noise = score_rows(tree, rows, Run(), **told, noise=noise)
+            assert is_noise.any() == (usual is not None) == (noise > 0.0)
+            if noise:
+                share = np.average(is_noise, weights=told.get("weights"))
+                assert 0.8 * noise < share <= noise
+            for sizes in ([200], [1, 120, 79], [9] * 22 + [2]):
+                given = {name: cut(values, sizes) for name, values in told.items()}
+                engine, entries = LocalEngine(Run()), cut(kind(X), sizes)
+                found = scored(tree, entries, cut(labels, sizes), engine, **given, noise=noise)
+                scores = np.concatenate(engine.gather(found.scores))
+                np.testing.assert_array_equal(scores, whole)
+                np.testing.assert_array_equal(scores > found.last, is_noise)
+                if usual is not None:
+                    assert found.usual.limit == usual.limit
+                    np.testing.assert_array_equal(found.usual.units, usual.units)
+
+
+def test_scores_of_counts_are_those_of_repeated_rows():
+    X = planted(3)
+    tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+    counts = np.random.default_rng(0).integers(0, 4, 200).astype(np.int32)
+    index, engine = np.repeat(np.arange(200), counts), LocalEngine(Run())
+    told = {"counts": [counts], "weights": [counts.astype(float)], "noise": 0.05}
+    one = scored(tree, [X], [tree.labels], engine, **told)
+    other = scored(tree, [X[index]], [tree.labels[index]], engine, noise=0.05)
+    np.testing.assert_array_equal(one.scores[0][index], other.scores[0])
+    assert (one.scores[0][index] > one.last).sum() == (other.scores[0] > other.last).sum() > 0
+    assert one.last == other.last
+    # Rows of no leaf are as far as from the nearest one.
+    apart = np.where(np.arange(200) < 5, -1, tree.labels)
+    found = scored(tree, [X], [apart], engine).scores[0]
+    assert np.isfinite(found).all()

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import HMMC, MMC, HierarchicalKMeans, InterruptedFitWarning, Taxarbor
 from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
-from taxarbor.estimators import _base, _taxarbor
+from taxarbor.estimators import _base, _sweeping
 from taxarbor.estimators._progress import observe_all
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
@@ -277,11 +277,11 @@ def press_at(monkeypatch, owner, name, at=1):
 
 def test_ctrl_c_during_growth_keeps_the_tree(X, monkeypatch, ctrl_c, kind):
     """In the first split, in a later one that another thread tries, and as one is applied."""
-    splitter = GapSplitter if kind is Taxarbor else MaxMarginSplitter
+    place = (GapSplitter, "find") if kind is Taxarbor else (MaxMarginSplitter, "split")
     for n_jobs in (1, 2):
         for at, n_leaves in ((1, 1), (4, 3)):
             with monkeypatch.context() as patch:
-                press_at(patch, splitter, "split", at)
+                press_at(patch, *place, at)
                 with pytest.warns(InterruptedFitWarning, match="what was grown so far"):
                     model = kind(8, random_state=0, n_jobs=n_jobs).fit(X)
             assert model.hierarchy_.n_leaves == n_leaves
@@ -289,7 +289,7 @@ def test_ctrl_c_during_growth_keeps_the_tree(X, monkeypatch, ctrl_c, kind):
                 finished = kind(8, random_state=0).fit(X).hierarchy_
                 np.testing.assert_array_equal(model.labels_, finished.cut(n_leaves))
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    press_at(monkeypatch, HierarchyBuilder, "add_split", 2)
+    press_at(monkeypatch, HierarchyBuilder, "cut", 2)
     with pytest.warns(InterruptedFitWarning, match="what was grown so far"):
         model = kind(8, random_state=0).fit(X)
     assert model.hierarchy_.rules[0].n_features_used > 0
@@ -305,10 +305,11 @@ def is_interrupted(model, X):
 
 
 LAST = [(HierarchyBuilder, "means"), (HierarchyBuilder, "freeze")]
-RULES = [(_clusters, "compete"), (_rules, "find_rule"), *LAST]
+RULES = [(_clusters, "compete"), (_rules, "find_rule"), (HierarchyBuilder, "freeze")]
+RULES += [(_sweeping, name) for name in ("_send", "_add_up", "measured", "scored")]
 LATER = {
-    "decide": [(_clusters, "link_leaves"), (_taxarbor, "decide"), *RULES],
-    "describe": [(_taxarbor, "describe"), (HierarchyBuilder, "explain"), *RULES],
+    "decide": [(_clusters, "link_leaves"), (_rules, "decide"), *RULES],
+    "describe": [(_rules, "describe"), (HierarchyBuilder, "explain"), *RULES],
 }
 
 
@@ -356,7 +357,7 @@ def test_a_fit_is_finished_in_one_step(X, kind):
         model = kind(3, random_state=0).fit(frame)
         old = {name: value for name, value in vars(model).items() if name.endswith("_")}
         before = sys.gettrace()
-        sys.settrace(Interrupter(_base.Fitting.keep.__code__, at))
+        sys.settrace(Interrupter(_base.finish.__code__, at))
         try:
             is_over = not is_interrupted(model, X[:80, :7])
         finally:

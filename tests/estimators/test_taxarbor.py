@@ -210,3 +210,18 @@ def test_bad_parameters(X, parameters, error, told):
         model.fit(X)
     with pytest.raises(NotFittedError, match="This Taxarbor instance is not fitted yet"):
         model.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@pytest.mark.parametrize("settings", [{"rules": "describe"}, {"noise": 0.05}, {}], ids=str)
+def test_clusters_that_rounding_hides(settings):
+    """In float32, beside one that is ten thousand times as far: no leaf is left empty."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = 2.0 * rng.standard_normal((12, 1 + seed % 5)) + 4.0 * rng.integers(0, 3, (12, 1))
+        X[3] *= 1e4
+        weights = rng.integers(1, 4, 12)
+        model = Taxarbor(None, max_leaf_size=4, random_state=seed, **settings)
+        tree = model.fit(X.astype(np.float32), sample_weight=weights).hierarchy_
+        assert np.isfinite(tree.means).all()
+        assert set(model.labels_) - {-1} == set(range(tree.n_leaves))

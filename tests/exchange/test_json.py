@@ -103,7 +103,7 @@ def test_json_files(known, bare, placed, chain, same, tmp_path):
 
 
 FORGED = [
-    ("version", "newer taxarbor", [4]),
+    ("version", "newer taxarbor", [5]),
     ("missing", "damaged", [[[2.0]], 1.0, "a"]),
     ("encoding", "damaged|lacks", [{}, [], "a", {"columns": [{}]}]),
     ("format", "not a taxarbor hierarchy", ["other"]),

@@ -134,7 +134,6 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
         (np.full(X.shape, "a", dtype=object), "X must hold numbers"),
         (X.astype(complex), "X must hold numbers"),
         (None, "two dimensions"),
-        ("a table", "two dimensions"),
     ]:
         with pytest.raises(ValueError, match=message):
             explain(model, data)

@@ -16,7 +16,7 @@ from taxarbor.hierarchy import (
     Placement,
     Trust,
 )
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.rows import as_rows
 
@@ -126,7 +126,7 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
     tree = builder.freeze(placement, feature_names=feature_names, means=means)
     if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
         X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
-        tree = measured(tree, as_rows(X))
+        tree = measured_rows(tree, as_rows(X))
     return dataclasses.replace(
         tree,
         temperature=draw(st.none() | st.floats(0.01, 100)),

@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taxarbor._run import Run
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
 from taxarbor.hierarchy._route import with_means
@@ -264,13 +262,13 @@ def test_means_are_of_the_dtype_of_the_rules(placed):
         assert with_means(tree, whole).means.dtype == np.float64
 
 
-def test_leaves_may_be_swept_side_by_side():
-    rows = as_rows(np.random.default_rng(0).normal(size=(500, 6)))
-    builder = HierarchyBuilder(500)
-    builder.add_split(0, np.arange(500) % 40)
-    with ThreadPoolExecutor(2) as pool:
-        together = builder.means(rows, Run(pool=pool))
-    np.testing.assert_array_equal(together, builder.means(rows))
+def test_means_do_not_depend_on_where_rows_lie():
+    X = np.random.default_rng(0).normal(size=(500, 6)).astype("f4")
+    labels, mixed = np.arange(500) % 40, np.random.default_rng(1).permutation(500)
+    builder, other = HierarchyBuilder(500), HierarchyBuilder(500)
+    builder.add_split(0, labels)
+    other.add_split(0, labels[mixed])
+    assert builder.means(as_rows(X)).tobytes() == other.means(as_rows(X[mixed])).tobytes()
 
 
 class Interrupter:
@@ -316,3 +314,51 @@ def test_an_interrupt_at_any_line_leaves_a_whole_tree():
         assert tree.rules == (rule, None, None)
     assert at > 10
     assert seen == {1, 2}
+
+
+# ---- cuts and counts, without rows ----
+
+
+def test_cuts_need_no_array_of_all_rows():
+    n_rows = 10**15  # more than any memory holds
+    builder = HierarchyBuilder(n_rows)
+    a, b = builder.cut(0, [n_rows // 4])
+    builder.refuse(a, "too few rows")
+    builder.cut(b, [n_rows // 2, n_rows // 2 + 1])
+    tree = builder.freeze(order=False)
+    assert tree.sizes.tolist() == [
+        n_rows,
+        *(n_rows // 4, n_rows - n_rows // 4),
+        *(n_rows // 4, 1, n_rows // 2 - 1),
+    ]
+    assert not tree.has_rows
+    assert tree.n_rows == n_rows
+    assert tree.notes[a] == "too few rows"
+    builder.resize(np.array([1, 2, 3, 4]), [True, False, False, False])
+    tree = builder.freeze(order=False)
+    assert tree.sizes.tolist() == [10, 1, 9, 2, 3, 4]
+    assert tree.notes[a] == "too few rows, before rows moved"
+    for ask in (lambda: builder.labels, lambda: builder.rows(0), builder.freeze):
+        with pytest.raises(ValueError, match="their rows are not known"):
+            ask()
+    for sizes in ([1, 2, 3], [0, 2, 3, 5]):
+        with pytest.raises(ValueError, match="sizes must be 4 positive numbers"):
+            builder.resize(np.array(sizes))
+    assert builder.freeze(order=np.arange(10)[::-1]).rows(1).tolist() == [9]
+
+
+def test_a_cut_tree_has_rows_as_they_come_or_as_given():
+    builder = HierarchyBuilder(5)
+    builder.cut(0, [2])
+    assert builder.freeze().labels.tolist() == [0, 0, 1, 1, 1]
+    order = np.array([4, 0, 3, 2, 1])
+    tree = builder.freeze(order=order)
+    assert tree.labels.tolist() == [0, 1, 1, 1, 0]
+    assert builder.freeze().order.tolist() == [0, 1, 2, 3, 4]
+    builder.add_split(2, [1, 0, 1])
+    assert builder.freeze().rows(3).tolist() == [3]
+    with pytest.raises(ValueError, match="order, and noise, must hold each of 0 to 4 once"):
+        builder.freeze(order=np.array([0, 0, 1, 2, 3]))
+    with pytest.raises(ValueError, match="the root must own all rows"):
+        builder.freeze(order=np.arange(6))
+    assert HierarchyBuilder(5, order).freeze().order.tolist() == order.tolist()

@@ -184,7 +184,7 @@ def test_no_flipped_bit_goes_unnoticed_or_untamed(placed, same, path):
 
 
 META = [
-    ({"version": 4}, "newer taxarbor: format version 4.*Upgrade"),
+    ({"version": 5}, "newer taxarbor: format version 5.*Upgrade"),
     *(({"version": version}, "valid version") for version in ("1", True, 0)),
     ({"format": "other"}, "not a taxarbor hierarchy"),
     ({"info": []}, "info has 0 entries"),

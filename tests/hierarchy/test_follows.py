@@ -14,13 +14,15 @@ from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
 from taxarbor._errors import FileFormatError
+from taxarbor._run import Run
 from taxarbor.exchange import from_json, from_labels, to_json
 from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._file import _write_archive, pack, unpack
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured, measured_rows
 from taxarbor.hierarchy._words import describe_doubt
 from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
+from taxarbor.sweep import LocalEngine
 
 MODELS = [
     Taxarbor(9, random_state=0),
@@ -83,9 +85,89 @@ def test_nothing_depends_on_threads_or_kind_of_rows(same):
     X = np.random.default_rng(2).integers(0, 3, size=(3000, 9)).astype("float32")
     one, two = (Taxarbor(12, random_state=0, n_jobs=n).fit(X).hierarchy_ for n in (1, 2))
     same(one, two)
-    again = measured(dataclasses.replace(one, follows=None), as_rows(sparse.csr_array(X)))
+    again = measured_rows(dataclasses.replace(one, follows=None), as_rows(sparse.csr_array(X)))
     for name in ("broken", "share", "worst", "worst_share", "gap"):
         np.testing.assert_array_equal(getattr(again.follows, name), getattr(one.follows, name))
+
+
+def in_blocks(values, sizes):
+    """Return an array or a matrix in parts of these sizes."""
+    stops = np.cumsum(sizes)
+    return [values[stop - size : stop] for size, stop in zip(sizes, stops, strict=True)]
+
+
+def same_findings(one, other):
+    np.testing.assert_array_equal(one.two_values, other.two_values)
+    np.testing.assert_array_equal(one.fidelity, other.fidelity)
+    for name in ("share", "worst", "worst_share", "gap"):
+        np.testing.assert_array_equal(getattr(one.follows, name), getattr(other.follows, name))
+
+
+CUTS = [[300], [1, 299], [100, 150, 50], [7] * 42 + [6]]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("holds", [False, True])
+def test_nothing_depends_on_how_rows_lie_in_blocks(kind, holds):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    X[:, 0] = X[:, 0].round(1)
+    X[:, 1], X[:, 2], X[:, 3] = 1.0, rng.integers(0, 2, 300), np.arange(300) > 150
+    X[:, 4] = np.where(np.arange(300) < 299, 0.0, rng.integers(1, 3))
+    rules = "decide" if holds else "describe"
+    for branching in (2, 3):
+        model = Taxarbor(9, rules=rules, max_features=1, branching=branching, random_state=0)
+        tree = model.fit(X).hierarchy_
+        labels = tree.labels
+        whole = measured_rows(dataclasses.replace(tree, follows=None), as_rows(kind(X)))
+        counts = dataclasses.replace(tree, order=None, follows=None)
+        same_findings(whole, tree)
+        assert not np.isnan(whole.follows.gap).all()
+        for sizes in CUTS:
+            told = in_blocks(kind(X), sizes), in_blocks(labels, sizes), LocalEngine(Run())
+            for kept in (tree, counts):
+                found, broken = measured(kept, *told, holds=holds)
+                same_findings(found, whole)
+                assert (broken is None) == holds
+                if not holds:
+                    assert (np.concatenate(broken) == whole.follows.broken).all()
+                if kept is tree:
+                    assert (found.follows.broken == whole.follows.broken).all()
+                else:
+                    assert found.follows.broken is None
+
+
+def test_rows_that_take_no_part_have_none_in_shares_but_in_thresholds():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4)).round(1)
+    X[:, 3] = rng.integers(0, 2, 300)
+    tree = Taxarbor(7, rules="describe", max_features=1, random_state=0).fit(X).hierarchy_
+    labels, counts = tree.labels.copy(), rng.integers(0, 3, 300)
+    labels[:3] = -1
+    X[counts == 0, 3] = 7.0
+    repeated = np.repeat(np.arange(300), counts)
+    for sizes in CUTS:
+        told = in_blocks(X, sizes), in_blocks(labels, sizes), LocalEngine(Run())
+        own = in_blocks(counts.astype(np.int32), sizes)
+        found, broken = measured(tree, *told, counts=own)
+        again, others = measured(
+            dataclasses.replace(tree, order=None, follows=None),
+            [X[repeated]],
+            [labels[repeated]],
+            told[2],
+        )
+        every, _ = measured(tree, *told)
+        for name in ("share", "worst", "worst_share"):
+            np.testing.assert_array_equal(
+                getattr(found.follows, name), getattr(again.follows, name)
+            )
+        np.testing.assert_array_equal(found.fidelity, again.fidelity)
+        np.testing.assert_array_equal(found.two_values, again.two_values)
+        assert found.two_values[3].tolist() == [0.0, 1.0]
+        np.testing.assert_array_equal(found.follows.gap, every.follows.gap)
+        np.testing.assert_array_equal(np.concatenate(broken)[repeated], others[0])
+        assert (found.follows.broken[:3] == -1).all()
+        assert (found.follows.share < 1.0).any()
 
 
 @given(data=st.data())
@@ -93,16 +175,16 @@ def test_pruned_trees_are_as_if_measured_anew(ruled_trees, same, data):
     tree = data.draw(ruled_trees)
     X = np.random.default_rng(0).integers(-2, 3, size=(tree.n_rows, tree.n_features or 1))
     rows = as_rows(X.astype(tree.rules[0].dtype if tree.rules[0] else "float64"))
-    tree = measured(tree, rows)
+    tree = measured_rows(tree, rows)
     depth = data.draw(st.integers(0, tree.height))
     pruned = tree.prune(depth=depth)
-    same(pruned, measured(pruned, rows))
+    same(pruned, measured_rows(pruned, rows))
 
 
 def test_without_rules_nothing_is_known():
     tree = from_labels([0, 1, 1])
     assert tree.follows is tree.two_values is tree.yes_no is None
-    tree = measured(tree, as_rows(np.eye(3)))
+    tree = measured_rows(tree, as_rows(np.eye(3)))
     assert tree.follows is None
     assert tree.yes_no.all()
     alone = Taxarbor(1, random_state=0).fit(np.eye(5)).hierarchy_
@@ -226,7 +308,7 @@ def test_rows_at_the_threshold_are_said_to_be_where_they_go():
     ):
         builder = HierarchyBuilder(4)
         builder.add_split(0, labels, LinearRule(np.array(W), np.array([2.0])))
-        tree = measured(builder.freeze(feature_names=["age"]), as_rows(X))
+        tree = measured_rows(builder.freeze(feature_names=["age"]), as_rows(X))
         assert tree.follows.rows.all()
         low = tree.reasons(2 if side else 1)[0]
         assert (str(low), str(tree.reasons(1 if side else 2)[0])) == (

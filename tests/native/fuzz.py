@@ -28,6 +28,9 @@ ENDLESS = {
     "max_sweeps",
     "max_alternations",
     "n_features",
+    "n_labels",
+    "n",
+    "copies",
 }
 """Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
 
@@ -155,13 +158,10 @@ def halve(rng):
     data, X = draw_data(rng)
     n = len(X) * 2
     data = data.take(np.arange(n) // 2)  # two at least
-    few = int(rng.integers(2, n + 1))
     fields = {
         "seed": int(rng.integers(0, 2**63)),
-        "sample": few,
         "starts": ["principal", "ward", "far_rows"],
         "bounds": (max(n // 4, 1), n - max(n // 4, 1)),
-        "sample_bounds": (max(few // 4, 1), few - max(few // 4, 1)),
         "ridge": float(rng.choice([0.0, 1e-2])),
         "tol": 1e-6,
         "violation": 1e-6,
@@ -215,10 +215,84 @@ def assign_pair(rng):
     return native.assign_pair, {"f": f, "lower": len(f) // 3, "upper": len(f) // 2}
 
 
+def draw_counts(rng, n):
+    return rng.integers(0, 4, n).astype("i4") if rng.random() < 0.5 else None
+
+
 def label_sums(rng):
     X = draw_matrix(rng)
     K = int(rng.integers(1, max(len(X), 1) + 1))
-    return native.label_sums, {"X": X, "labels": rng.integers(0, K, len(X)), "n_labels": K}
+    labels = rng.integers(-1, K, len(X)).astype(rng.choice(["i4", "i8"]))
+    counts = draw_counts(rng, len(X))
+    return native.label_sums, {"X": X, "labels": labels, "n_labels": K, "counts": counts}
+
+
+def exact_sums(rng):
+    data, X = draw_data(rng)
+    K = int(rng.integers(1, 5))
+    labels = rng.integers(-1, K, len(X)).astype("i4") if rng.random() < 0.7 else None
+    counts = draw_counts(rng, len(X))
+    if counts is not None:
+        counts[rng.integers(len(X))] = rng.choice([1, 65536, 2**31 - 1])
+    own = {"data": data, "labels": labels, "counts": counts, "n_labels": K}
+    return native.exact_sums, own
+
+
+def exact_values(rng):
+    is_float32 = bool(rng.integers(2))
+    limbs = rng.integers(-(2**40), 2**40, (*rng.integers(1, 4, 2), 10 if is_float32 else 67))
+    limbs[..., 34:] = 0  # finite
+    return native.exact_values, {"limbs": limbs, "is_float32": is_float32}
+
+
+def exact_gram(rng):
+    unit = float(rng.choice([1.0, 2.0**-20, 8.0]))
+    Z = rng.integers(-(2**22), 2**22 + 1, rng.integers(0, [300, 20])) * unit
+    return native.exact_gram, {"Z": Z.astype("f4"), "unit": unit}
+
+
+def hashes(rng):
+    key = int(rng.integers(0, 2**64, dtype="u8"))
+    return native.hashes, {"key": key, "numbers": rng.integers(0, 2**62, 5)}
+
+
+def draw(rng):
+    """Copies of rows; of how many to draw, huge numbers stay out."""
+    n, m = rng.integers(1, [50, 4])
+    nodes = rng.integers(-1, m, n).astype("i4") if rng.random() < 0.7 else None
+    keys, limits = rng.integers(0, 2**64, (2, m), dtype="u8")
+    own = {"keys": keys, "limits": limits, "nodes": nodes, "copies": draw_counts(rng, n)}
+    return draw_copies, own | {"n": int(n), "first": int(rng.integers(0, 2**40))}
+
+
+def draw_copies(copies, **rest):
+    return native.draw(counts=copies, **rest)
+
+
+def move(rng):
+    n, q, m, s = rng.integers(1, [40, 24, 6, 4])
+    own = {
+        "Z": rng.normal(size=(n, q)).astype("f4"),
+        "nodes": rng.integers(-1, m, n).astype("i4"),
+        "slots": rng.integers(-1, s, m).astype("i4"),
+        "planes": rng.normal(size=(s, q)),
+        "offsets": rng.normal(size=s),
+        "thresholds": rng.normal(size=s).astype("f4"),
+        "children": rng.integers(-1, 9, (s, 2)).astype("i4"),
+    }
+    return native.move, own
+
+
+def count_sides(rng):
+    _, own = move(rng)
+    del own["thresholds"], own["children"]
+    return native.count_sides, own | {"counts": draw_counts(rng, len(own["Z"]))}
+
+
+def count_scores(rng):
+    _, own = count_sides(rng)
+    prefixes = rng.choice([-1, 0, 1023, 2**21 - 1], len(own["offsets"]))
+    return native.count_scores, own | {"prefixes": prefixes, "shift": int(rng.integers(32))}
 
 
 def ward(rng):
@@ -235,6 +309,8 @@ CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
 CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
+CASES += [exact_sums, exact_values, exact_gram]
+CASES += [hashes, draw, move, count_sides, count_scores]
 
 
 def call(kernel, arguments):
@@ -281,11 +357,11 @@ SHAPES = [
 ]
 
 
-def spoil_array(rng, array):
+def spoil_array(rng, array, n_kinds=4):
     """Return an array of another type, shape or layout, or with strange values."""
     if array.dtype.kind not in "fiu" or not array.size or not array.ndim:
         return array  # spoilt already
-    kind = rng.integers(4)
+    kind = rng.integers(n_kinds)
     if kind == 0:
         return array.astype(rng.choice(DTYPES))
     if kind == 1:
@@ -305,7 +381,7 @@ def spoil(rng, name, value):
     if rng.random() < 0.03:
         return [None, "text", [], object(), 1.5][rng.integers(5)]
     if isinstance(value, np.ndarray):
-        return spoil_array(rng, value)
+        return spoil_array(rng, value, 2 if name in ENDLESS else 4)
     pools = {
         bool: [None, 0, 2],
         type(None): [True, np.zeros(3, dtype="i4"), 0],

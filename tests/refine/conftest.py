@@ -1,13 +1,22 @@
 """Rows, coordinates and trees that several modules ask for."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from taxarbor import load_animals, make_planted_tree
 from taxarbor._blas import one_blas_thread
-from taxarbor.refine import Coordinates
+from taxarbor._run import Run
+from taxarbor.grow import StoppingRule, grow_on
+from taxarbor.refine import Coordinates, Leafing, Survey
+from taxarbor.refine._field import Field
 from taxarbor.rows import as_rows
+from taxarbor.rows._memory import seen_from
+from taxarbor.split import GapSplitter
+from taxarbor.sweep import LocalEngine, blocks_of
+from taxarbor.sweep._copies import Copies
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,10 +50,59 @@ def rows_of():
 
 
 @pytest.fixture(scope="session")
-def coordinates_of(rows_of):
-    """Return the coordinates of data."""
+def column_of():
+    """Return how values, one per row, become a column of blocks."""
 
-    def make(X, kind="dense"):
-        return Coordinates.of(rows_of(X, kind), 0)
+    def make(values, coordinates):
+        return np.split(np.asarray(values), np.cumsum(coordinates.blocks.sizes)[:-1])
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def values_of():
+    """Return how a column of blocks becomes one array."""
+
+    def make(column, coordinates):
+        return np.concatenate(coordinates.blocks.engine.gather(column))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def coordinates_of():
+    """Return the coordinates of data, in blocks of given sizes, of rows of given counts."""
+
+    def make(X, kind="dense", *, seed=0, sizes=None, counts=None, pool=None, whole=True):
+        X = sparse.csr_array(X) if kind == "csr" else X
+        blocks = blocks_of(X, LocalEngine(Run(seed, pool=pool)))
+        if sizes is not None:
+            edges = np.cumsum(sizes)
+            parts = [X[last - size : last] for size, last in zip(sizes, edges, strict=True)]
+            blocks = dataclasses.replace(blocks, data=parts, sizes=np.asarray(sizes))
+        if not whole:
+            blocks = dataclasses.replace(blocks, whole=None)
+        copies, there = Copies.once(blocks.sizes), slice(None)
+        if counts is not None:
+            column = np.split(counts.astype(np.int32), np.cumsum(blocks.sizes)[:-1])
+            copies, there = Copies.of(column, blocks.engine), np.flatnonzero(counts)
+        survey = Survey.of(blocks, copies, seed)
+        farthest = float(np.sqrt(seen_from(X[there], survey.center).norms().max()))
+        return Coordinates.of(blocks, copies, survey, farthest, seed)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def grown_on():
+    """Return a tree that was grown on coordinates, with its rows."""
+
+    def make(coordinates, n_leaves=None, *, run=None, splitter=None, gather=2, **limits):
+        run = run or Run()
+        field = Field(coordinates, splitter or GapSplitter(), run)
+        stop = StoppingRule(n_leaves, **limits)
+        tree = grow_on(field, branching=2, stop=stop, run=run, gather=gather)
+        labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
+        return Leafing.of(tree, labels, coordinates)
 
     return make

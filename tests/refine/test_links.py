@@ -3,10 +3,9 @@
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.refine import Coordinates, compete, gather, link_leaves
+from taxarbor.grow import StoppingRule
+from taxarbor.refine import compete, gather, link_leaves
 from taxarbor.refine._links import POWER, ward_links
-from taxarbor.split import GapSplitter
 
 
 def parts(links, n_points, n_parts):
@@ -58,54 +57,67 @@ def test_links_are_in_order_and_ties_do_no_harm():
         assert (links < len(X) + np.arange(len(X) - 1)[:, None]).all()
 
 
-def test_leaves_are_the_grown_ones_or_their_unions(rows_of, data):
+def test_leaves_are_the_grown_ones_or_their_unions(coordinates_of, data, grown_on, values_of):
     for X in data.values():
-        rows = rows_of(X)
-        coordinates = Coordinates.of(rows, 0)
+        coordinates = coordinates_of(X, sizes=[70, len(X) - 70])
         stop = StoppingRule(n_leaves=9)
-        grown = grow(coordinates.rows, GapSplitter(n_init=1), branching=2, stop=stop, run=Run())
-        assert compete(grown, coordinates) is None
-        before = grown.labels
-        linked = link_leaves(grown, coordinates, stop)
-        np.testing.assert_array_equal(grown.labels, before)
-        tree = linked.freeze()
+        grown, _ = compete(grown_on(coordinates, 9), coordinates)
+        before = values_of(grown.labels, coordinates)
+        linked, place = link_leaves(grown, coordinates, stop)
+        np.testing.assert_array_equal(values_of(grown.labels, coordinates), before)
+        labels = values_of(linked.labels, coordinates)
+        np.testing.assert_array_equal(labels, place[before])
+        tree = linked.tree.freeze(order=np.argsort(labels, kind="stable"))
+        np.testing.assert_array_equal(tree.labels, labels)
         assert (tree.n_leaves, tree.n_nodes) == (9, 17)
-        assert is_same(before, tree.labels)
+        assert is_same(before, labels)
         # The last links are the first splits: the tree is cut as Ward's is.
-        assert (np.diff(tree.score[list(linked.inner)]) <= 0.0).all()
-        means = np.array(
-            [coordinates.values[tree.labels == leaf, :-1].mean(axis=0) for leaf in range(9)]
-        )
-        links, _ = ward_links(means, np.bincount(tree.labels) ** POWER)
+        assert (np.diff(tree.score[list(linked.tree.inner)]) <= 0.0).all()
+        Z = coordinates.array.astype(np.float64)
+        means = np.array([Z[labels == leaf].mean(axis=0) for leaf in range(9)])
+        np.testing.assert_allclose(linked.means, means, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(linked.counts, np.bincount(labels))
+        links, _ = ward_links(means, np.bincount(labels) ** POWER)
         for n_clusters in range(2, 9):
-            expected = parts(links, 9, n_clusters)[tree.labels]
+            expected = parts(links, 9, n_clusters)[labels]
             assert is_same(tree.cut(n_clusters), expected)
-            fewer = link_leaves(grown, coordinates, StoppingRule(n_leaves=n_clusters))
-            assert is_same(fewer.labels, expected)
+            fewer, home = link_leaves(grown, coordinates, StoppingRule(n_leaves=n_clusters))
+            found = values_of(fewer.labels, coordinates)
+            assert is_same(found, expected)
+            np.testing.assert_array_equal(found, home[before])
+            np.testing.assert_array_equal(fewer.counts, np.bincount(found))
+            assert [fewer.tree.size(leaf) for leaf in fewer.tree.leaves] == [*fewer.counts]
 
 
-def test_small_unions_stay_whole(rows_of, data):
-    coordinates = Coordinates.of(rows_of(data["cloud"]), 0)
-    run, splitter = Run(), GapSplitter(n_init=1)
-    grown = grow(coordinates.rows, splitter, branching=2, stop=StoppingRule(20), run=run)
-    linked = link_leaves(grown, coordinates, StoppingRule(max_leaf_size=60))
-    assert 1 < linked.n_leaves < 20
-    assert max(linked.size(leaf) for leaf in linked.leaves) <= 60
-    assert min(linked.size(node) for node in linked.inner) > 60
+def test_small_unions_stay_whole(coordinates_of, data, grown_on):
+    coordinates = coordinates_of(data["cloud"])
+    grown = grown_on(coordinates, 20)
+    tree = link_leaves(grown, coordinates, StoppingRule(max_leaf_size=60))[0].tree
+    assert 1 < tree.n_leaves < 20
+    assert max(tree.size(leaf) for leaf in tree.leaves) <= 60
+    assert min(tree.size(node) for node in tree.inner) > 60
 
 
-def test_notes_stay_with_their_leaves(rows_of, data):
-    coordinates, stop = Coordinates.of(rows_of(data["animals"]), 0), StoppingRule(n_leaves=5)
-    grown = grow(coordinates.rows, GapSplitter(n_init=1), branching=2, stop=stop, run=Run())
-    for leaf in grown.leaves:
-        grown.refuse(leaf, str(sorted(grown.rows(leaf))))
-    for tree in (
-        link_leaves(grown, coordinates, stop),
-        gather(grown, 3),
-        gather(link_leaves(grown, coordinates, stop), 4),
+def test_notes_stay_with_their_leaves(coordinates_of, data, grown_on, values_of):
+    coordinates, stop = coordinates_of(data["animals"]), StoppingRule(n_leaves=5)
+    grown = grown_on(coordinates, 5)
+
+    def told(labels, leaf):
+        return str(np.flatnonzero(labels == leaf).tolist())
+
+    before = values_of(grown.labels, coordinates)
+    for at, leaf in enumerate(grown.tree.leaves):
+        grown.tree.refuse(leaf, told(before, at))
+    linked, _ = link_leaves(grown, coordinates, stop)
+    after = values_of(linked.labels, coordinates)
+    for tree, labels in (
+        (linked.tree, after),
+        (gather(grown.tree, 3), before),
+        (gather(linked.tree, 4), after),
     ):
         assert tree.n_leaves == 5
-        for leaf in tree.leaves:
-            assert tree.note(leaf) == str(sorted(tree.rows(leaf)))
-    union = link_leaves(grown, coordinates, StoppingRule(n_leaves=4))
+        for at, leaf in enumerate(tree.leaves):
+            assert tree.note(leaf) == told(labels, at)
+            assert tree.size(leaf) == np.count_nonzero(labels == at)
+    union = link_leaves(grown, coordinates, StoppingRule(n_leaves=4))[0].tree
     assert sorted(bool(union.note(leaf)) for leaf in union.leaves) == [False, True, True, True]

@@ -1,5 +1,8 @@
 """Rows that are far and alone are found; groups, tails and clean data lose nothing."""
 
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,8 +10,10 @@ from sklearn import datasets
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HierarchicalKMeans, Taxarbor
-from taxarbor.refine._outliers import AT_ONCE, COMPANY, find_outliers
-from taxarbor.rows import as_rows
+from taxarbor._run import Run
+from taxarbor.refine import _outliers
+from taxarbor.refine._outliers import COMPANY, REFERENCE, find_outliers
+from taxarbor.sweep import LocalEngine, _copies, blocks_of
 
 
 def blobs(n_rows, seed, n_features=8):
@@ -29,10 +34,23 @@ def with_far(X, distances, seed):
     return np.vstack([X, X.mean(axis=0) + away])
 
 
+def found_in(X, seed=0, counts=None, sizes=None, pool=None):
+    """Return what is found of rows in blocks of these sizes, or as they are in memory."""
+    blocks = blocks_of(X, LocalEngine(Run(pool=pool)))
+    if sizes is not None:
+        edges = np.cumsum(sizes)
+        data = [X[last - size : last] for size, last in zip(sizes, edges, strict=True)]
+        blocks = dataclasses.replace(blocks, data=data, sizes=np.asarray(sizes))
+    stops = np.cumsum(blocks.sizes)
+    column = None if counts is None else np.split(counts.astype(np.int32), stops[:-1])
+    n_copies = blocks.sizes if column is None else [part.sum() for part in column]
+    return find_outliers(blocks, column, (np.cumsum(n_copies) - n_copies).tolist(), seed)
+
+
 def named(X, seed=0, **options):
     """Return the positions of the rows that are found."""
-    found = find_outliers(as_rows(X, **options), seed)
-    return [] if found is None else np.flatnonzero(found).tolist()
+    found = found_in(X, seed, **options).counts
+    return [] if found is None else np.flatnonzero(np.concatenate(found) == 0).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -46,15 +64,18 @@ def test_exactly_the_far_rows_are_named(dtype, kind):
             planted = kind(with_far(X, distances, seed).astype(dtype))
             expected = list(range(600, 600 + len(distances)))
             assert named(planted, seed) == expected
-            assert named(planted, seed, n_threads=2) == expected
+            with ThreadPoolExecutor(2) as pool:
+                assert named(planted, seed, sizes=[500, len(distances), 100], pool=pool) == (
+                    expected
+                )
 
 
-def test_many_are_named_part_by_part():
+def test_of_many_a_part_stands_for_all():
     X, _ = blobs(30_000, 0, n_features=3)
     rng = np.random.default_rng(1)
     group = X.mean(axis=0) + 5000.0 * np.eye(3)[0] + rng.standard_normal((300, 3))
     planted = with_far(np.vstack([X, group]), 1e5 * rng.uniform(0.01, 1.0, 1500), 2)
-    assert len(planted) - len(X) > AT_ONCE
+    assert len(planted) - len(X) > REFERENCE
     assert set(named(planted)) == set(range(30_300, 31_800))
 
 
@@ -127,3 +148,72 @@ def test_the_tree_is_not_spoilt():
             planted = with_far(X, np.full(int(share * 1000), far), 1)
             assert score(ours, planted) >= score(ours, X) - 0.02
     assert score(other, planted) < score(other, X) - 0.2
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_nothing_depends_on_how_rows_lie_in_blocks(kind):
+    for seed, n_far in ((0, 12), (1, 1400)):
+        rng = np.random.default_rng(seed)
+        X = with_far(blobs(15_000, seed)[0], rng.uniform(5.0, 300.0, n_far), seed)
+        X, n = kind(X[rng.permutation(len(X))].astype(np.float32)), len(X)
+        whole = found_in(X, seed)
+        assert sum((part == 0).sum() for part in whole.counts) > 10
+        for n_blocks in (2, 7, 40):
+            sizes = np.diff([0, *np.sort(rng.choice(n - 1, n_blocks)) + 1, n])
+            parts = found_in(X, seed, sizes=sizes[sizes > 0])
+            assert np.array_equal(np.concatenate(parts.counts), np.concatenate(whole.counts))
+            assert np.array_equal(parts.middle, whole.middle)
+            assert (parts.reach, parts.farthest) == (whole.reach, whole.farthest)
+
+
+@pytest.mark.parametrize("n_far", [10, 700])
+def test_counts_are_repeated_rows(n_far):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = with_far(blobs(9000, seed)[0], rng.uniform(5.0, 300.0, n_far), seed)
+        counts = rng.integers(0, 4, len(X))
+        counts[-3:] = 2, COMPANY, COMPANY + 1
+        index = np.repeat(np.arange(len(X)), counts)
+        one, other = found_in(X, seed, counts=counts), found_in(X[index], seed)
+        assert np.array_equal(one.middle, other.middle)
+        assert one.reach == other.reach <= one.farthest
+        left, repeated = np.concatenate(one.counts), np.concatenate(other.counts)
+        assert np.array_equal((left == 0)[index], repeated == 0)
+        assert np.array_equal(left[left > 0], counts[left > 0])
+        assert (left[counts == 0] == 0).all()
+        if n_far == 10:  # all others are compared with: the last row has company
+            assert left[-3:].tolist() == [0, 0, COMPANY + 1]
+
+
+def test_where_the_others_are_is_told():
+    X = with_far(blobs(3000, 0)[0], [1e5], 0)
+    found = found_in(X)
+    away = np.linalg.norm(X - found.middle, axis=1)
+    assert found.reach == pytest.approx(away[:-1].max())
+    assert found.farthest == pytest.approx(away[-1])
+    assert np.linalg.norm(found.middle - X[:-1].mean(axis=0)) < 0.5 * np.median(away)
+    clean = found_in(X[:-1])
+    assert clean.counts is None
+    assert clean.reach == clean.farthest
+    # Rows that were drawn before spare a sweep.
+    blocks = blocks_of(X, LocalEngine(Run()))
+    again = find_outliers(blocks, None, [0], 5, X[:200])
+    assert again.counts[0].tolist() == [1] * 3000 + [0]
+
+
+def test_many_far_rows_are_never_all_brought_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 3))
+    X[:3000] *= rng.uniform(8.0, 30.0, (3000, 1))
+    drawn = []
+
+    def draw(*told, **how):
+        drawn.append(len(_copies.draw(*told, **how).parts))
+        return _copies.draw(*told, **how)
+
+    monkeypatch.setattr(_outliers, "draw", draw)
+    for seed in range(6):
+        drawn.clear()
+        found_in(X, seed, sizes=[30_000])
+        assert len(drawn) == 2  # the middle, and those to compare far rows with
+        assert REFERENCE <= drawn[1] < 1.5 * REFERENCE

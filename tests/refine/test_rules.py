@@ -11,12 +11,23 @@ from scipy.optimize import minimize
 from taxarbor import GrowthWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
-from taxarbor.grow import Run, StoppingRule, grow
-from taxarbor.hierarchy._follows import measured
-from taxarbor.refine import Coordinates, Sparsity, compete, decide, describe
-from taxarbor.refine._rules import LEAST, RIDGE, SAMPLE, _sample, _thresholds, find_rule
+from taxarbor.grow import Run, StoppingRule
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy._follows import measured_rows
+from taxarbor.hierarchy._route import place
+from taxarbor.refine import (
+    Clusters,
+    Leafing,
+    Sparsity,
+    Witnesses,
+    _rules,
+    compete,
+    decide,
+    describe,
+    gather,
+)
+from taxarbor.refine._rules import OF_LEAF, RIDGE, SAMPLE, _Search, _thresholds, find_rule
 from taxarbor.rows import as_rows
-from taxarbor.split import GapSplitter
 
 KINDS = ("dense", "csr")
 SIZES = "ignore::taxarbor.GrowthWarning"
@@ -355,60 +366,177 @@ def test_weights_minimise_the_loss(rows_of):
         assert best.fun <= again.fun * (1 + 1e-9) <= 1.005 * best.fun
 
 
-def test_a_sample_has_rows_of_each_part():
-    parts = np.zeros(20_000, dtype=np.intp)
-    parts[:40], parts[40:50] = 1, 2
-    chosen = _sample(parts, np.random.default_rng(0))
-    assert (np.diff(chosen) > 0).all()
-    assert np.bincount(parts[chosen], minlength=3)[1:].tolist() == [40, 10]
-    assert SAMPLE - 50 <= len(chosen) <= SAMPLE + 2 * LEAST
-    few = np.zeros(SAMPLE, dtype=np.intp)
-    np.testing.assert_array_equal(_sample(few, np.random.default_rng(0)), np.arange(SAMPLE))
-
-
 def test_thresholds_give_the_sizes_asked_for():
     rng = np.random.default_rng(0)
     for K in (2, 3, 5):
-        for _ in range(20):
+        for turn in range(20):
             scores = rng.standard_normal((90, K)) + 2.0 * rng.standard_normal(K)
-            least, most = np.full(K, 90 // K - 3), np.full(K, 90 // K + 3)
+            counts = np.ones(90) if turn % 2 else rng.uniform(0.5, 1.5, 90)
+            size = counts.sum() / K
+            least, most = np.full(K, int(size) - 3), np.full(K, int(size) + 4)
             sides = scores.argmax(axis=1)
             moved = [
-                np.bincount((scores + added).argmax(axis=1), minlength=K)
-                for added in _thresholds(scores, sides, least, most)
+                np.bincount((scores + added).argmax(axis=1), weights=counts, minlength=K)
+                for added in _thresholds(scores, counts, sides, least, most)
             ]
             assert any(((least <= sizes) & (sizes <= most)).all() for sizes in moved)
+
+
+# ---- the rows that rules are sought on ----
+
+
+def three_leaves(coordinates_of, column_of, counts=None, **how):
+    """Return clusters of 20,000 rows: nearly all of them, 40 and 10."""
+    X = np.random.default_rng(0).standard_normal((20_000, 3))
+    labels = np.zeros(20_000, dtype=np.int32)
+    labels[:40], labels[40:50] = 1, 2
+    coordinates = coordinates_of(X, counts=counts, **how)
+    if counts is not None:
+        labels[counts == 0] = -1
+    there = labels >= 0
+    own = None if counts is None else counts[there]
+    sizes = np.bincount(labels[there], weights=own).astype(int).tolist()
+    tree = HierarchyBuilder(sum(sizes))
+    tree.divide(tree.divide(0, [sizes[0], sizes[1] + sizes[2]])[1], sizes[1:])
+    leafing = Leafing.of(tree, column_of(labels, coordinates), coordinates)
+    rule = LinearRule(np.eye(3), np.zeros(3))
+    return X, labels, Clusters(leafing, rule), coordinates
+
+
+def seen(rows):
+    """Return the values of rows."""
+    return rows.scores(np.eye(rows.n_features)) + rows.center
+
+
+def test_a_sample_has_rows_of_each_part(coordinates_of, column_of):
+    X, labels, clusters, coordinates = three_leaves(coordinates_of, column_of)
+    found = Witnesses.of(clusters, coordinates, 5)
+    n_first, *others = np.bincount(found.places).tolist()
+    assert others == [40, 10]
+    assert n_first == pytest.approx(OF_LEAF, rel=0.1)
+    order = np.argsort(X[:, 0])
+    at = order[np.searchsorted(X[order, 0], seen(found.rows)[:, 0] - 1e-9)]
+    np.testing.assert_allclose(X[at], seen(found.rows), atol=1e-12)
+    np.testing.assert_array_equal(labels[at], found.places)
+    assert len(set(at.tolist())) == n_first + 50
+    totals = np.bincount(found.places, weights=found.weights)
+    np.testing.assert_allclose(totals, [19_950, 40, 10])
+    own = found.chances[found.places == 0]
+    assert (np.diff(own) > 0.0).all()
+    assert own[-1] == pytest.approx(OF_LEAF / 19_950, rel=0.1)  # the lowest ones
+    assert 0.3 < found.chances[found.places > 0].mean() < 0.7
+    assert np.mean(at < 10_000) == pytest.approx(0.5, abs=0.05)
+
+    search = _Search.of(clusters.tree, found, clusters.placement, Sparsity())
+    everyone = np.arange(found.rows.n_rows)
+    children = clusters.tree.children(0)
+    drawn, counts = search._draw(children, everyone)
+    assert (np.diff(drawn) > 0).all()
+    sides = np.bincount(found.places[drawn] > 0)
+    assert sides[1] == 50  # all, as there are no more than that
+    assert len(drawn) == n_first + 50  # all there are; the first count for several
+    assert counts.sum() == pytest.approx(SAMPLE, rel=0.02)
+    few = np.flatnonzero(found.places > 0)
+    drawn, counts = search._draw(clusters.tree.children(children[1]), few)
+    np.testing.assert_array_equal(drawn, few)
+    assert (counts == 1.0).all()
+
+
+def test_witnesses_are_the_same_however_rows_lie(coordinates_of, column_of):
+    _, _, clusters, coordinates = three_leaves(coordinates_of, column_of)
+    one = Witnesses.of(clusters, coordinates, 5)
+    for how in ({"sizes": [7000, 1, 12_999]}, {"whole": False}, {"kind": "csr"}):
+        _, _, clusters, coordinates = three_leaves(coordinates_of, column_of, **how)
+        other = Witnesses.of(clusters, coordinates, 5)
+        for name in ("places", "chances", "weights"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        np.testing.assert_allclose(seen(one.rows), seen(other.rows), atol=1e-12)
+
+
+def test_of_wide_rows_there_are_fewer_witnesses(coordinates_of, column_of, monkeypatch):
+    _, _, clusters, coordinates = three_leaves(coordinates_of, column_of)
+    for cells, wanted in ((3 * 3 * 700, 700), (1, 250)):
+        monkeypatch.setattr(_rules, "CELLS", cells)
+        sizes = np.bincount(Witnesses.of(clusters, coordinates, 5).places)
+        assert sizes[0] == pytest.approx(wanted, rel=0.2)
+        assert sizes[1:].tolist() == [40, 10]
+
+
+def test_copies_of_a_row_are_as_many_witnesses(coordinates_of, column_of):
+    counts = np.random.default_rng(1).integers(0, 3, 20_000)
+    counts[:50] = 1
+    X, labels, clusters, coordinates = three_leaves(coordinates_of, column_of, counts)
+    found = Witnesses.of(clusters, coordinates, 5)
+    index = np.repeat(np.arange(20_000), counts)
+    again = coordinates_of(X[index])
+    leafing = Leafing.of(clusters.tree, column_of(labels[index], again), again)
+    other = Witnesses.of(Clusters(leafing, clusters.placement), again, 5)
+    for name in ("places", "chances", "weights"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(other, name))
+    np.testing.assert_array_equal(seen(found.rows), seen(other.rows))
 
 
 # ---- a tree ----
 
 
-def planned(rows, run=None, branching=2, n_leaves=9):
-    coordinates, stop = Coordinates.of(rows, 0), StoppingRule(n_leaves=n_leaves)
-    splitter = GapSplitter(n_init=1)
-    tree = grow(coordinates.rows, splitter, branching=branching, stop=stop, run=run or Run())
-    return tree, compete(tree, coordinates, rows)
+@pytest.fixture
+def planned(coordinates_of, grown_on):
+    """Return how to grow clusters of data, and find their witnesses."""
+
+    def make(X, kind="dense", run=None, n_leaves=9, **how):
+        run = run or Run()
+        coordinates = coordinates_of(X, kind, pool=run.pool, **how)
+        leafing, model = compete(grown_on(coordinates, n_leaves, run=run), coordinates)
+        clusters = Clusters(leafing, coordinates.rule(model.weights, model.offsets))
+        return clusters, Witnesses.of(clusters, coordinates, run.seed), coordinates
+
+    return make
 
 
-def described(rows, sparsity, run, branching=2):
-    tree, placement = planned(rows, run, branching)
-    describe(tree, rows, placement, sparsity, run)
-    return measured(tree.freeze(placement), rows)
+def whole(tree, labels, X, kind, placement=None):
+    """Return the tree with all rows, given their leaves, and what they tell of its rules."""
+    tree.resize(np.bincount(labels, minlength=tree.n_leaves))
+    order = np.argsort(labels, kind="stable")
+    rule = placement and Placement(placement, np.array(tree.leaves))
+    rows = as_rows(sparse.csr_array(X) if kind == "csr" else X)
+    return measured_rows(tree.freeze(rule, order=order), rows)
 
 
-def decided(rows, sparsity, run, branching=2):
-    tree, placement = planned(rows, run, branching)
-    return measured(
-        decide(tree, rows, placement, sparsity, run, stop=StoppingRule()).freeze(), rows
-    )
+@pytest.fixture
+def described(planned, values_of):
+    def make(X, sparsity, run=None, kind="dense", branching=2, **how):
+        run = run or Run()
+        clusters, witnesses, coordinates = planned(X, kind, run, **how)
+        tree = gather(clusters.tree, branching)
+        describe(tree, witnesses, clusters.placement, sparsity, run)
+        labels = values_of(clusters.leafing.labels, coordinates)
+        return whole(tree, labels, X, kind, clusters.placement)
+
+    return make
 
 
-def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
+@pytest.fixture
+def decided(planned):
+    def make(X, sparsity, run=None, kind="dense", branching=2, **how):
+        run = run or Run()
+        clusters, witnesses, _ = planned(X, kind, run, **how)
+        told = clusters.tree, witnesses, clusters.placement, sparsity, run
+        tree, _ = decide(*told, stop=StoppingRule(), branching=branching)
+        sizes = [tree.size(leaf) for leaf in tree.leaves]
+        labels = place(tree.freeze(order=False), as_rows(X))
+        np.testing.assert_array_equal(np.bincount(labels), sizes)  # all rows were witnesses
+        return whole(tree, labels, X, kind)
+
+    return make
+
+
+def test_every_split_has_a_rule_and_its_fidelity_by_hand(described, data):
     sparsity = Sparsity(2.0, 4)
     for X in (data["animals"], data["cloud"]):
         for kind in KINDS:
             for branching in (2, 3):
-                tree = described(rows_of(X, kind), sparsity, Run(), branching)
+                tree = described(X, sparsity, kind=kind, branching=branching)
+                assert max(len(tree.children(node)) for node in [0]) == branching
                 inner = [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
                 assert [node for node in range(tree.n_nodes) if tree.rules[node]] == inner
                 for node in inner:
@@ -421,19 +549,28 @@ def test_every_split_has_a_rule_and_its_fidelity_by_hand(rows_of, data):
                 assert np.isnan(np.delete(tree.fidelity, inner)).all()
 
 
-def test_describing_moves_no_row_and_deciding_keeps_the_shape(rows_of, data):
+def test_describing_moves_no_row_and_deciding_keeps_the_shape(planned, values_of, data):
     for name in ("planted", "animals", "wide"):
-        rows = rows_of(data[name])
-        plan, placement = planned(rows)
-        before = plan.freeze()
-        tree = decide(plan, rows, placement, Sparsity(), Run(), stop=StoppingRule()).freeze()
-        np.testing.assert_array_equal(tree.parents, before.parents)
+        X = data[name]
+        clusters, witnesses, coordinates = planned(X)
+        before = values_of(clusters.leafing.labels, coordinates)
+        plan = clusters.tree
+        sizes = [plan.size(node) for node in range(plan.n_nodes)]
+        told = plan, witnesses, clusters.placement, Sparsity(), Run()
+        tree, stands_for = decide(*told, stop=StoppingRule())
+        assert stands_for == {leaf: leaf for leaf in tree.leaves}
+        assert tree.parents == plan.parents
         inner = sorted(plan.inner)
-        np.testing.assert_array_equal(tree.score[inner], before.score[inner])
-        assert np.mean(tree.labels == before.labels) > 0.7
-        np.testing.assert_array_equal(plan.labels, before.labels)
-        describe(plan, rows, placement, Sparsity(), Run())
-        np.testing.assert_array_equal(plan.labels, before.labels)
+        for node in inner:
+            assert tree.recorded(node) == plan.recorded(node)
+        after = place(tree.freeze(order=False), as_rows(X))
+        assert np.mean(after == before) > 0.7
+        assert [plan.size(node) for node in range(plan.n_nodes)] == sizes
+        describe(*told)
+        assert [plan.size(node) for node in range(plan.n_nodes)] == sizes
+        np.testing.assert_array_equal(values_of(clusters.leafing.labels, coordinates), before)
+        frozen = plan.freeze(order=False)
+        assert [node for node in range(plan.n_nodes) if frozen.rules[node]] == inner
 
 
 def overlap(tree):
@@ -446,24 +583,23 @@ def overlap(tree):
     return total
 
 
-def test_novelty_avoids_the_features_above(rows_of, data):
+def test_novelty_avoids_the_features_above(described, decided, data):
     for make in (described, decided):
         totals = []
         for name in ("animals", "cloud", "middle"):
-            rows = rows_of(data[name])
-            totals.append([overlap(make(rows, Sparsity(n), Run())) for n in (0.0, 30.0)])
+            totals.append([overlap(make(data[name], Sparsity(n))) for n in (0.0, 30.0)])
         assert all(high <= low for low, high in totals)
         assert sum(high < low for low, high in totals) >= 2
 
 
-def test_rules_do_not_depend_on_how_they_are_sought(rows_of, data):
+def test_rules_do_not_depend_on_how_they_are_sought(described, decided, data):
     for make in (described, decided):
         for name in ("animals", "wide"):
-            plain = to_json(make(rows_of(data[name]), Sparsity(), Run()))
+            plain = to_json(make(data[name], Sparsity()))
             with ThreadPoolExecutor(3) as pool:
-                for n_threads in (1, 2):
-                    rows = rows_of(data[name], n_threads=n_threads)
-                    assert to_json(make(rows, Sparsity(), Run(pool=pool))) == plain
+                for sizes in (None, [50, len(data[name]) - 50]):
+                    found = make(data[name], Sparsity(), Run(pool=pool), sizes=sizes)
+                    assert to_json(found) == plain
 
 
 # ---- rules that decide ----
@@ -475,7 +611,7 @@ def check_decided(model, X):
     assert tree.placement is None
     assert tree.follows.rows.all()
     assert (tree.follows.share == 1.0).all()
-    again = measured(tree, as_rows(X))  # the fit knew it
+    again = measured_rows(tree, as_rows(X))  # the fit knew it
     np.testing.assert_array_equal(again.fidelity, tree.fidelity)
     np.testing.assert_array_equal(again.follows.gap, tree.follows.gap)
     assert (tree.fidelity[[rule is not None for rule in tree.rules]] == 1.0).all()

@@ -1,6 +1,7 @@
 """One contract over every kind of rows, with plain NumPy and SciPy as oracles."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -16,7 +17,7 @@ from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import PairProblem, best_scores
+from taxarbor.rows._base import HalveProblem, PairProblem, best_scores
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")
@@ -599,3 +600,45 @@ def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(kind, dtype):
     rows, before = rows_of(scattered(60), kind), threadpool_info()
     rows.neighbors(2)
     assert threadpool_info() == before
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_halves_are_found_and_scored_by_their_weights(dtype, kind):
+    """Two clouds and a constant: weights are about the centre, but for the constant's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4)).astype(dtype)
+    X[:30, 1] += 8.0
+    X[:, 3] = 2.0
+    rows = as_rows(kind(X))
+    problem = HalveProblem(
+        seed=5,
+        starts=["principal", "ward", "far_rows"],
+        bounds=(20, 70),
+        ridge=1e-3,
+        tol=0.02,
+        violation=1e-5,
+        max_rounds=30,
+        start_rows=64,
+        ward_rows=50,
+        lloyd_steps=3,
+        power_steps=3,
+    )
+    half = rows.halve(problem)
+    assert len(set(half.labels[:30])) == 1
+    np.testing.assert_array_equal(half.labels, half.scores < 0.0)
+    assert half.labels[0] != half.labels[30]
+    assert (half.labels[30:] == half.labels[30]).all()
+    about = np.append(rows.center[:-1], 0.0)
+    assert half.weights.dtype == np.float64
+    np.testing.assert_allclose(half.scores, (X - about) @ half.weights, atol=1e-4)
+    assert as_rows(np.ones((9, 3))).halve(replace(problem, bounds=(2, 7))) is None
+
+
+def test_arrays_that_are_not_aligned():
+    """Such arrays come from workers of Dask."""
+    X = draw(40, 3)
+    odd = np.frombuffer(bytearray(b" " + X.tobytes()), X.dtype, X.size, 1).reshape(X.shape)
+    assert not odd.flags.aligned
+    weights = np.ones((1, 3))
+    np.testing.assert_array_equal(as_rows(odd).scores(weights), as_rows(X).scores(weights))

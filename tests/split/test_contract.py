@@ -1,4 +1,8 @@
-"""One contract over every splitter: what any of them owes to the growth loop."""
+"""One contract over every splitter of rows: what any of them owes to the growth loop.
+
+What finds planes on samples, ``GapSplitter``, has another: see ``test_gap.py``, and
+``tests/refine/test_field.py`` for the rows that it divides.
+"""
 
 import pickle
 
@@ -6,9 +10,7 @@ import numpy as np
 import pytest
 
 from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.refine import Coordinates
 from taxarbor.split import (
-    GapSplitter,
     KMeansSplitter,
     MaxMarginSplitter,
     Refusal,
@@ -21,8 +23,6 @@ BOTH = Regularizer("group+exclusive", 0.03, 0.02, True)
 GROUP = Regularizer("group", 0.003, 0.0, True)
 FREE = (0.0, 99.0)
 SPLITTERS = {
-    "gap": GapSplitter(),
-    "gap, free": GapSplitter(FREE, n_init=2),
     "margins": MaxMarginSplitter(BOTH, (0.5, 1.5)),
     "margins, one origin": MaxMarginSplitter(BOTH, (0.9, 1.1), center="data"),
     "margins, free": MaxMarginSplitter(GROUP, FREE, tol=1e-4),
@@ -34,6 +34,7 @@ SPLITTERS = {
 }
 BY_PLACE = [name for name in SPLITTERS if name.startswith(("k-means", "spectral"))]
 FOLLOWED = [name for name in SPLITTERS if name.startswith(("margins, free", "k-means"))]
+NUMBERS = (2, 3, 5)
 KINDS = ("dense", "sparse")
 ALL_KINDS = [(kind, dtype) for kind in KINDS for dtype in ("float32", "float64")]
 
@@ -44,25 +45,8 @@ def name(request):
 
 
 @pytest.fixture
-def rows_for(rows_of, name):
-    """Return how data becomes the rows of this splitter: of the gap's, coordinates."""
-
-    def make(X, kind="dense", n_threads=1):
-        rows = rows_of(X, kind, n_threads)
-        return Coordinates.of(rows, 0).rows if name.startswith("gap") else rows
-
-    return make
-
-
-@pytest.fixture
 def splitter(name):
     return SPLITTERS[name]
-
-
-@pytest.fixture
-def numbers(name):
-    """Return numbers of children that this splitter is asked for."""
-    return (2,) if name.startswith("gap") else (2, 3, 5)
 
 
 def blobs(K, n_rows=40, dtype="float64"):
@@ -75,18 +59,16 @@ def blobs(K, n_rows=40, dtype="float64"):
 
 
 def everything(split):
-    parts = [split.labels]
-    if split.rule is not None:
-        parts += [split.rule.weights, split.rule.center, split.rule.offsets]
+    parts = [split.labels, split.rule.weights, split.rule.center, split.rule.offsets]
     arrays = [part.tobytes() for part in parts]
     return arrays, split.score, split.objective, split.info
 
 
-def test_what_a_split_holds(draw, rows_for, task_of, name, splitter, numbers):
+def test_what_a_split_holds(draw, rows_of, task_of, name, splitter):
     for kind, dtype in ALL_KINDS:
-        for K in numbers:
+        for K in NUMBERS:
             for deep in (False, True):
-                rows = rows_for(draw(K, dtype=dtype), kind)
+                rows = rows_of(draw(K, dtype=dtype), kind)
                 task = task_of(rows, K, deep=deep)
                 found = splitter.split(task)
                 assert isinstance(found, Split)
@@ -96,19 +78,17 @@ def test_what_a_split_holds(draw, rows_for, task_of, name, splitter, numbers):
                 assert np.isfinite(found.score)
                 assert np.isfinite(found.objective)
                 assert found.objective >= 0.0
-                assert (found.rule is None) == name.startswith("gap")
-                if found.rule is not None:
-                    assert found.rule.weights.shape == (K, rows.n_features)
-                    assert found.rule.dtype == dtype
-                    center = task.origin if "one origin" in name else rows.center
-                    np.testing.assert_array_equal(found.rule.center, center.astype(dtype))
+                assert found.rule.weights.shape == (K, rows.n_features)
+                assert found.rule.dtype == dtype
+                center = task.origin if "one origin" in name else rows.center
+                np.testing.assert_array_equal(found.rule.center, center.astype(dtype))
 
 
-def test_what_a_split_tells_of_its_way(draw, rows_for, task_of, splitter, numbers):
+def test_what_a_split_tells_of_its_way(draw, rows_of, task_of, splitter):
     for kind in KINDS:
-        for K in numbers[:2]:
+        for K in NUMBERS[:2]:
             for deep in (False, True):
-                rows = rows_for(draw(K, distance=1.0), kind)
+                rows = rows_of(draw(K, distance=1.0), kind)
                 found = splitter.split(task_of(rows, K, deep=deep))
                 trace = np.array(found.info.trace)
                 assert len(trace) == found.info.n_iter + 1
@@ -117,40 +97,40 @@ def test_what_a_split_tells_of_its_way(draw, rows_for, task_of, splitter, number
                 assert found.info.n_passes > 0.0
 
 
-def test_a_split_depends_on_its_task_alone(draw, rows_for, task_of, splitter, numbers):
+def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
     for kind in KINDS:
-        for K, n_rows in ((2, 70), (numbers[-1], 500)):  # below and above spectral's MAX_DENSE
+        for K, n_rows in ((2, 70), (NUMBERS[-1], 500)):  # below and above spectral's MAX_DENSE
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
-            first = everything(splitter.split(task_of(rows_for(X, kind), K)))
-            splitter.split(task_of(rows_for(other, kind), 2, seed=8))
+            first = everything(splitter.split(task_of(rows_of(X, kind), K)))
+            splitter.split(task_of(rows_of(other, kind), 2, seed=8))
             for n_threads in (1, 2):
-                again = splitter.split(task_of(rows_for(X, kind, n_threads), K))
+                again = splitter.split(task_of(rows_of(X, kind, n_threads), K))
                 assert everything(again) == first
-            copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_for(X, kind), K))))
+            copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_of(X, kind), K))))
             assert everything(copy.split(task)) == first
 
 
-def test_ties_do_not_hang_on_the_number_of_threads(rows_for, task_of, splitter):
+def test_ties_do_not_hang_on_the_number_of_threads(rows_of, task_of, splitter):
     X = np.argwhere(np.ones((40, 40))).astype(np.float64, order="C")
     for kind in KINDS:
-        one, two = (splitter.split(task_of(rows_for(X, kind, n), 2)) for n in (1, 2))
+        one, two = (splitter.split(task_of(rows_of(X, kind, n), 2)) for n in (1, 2))
         assert everything(one) == everything(two)
 
 
-def test_clusters_that_nobody_could_miss(rows_for, task_of, same_partition, splitter, numbers):
+def test_clusters_that_nobody_could_miss(rows_of, task_of, same_partition, splitter):
     for kind, dtype in ALL_KINDS:
-        for K in numbers:
+        for K in NUMBERS:
             X, truth = blobs(K, dtype=dtype)
-            tasks = [task_of(rows_for(X, kind), K, seed=seed) for seed in range(4)]
+            tasks = [task_of(rows_of(X, kind), K, seed=seed) for seed in range(4)]
             right = [same_partition(splitter.split(task).labels, truth) for task in tasks]
             # One start may end with two clusters in one child.
             assert any(right) if K > 2 else all(right)
 
 
-def test_kinds_and_types_agree(rows_for, task_of, same_partition, splitter, numbers):
-    for K in numbers[:2]:
+def test_kinds_and_types_agree(rows_of, task_of, same_partition, splitter):
+    for K in NUMBERS[:2]:
         first, *others = (
-            splitter.split(task_of(rows_for(blobs(K, dtype=dtype)[0], kind), K))
+            splitter.split(task_of(rows_of(blobs(K, dtype=dtype)[0], kind), K))
             for kind, dtype in ALL_KINDS
         )
         for found in others:
@@ -158,12 +138,12 @@ def test_kinds_and_types_agree(rows_for, task_of, same_partition, splitter, numb
             np.testing.assert_allclose(found.score, first.score, rtol=1e-2)
 
 
-@pytest.mark.parametrize("name", ["gap", "gap, free", *BY_PLACE], indirect=True)
-def test_dense_and_sparse_agree(draw, rows_for, task_of, same_partition, splitter, numbers):
-    for K in numbers:
+@pytest.mark.parametrize("name", BY_PLACE, indirect=True)
+def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter):
+    for K in NUMBERS:
         for distance in (0.5, 3.0):
             X = draw(K, distance=distance, n_rows=180)
-            dense, csr = (splitter.split(task_of(rows_for(X, kind), K)) for kind in KINDS)
+            dense, csr = (splitter.split(task_of(rows_of(X, kind), K)) for kind in KINDS)
             assert same_partition(dense.labels, csr.labels)
             np.testing.assert_allclose(dense.score, csr.score, rtol=1e-9)
             np.testing.assert_allclose(dense.objective, csr.objective, rtol=1e-6, atol=1e-12)
@@ -204,35 +184,35 @@ def test_the_rule_is_the_nearest_mean(draw, rows_of, task_of, splitter):
 # ---- refusals: reasons, never exceptions ----
 
 
-def test_few_rows(draw, rows_for, task_of, splitter, numbers):
+def test_few_rows(draw, rows_of, task_of, splitter):
     for kind in KINDS:
-        for K in numbers:
-            refused = splitter.split(task_of(rows_for(draw(K, n_rows=2 * K - 1), kind), K))
+        for K in NUMBERS:
+            refused = splitter.split(task_of(rows_of(draw(K, n_rows=2 * K - 1), kind), K))
             assert isinstance(refused, Refusal)
             assert f"{2 * K - 1} rows are too few for {K} children" in refused.reason
-            found = splitter.split(task_of(rows_for(draw(K, n_rows=2 * K), kind), K))
+            found = splitter.split(task_of(rows_of(draw(K, n_rows=2 * K), kind), K))
             assert set(found.labels.tolist()) == set(range(K))
-    one = splitter.split(task_of(rows_for(draw(2)).take(np.arange(1)), 2))
+    one = splitter.split(task_of(rows_of(draw(2)).take(np.arange(1)), 2))
     assert one == Refusal("1 row is too few for 2 children (it takes 4)")
 
 
-def test_equal_rows(rows_for, task_of, splitter, numbers):
+def test_equal_rows(rows_of, task_of, splitter):
     for kind, dtype in ALL_KINDS:
         for value in (0.0, 1.0, 0.1, 1e6 / 3):
-            for n_rows, K in ((37, 2), (300, numbers[-1])):
+            for n_rows, K in ((37, 2), (300, NUMBERS[-1])):
                 X = np.full((n_rows, 4), value, dtype=dtype)
-                refused = splitter.split(task_of(rows_for(X, kind), K))
+                refused = splitter.split(task_of(rows_of(X, kind), K))
                 assert isinstance(refused, Refusal)
                 assert f"its {n_rows} rows are" in refused.reason
 
 
-def test_equal_rows_among_others(rows_for, task_of, splitter):
+def test_equal_rows_among_others(rows_of, task_of, splitter):
     """A child of duplicates, below a node that has other rows too."""
     for kind, dtype in ALL_KINDS:
         for row in ((0.1, 0.1), (1e6 / 3, 0.1), (0.1, 0.0), (0.0, 0.0)):
             X = np.random.default_rng(0).normal(size=(140, 2)).astype(dtype)
             X[:99] = row
-            rows = rows_for(X, kind)
+            rows = rows_of(X, kind)
             task = task_of(rows.take(np.arange(99)), 2, deep=True)
             refused = splitter.split(task)
             assert isinstance(refused, Refusal)

@@ -38,6 +38,7 @@ def explain(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
+    from taxarbor.cli._streaming import is_streamed, open_own
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
@@ -47,14 +48,19 @@ def explain(
         raise InputError("only one of DATA and --new can be standard input")
     tree = Hierarchy.load(model)
     wanted = None if node is None else _node_id(tree, node)
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_own(tree, data, **asked)
+    asked = {"id_column": id_column, "format": format}
+    named: dict[str, Any] = {}
+    X: Any
+    if is_streamed(data, format=format, whole=opt.given(label_column, "--label-column")):
+        X, named["row_names"] = open_own(tree, data, **asked)
+        names, notes = X.names if tree.encoding is None else None, []
+    else:
+        table = files.read_own(tree, data, label_column=label_column, **asked)
+        X, names, notes = table.X, table.feature_names, [*table.notes]
+        named = {"row_names": table.row_names, "classes": table.labels}
     fresh = None if new is None else files.read_for(tree, new, id_column=id_column)
-    notes = [*table.notes, *(() if fresh is None else fresh.notes)]
-    names = tree.feature_names or table.feature_names
-    X: Any = table.X
-    named = {"row_names": table.row_names, "feature_names": names}
-    why = explain_tree(tree, X, classes=table.labels, **named)
+    why = explain_tree(tree, X, feature_names=tree.feature_names or names, **named)
+    notes += [*why.notes, *(() if fresh is None else fresh.notes)]
     if wanted is not None:
         told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         say = partial(say_node, why, told)
@@ -86,7 +92,7 @@ def _node_id(tree: "Hierarchy", text: str) -> int:
 
 def _row_id(why: "Explanation", text: str) -> int | str:
     """Return the name of a row if it is one, else its number."""
-    n_rows = why.hierarchy.n_rows
+    n_rows = why.whole.n_rows
     n_called = (why.row_names or ()).count(text)
     if n_called == 1:
         return text

@@ -16,10 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
-import typer
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, counted, some
@@ -36,7 +35,6 @@ from taxarbor.tables._table import NamelessError
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
-LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt")
 STDIN = STDOUT = "-"
 
 
@@ -199,52 +197,88 @@ def as_frame(table: Table) -> Any:
 def _read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
     names = columns_of(tree)
     source = str(path) if names is None else _kept(path)
-    for option in ("id_column", "label_column"):
-        column = asked.get(option)
-        if column in (names or ()):
-            raise InputError(f"must not be {column!r}, which the model uses", option)
+    refuse_used(names, **asked)
     try:
         table = _read(source, names, **asked)
         table = table if names is None else replace(table, dropped=())
     except NamelessError as error:
         table = _read(source, None, **asked)
-        if names is not None and table.X.shape[1] != len(names):
-            raise InputError(
-                f"{path} has {counted(table.X.shape[1], 'column')} without names, and the "
-                f"model {counted(len(names), 'column')}"
-            ) from error
-    if tree.encoding is None and names is None and not is_plain(table.X):
-        X: Any = table.X  # all that can be features
-        X = X.select_dtypes(["number", "bool"])
-        names = tuple(X.columns) if table.feature_names else None
-        table = replace(table, X=X.to_numpy(np.float64), feature_names=names)
-    return table
+        refuse_other_width(path, names, table.X.shape[1], error)
+    return as_numbers(tree, table)
 
 
-def _note_on_gaps(tree: Hierarchy, table: Table) -> Iterator[str]:
-    """Say what a model has not seen, and what is not there."""
+def refuse_used(names: Sequence[str] | None, **asked: str | None) -> None:
+    """Refuse to take a column of the model for the names or the labels of rows."""
+    for option in ("id_column", "label_column"):
+        column = asked.get(option)
+        if column in (names or ()):
+            raise InputError(f"must not be {column!r}, which the model uses", option)
+
+
+def refuse_other_width(
+    path: Path, names: Sequence[str] | None, n_columns: int, cause: Exception | None = None
+) -> None:
+    """Refuse columns without names if they are more or less than a model has."""
+    if names is not None and n_columns != len(names):
+        raise InputError(
+            f"{path} has {counted(n_columns, 'column')} without names, and the "
+            f"model {counted(len(names), 'column')}"
+        ) from cause
+
+
+def as_numbers(tree: Hierarchy, table: Table) -> Table:
+    """Return all columns that can be features, if the model knows no names."""
+    if tree.encoding is not None or columns_of(tree) is not None or is_plain(table.X):
+        return table
     X: Any = table.X
-    if tree.encoding is None or is_plain(X):
-        return
-    columns = {one.name: one for one in tree.encoding.columns}  # a date once
-    n_gaps, n_new, new = 0, 0, []
-    for one in columns.values():
-        cells = X[one.name] if tree.encoding.has_names else X.iloc[:, one.place]
-        n_gaps += int(cells.isna().sum())
-        if one.kind != "category":
-            continue
-        factor = as_factor(cells)
-        texts = [text_of(value) for value in factor.values]
-        odd = [code for code, text in enumerate(texts) if text and text not in one.categories]
-        if count := int(np.isin(factor.codes, odd).sum()):
-            n_new += count
-            new.append(f"{one.name} = {some([texts[code] for code in odd], 3)}")
-    if new:
-        told = counted(n_new, "cell holds", "cells hold")
-        yield f"{told} what the model has not seen: {some(new, 3)}"
-    if n_gaps + n_new:
-        told = counted(n_gaps + n_new, "cell counts", "cells count")
-        yield f"{told} as missing, that is, as the column's mean"
+    X = X.select_dtypes(["number", "bool"])
+    names = tuple(X.columns) if table.feature_names else None
+    return replace(table, X=X.to_numpy(np.float64), feature_names=names)
+
+
+def _note_on_gaps(tree: Hierarchy, table: Table) -> list[str]:
+    """Say what a model has not seen, and what is not there."""
+    gaps = Gaps()
+    gaps.add(tree, table.X)
+    return gaps.notes()
+
+
+@final
+class Gaps:
+    """Cells that a model has not seen, and cells that are not there, of some tables."""
+
+    def __init__(self) -> None:
+        self._n_gaps, self._n_new = 0, 0
+        self._new: dict[str, dict[str, None]] = {}
+
+    def add(self, tree: Hierarchy, X: Any) -> None:
+        """Look at a table."""
+        if tree.encoding is None or is_plain(X):
+            return
+        columns = {one.name: one for one in tree.encoding.columns}  # a date once
+        for one in columns.values():
+            cells = X[one.name] if tree.encoding.has_names else X.iloc[:, one.place]
+            self._n_gaps += int(cells.isna().sum())
+            if one.kind != "category":
+                continue
+            factor = as_factor(cells)
+            texts = [text_of(value) for value in factor.values]
+            odd = [at for at, text in enumerate(texts) if text and text not in one.categories]
+            if count := int(np.isin(factor.codes, odd).sum()):
+                self._n_new += count
+                self._new.setdefault(one.name, {}).update({texts[at]: None for at in odd})
+
+    def notes(self) -> list[str]:
+        """Say what there was."""
+        found = []
+        if self._new:
+            new = [f"{name} = {some([*texts], 3)}" for name, texts in self._new.items()]
+            told = counted(self._n_new, "cell holds", "cells hold")
+            found.append(f"{told} what the model has not seen: {some(new, 3)}")
+        if self._n_gaps + self._n_new:
+            told = counted(self._n_gaps + self._n_new, "cell counts", "cells count")
+            found.append(f"{told} as missing, that is, as the column's mean")
+        return found
 
 
 def read_own(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
@@ -264,7 +298,7 @@ def read_both(tree: Hierarchy, path: Path, **asked: str | None) -> tuple[Table, 
             f"{tree.n_rows:,}: give the same rows, in the same order"
         )
     ready: Any = as_features(tree, table)
-    if deciding_rule(tree) is None:
+    if deciding_rule(tree) is None or not tree.has_rows:
         check_data(ready.X, tree)
     else:
         share = float((tree.predict(ready.X) == tree.labels).mean())
@@ -340,42 +374,3 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
     data = text.encode("utf-8", "replace")
     with interruptible():
         write_whole(path, lambda file: file.write(data), replace=force)
-
-
-def check_labels_name(path: Path | None) -> None:
-    """Refuse to write labels to a file whose name promises something else."""
-    if path is not None and path.suffix.lower() not in LABEL_SUFFIXES:
-        raise InputError(f"{path}: labels are written as .csv or .tsv; end the name in one")
-
-
-def write_labels(
-    path: Path | None,
-    labels: Sequence[int],
-    table: Table | None,
-    probabilities: Sequence[Sequence[float]] | None = None,
-    *,
-    force: bool,
-) -> None:
-    """Write a line per row to a file or standard output: its name or number, its cluster.
-
-    And, if given, the probability of this cluster, and of each, to four digits. Noise, -1, has
-    none.
-    """
-    is_tsv = path is not None and path.suffix.lower() == ".tsv"
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter="\t" if is_tsv else ",", lineterminator="\n")
-    header = [(table and table.id_column) or "row", "cluster"]
-    rows: Iterable[Any] = (table and table.row_names) or range(len(labels))
-    lines: Iterable[Any] = zip(rows, labels, strict=True)
-    if probabilities is not None:
-        header += ["probability", *(f"c{leaf}" for leaf in range(len(probabilities[0])))]
-        lines = (
-            [row, label, f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
-            for (row, label), P in zip(lines, probabilities, strict=True)
-        )
-    writer.writerow(header)
-    writer.writerows(lines)
-    if path is None:
-        typer.echo(buffer.getvalue(), nl=False)
-    else:
-        write_text(path, buffer.getvalue(), force=force)

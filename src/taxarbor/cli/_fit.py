@@ -1,6 +1,7 @@
 """``taxarbor fit``: from a file of rows to a model."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -104,6 +105,15 @@ def fit(
         Literal["euclidean", "cosine"] | None,
         _table("cosine: only the direction of a row counts, not its length."),
     ] = None,
+    memory_limit: opt.MemoryLimit = None,
+    scheduler: Annotated[
+        str | None,
+        opt.option(
+            "Fit on a cluster of Dask: the address of its scheduler, such as tcp://host:8786, "
+            "or local for processes of this machine. The tree is the same.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     standardize: Annotated[bool, typer.Option("--standardize", hidden=True)] = False,
     method: Annotated[
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
@@ -185,25 +195,33 @@ def fit(
     Columns of numbers and of few different texts are used, with gaps; others are left out, and
     named. Ctrl-C while the tree grows saves the tree so far.
     """
-    settings = _settings(method, dict(locals()))
+    given = dict(locals())
+    settings = _settings(method, given)
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
+    from taxarbor.cli._labels import check_labels_name, write_labels
+    from taxarbor.cli._streaming import is_streamed
     from taxarbor.report import report as write_report
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
     report = report or (model.with_suffix(".html") if show else None)
-    files.check_labels_name(labels)
+    check_labels_name(labels)
     files.check_outputs((model, report, labels), (data,), force=force)
+    options: dict[str, str | None] = {"missing": missing, "metric": metric}
+    options["scale"] = scale or ("standard" if standardize else None)
+    limits = {"memory_limit": memory_limit, "scheduler": scheduler}
+    if is_streamed(data, format=format, whole=_needs_all(given, settings), **limits):
+        _fit_stream(given | {"report": report}, estimator, model, options)
+        return
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
     table = files.read_columns(data, columns, weights, **asked)
     asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
     _check_rows(data, table, None if asked_for == AUTO else asked_for)
     table, counts = files.split_weights(table, weights)
-    options = {"missing": missing, "scale": scale or ("standard" if standardize else None)}
-    encoder = make_encoder(table, categories, dates, metric=metric, **options)
+    encoder = make_encoder(table, categories, dates, **options)
     notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
     if table.id_column is not None and id_column is None:
         notes.append(f"rows are called by {table.id_column}")
@@ -212,7 +230,7 @@ def fit(
         fitted.tree.save(path)
     if labels is not None:
         found = fitted.tree.labels.tolist()
-        files.write_labels(labels, found, table, force=force)
+        write_labels(labels, found, table, force=force)
     if fitted.was_interrupted:
         notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
         report = None
@@ -226,8 +244,84 @@ def fit(
         if show and not files.opened(report):
             notes.append(f"there is no browser here; open {report} in one")
     written = {"model": model, "labels": labels, "report": report}
-    if as_json:
-        told = {"data": data, "method": method, **_facts(fitted)}
+    _tell(given, fitted, scores, notes, written)
+
+
+def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
+    """Return an option that needs all rows in memory, if there is one."""
+    if given["method"] != "taxarbor":
+        return f"--method {given['method']}"
+    if settings.get("n_clusters") == AUTO:
+        return "-k auto"
+    return opt.given(given["label_column"], "--label-column")
+
+
+def _fit_stream(
+    given: dict[str, Any], estimator: Any, model: Path, options: dict[str, str | None]
+) -> None:
+    """Fit rows that are read part by part."""
+    import numpy as np
+
+    from taxarbor.cli import _files as files
+    from taxarbor.cli import _streaming as streaming
+    from taxarbor.cli._fitting import encoder_of, fit_rows
+    from taxarbor.report import report as write_report
+
+    data, labels, force = given["data"], given["labels"], given["force"]
+    report, id_column = given["report"], given["id_column"]
+    source = streaming.open_source(
+        data,
+        format=given["format"],
+        columns=given["columns"],
+        categories=given["categories"],
+        dates=given["dates"],
+        beside=(id_column, given["weights"]),
+    )
+    n_clusters = estimator.n_clusters
+    _check_size(data, source.n_rows, n_clusters)
+    stream, is_frame = source.stream, source.stream.dtype is None
+    encoder = encoder_of(is_frame, source.days, with_gaps=False, **options)
+    estimator.set_params(encoder=encoder, memory_limit=given["memory_limit"])
+    weights, notes = None, []
+    if given["weights"] is not None:
+        weights, notes = source.weights(given["weights"]), [f"rows count by {given['weights']}"]
+    names = None if is_frame else stream.names
+    cluster = streaming.cluster(given["scheduler"], given["jobs"], given["memory_limit"])
+    with cluster as make_engine:
+        if make_engine is not None:
+            stream = replace(stream, make_engine=make_engine)
+        fitted = fit_rows(stream, estimator, notes, weights, names=names)
+        found = np.asarray(() if labels is None else estimator.labels_)
+    with files.placed(model, force=force) as path:
+        fitted.tree.save(path)
+    if labels is not None:
+        source.write_labels(labels, found, id_column, force=force)
+    if fitted.was_interrupted:
+        notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
+        report = None
+    if report is not None:
+        named: dict[str, Any] = files.heading(given["title"], data)
+        named["row_names"] = None if id_column is None else source.row_names(id_column)
+        X: Any = source.stream
+        with files.placed(report, force=force) as path, noted(notes):
+            write_report(fitted.tree, X, path, **named)
+        if given["show"] and not files.opened(report):
+            notes.append(f"there is no browser here; open {report} in one")
+    written = {"model": model, "labels": labels, "report": report}
+    _tell(given, fitted, None, notes, written)
+
+
+def _tell(
+    given: dict[str, Any],
+    fitted: "Fitted",
+    scores: dict[str, float] | None,
+    notes: list[str],
+    written: dict[str, Path | None],
+) -> None:
+    """Say what came of a fit, and end as an interrupted one should."""
+    data, columns = given["data"], given["columns"]
+    if given["as_json"]:
+        told = {"data": data, "method": given["method"], **_facts(fitted)}
         say_json(told | {"scores": scores, "notes": notes} | written)
     else:
         # Who names the columns to use need not be told of the others.
@@ -281,13 +375,17 @@ def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
     from taxarbor.metrics._table import encode_labels
 
     n_rows = table.X.shape[0]
+    _check_size(data, n_rows, n_clusters)
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
+
+
+def _check_size(data: Path, n_rows: int, n_clusters: int | None) -> None:
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
     if (n_clusters or 0) > n_rows:
         told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
         raise InputError(f"{_name(data)} {told}")
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
 
 
 def _name(data: Path) -> str:

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -64,14 +65,20 @@ def make_encoder(
     X: Any = table.X
     for name in named_columns(table, split_names(categories, "categories"), "categories"):
         X[name] = X[name].astype("category")
-    days = named_columns(table, split_names(dates, "dates"), "dates") or None
-    options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    days = named_columns(table, split_names(dates, "dates"), "dates")
     is_frame = not is_plain(X)
-    if not (options or is_frame or _has_named_gaps(table)):
+    with_gaps = not is_frame and _has_named_gaps(table)
+    return encoder_of(is_frame, days, with_gaps=with_gaps, **given)
+
+
+def encoder_of(is_frame: bool, days: list[str], *, with_gaps: bool, **given: str | None) -> Any:
+    """Return the encoder for a frame or a matrix, and for the columns of dates to use."""
+    options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    if not (options or is_frame or with_gaps):
         return "auto"
     scale = options.get("scale", "auto")
     options["scale"] = None if scale == "none" or (scale == "auto" and not is_frame) else scale
-    return TableEncoder(**options, date_features=days)
+    return TableEncoder(**options, date_features=days or None)
 
 
 def _has_named_gaps(table: Table) -> bool:
@@ -83,30 +90,47 @@ def _has_named_gaps(table: Table) -> bool:
 def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = None) -> Fitted:
     """Fit an estimator to the rows of a table; what it did and warns of goes to the notes."""
     X = table.X if estimator.encoder == "auto" else as_frame(table)
+    names = table.feature_names if is_plain(X) else None
+    return fit_rows(X, estimator, notes, weights, names=names, dropped=table.dropped)
+
+
+def fit_rows(
+    X: Any,
+    estimator: Any,
+    notes: list[str],
+    weights: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    dropped: tuple[tuple[str, str], ...] = (),
+) -> Fitted:
+    """Fit an estimator to rows, wherever they are; features get the names, if there are any."""
     counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
     with interruptible(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         tree = estimator.fit(X, **counts).hierarchy_
     seconds = time.perf_counter() - begun
-    if is_plain(X) and table.feature_names is not None:
-        tree = tree.rename_features(table.feature_names)
-    dropped = table.dropped
+    if names is not None:
+        tree = tree.rename_features(names)
     if (encoding := tree.encoding) is not None:
         notes += encoding.notes
         tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
         for name, reason in encoding.dropped:
             dropped += ((name, OPTIONS.get(reason, reason)),)
-    absent = 0 if tree.weights is None else (tree.weights == 0.0).sum()
-    absent -= 0 if weights is None else np.count_nonzero(np.asarray(weights) == 0.0)
-    if absent:
-        what = f"{counted(int(absent), 'row', 'rows')} far from all others, or without a value"
+    absent = 0
+    if tree.weights is not None:
+        absent = int(
+            (tree.weights[tree.rows(tree.root)] == 0.0).sum()
+        )  # noise is told of below
+    absent -= 0 if weights is None else int(np.count_nonzero(np.asarray(weights) == 0.0))
+    if weights is None and not tree.has_rows:  # of which only the numbers are known
+        absent = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
+    if absent > 0:
+        what = f"{counted(absent, 'row')} far from all others, or without a value"
         notes.append(f"{what}, had no part in the fit")
-    n_noise = int((tree.labels < 0).sum())
-    if n_noise:
-        notes.append(
-            f"{counted(n_noise, 'row is', 'rows are')} set apart, far from all clusters"
-        )
+    if tree.n_noise:
+        what = counted(tree.n_noise, "row is", "rows are")
+        notes.append(f"{what} set apart, far from all clusters")
     told = [one for one in caught if not issubclass(one.category, TableWarning)]
     notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in told)
     was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)

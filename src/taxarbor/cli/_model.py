@@ -60,7 +60,7 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "parent": tree.parent(node),
             "children": list(tree.children(node)),
             "depth": int(tree.depth[node]),
-            "n_rows": len(tree.rows(node)),
+            "n_rows": int(tree.sizes[node]),
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
             "fidelity": float(tree.fidelity[node]),
@@ -106,6 +106,7 @@ def cut(
     Give -k, --depth or --suggest.
     """
     from taxarbor.cli import _files as files
+    from taxarbor.cli._labels import check_labels_name, write_labels
     from taxarbor.hierarchy import Hierarchy
 
     if [n_clusters is None, depth is None, not suggest].count(False) != 1:
@@ -114,7 +115,7 @@ def cut(
         raise InputError("--id-column names a column of --data; give both")
     output = files.as_file(output)
     is_model = output is not None and output.suffix.lower() == ".taxarbor"
-    files.check_labels_name(None if is_model else output)
+    check_labels_name(None if is_model else output)
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
     said: list[str] = []
@@ -130,12 +131,15 @@ def cut(
     table = None if data is None else files.read_own(tree, data, **asked)
     row_names = None if table is None else table.row_names
     notes = [*said, *(() if table is None else table.notes)]
-    labels = smaller.labels.tolist()
+    if not (is_model or tree.has_rows):
+        told = f"{model} holds counts, not the clusters of rows: cut it to a smaller .taxarbor"
+        raise InputError(f"{told}, and run taxarbor predict with that")
+    labels: Any = smaller.labels.tolist() if tree.has_rows else None
     if is_model and output is not None:
         with files.placed(output, force=force) as path:
             smaller.save(path)
     elif output is not None or not as_json:
-        files.write_labels(output, labels, table, force=force)
+        write_labels(output, labels, table, force=force)
     found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
     line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
     answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)

@@ -23,10 +23,19 @@ def argument(help: str, name: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
+def given(value: object, option: str) -> str | None:
+    """Return the option if it has a value."""
+    return None if value is None else option
+
+
 Model = Annotated[Path, argument("A model that fit wrote.", "MODEL")]
 Data = Annotated[
     Path,
-    argument("Rows: csv, tsv, parquet, npy, npz, mtx or h5ad; - is standard input.", "DATA"),
+    argument(
+        "Rows: csv, tsv, parquet, npy, npz, mtx or h5ad, or a folder of parquet files; - is "
+        "standard input.",
+        "DATA",
+    ),
 ]
 SameData = Annotated[
     Path,
@@ -44,6 +53,14 @@ Format = Annotated[
 ]
 Truth = Annotated[Path | None, option("The true tree of the classes: nested JSON or Newick.")]
 Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
+MemoryLimit = Annotated[
+    str | None,
+    option(
+        "Memory to take at most, such as 2GB: npy, parquet and h5ad are read part by part, as "
+        "they are anyway where they are large.",
+        metavar="SIZE",
+    ),
+]
 Output = Annotated[
     Path | None, option("File to write; default: standard output.", "--output", "-o")
 ]

@@ -134,7 +134,7 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
     if reasons:
         told = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
         text = Text(", ").join(told)
-    text.append(f"  {counted(len(tree.rows(node)), 'row')}", "dim")
+    text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
     if node in label:
         text.append(f"  {label[node]}", "bold green")
     if node != tree.root and reasons:
@@ -186,7 +186,7 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "n_rows": tree.n_rows,
-        "n_noise": int((tree.labels < 0).sum()),
+        "n_noise": tree.n_noise,
         "n_features": tree.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import InputError, printable
+from taxarbor._errors import ClusterError, InputError, printable
 from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -59,6 +59,8 @@ class Commands(TyperGroup):
             refuse("interrupted", INTERRUPTED)
         except InputError as error:
             refuse(error.told(self._options(ctx)))
+        except ClusterError as error:
+            refuse(str(error))
         except ImportError as error:
             package = (error.name or "").partition(".")[0]
             if package == "taxarbor":

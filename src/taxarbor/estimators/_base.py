@@ -19,21 +19,29 @@ from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._progress import show_progress
 from taxarbor._run import Run
 from taxarbor._types import Array, Status
+from taxarbor.estimators._parts import refuse_stream, rows_by_parts
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import Usual, score_rows
 from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
 from taxarbor.hierarchy._route import route, visited, with_means
-from taxarbor.refine import find_outliers
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
+from taxarbor.sweep._lazy_results import is_dask
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows, check_weights
+from taxarbor.tables._checks import (
+    SeenFeatures,
+    check_count,
+    check_jobs,
+    check_new_rows,
+    check_weights,
+)
+from taxarbor.tables._stream import as_stream
 from taxarbor.tables._training import Training
 
 
@@ -64,13 +72,17 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows.
+            New rows. Files, memory maps and datasets are read part by part; of an array or a
+            frame of Dask the labels are a lazy array.
 
         Returns
         -------
         labels : array of shape (n_rows,)
         """
         check_is_fitted(self)
+        if as_stream(X) is not None:
+            found: NDArray[np.intp] = rows_by_parts(route, self.hierarchy_, X, dtype=np.intp)
+            return found
         checked = check_new_rows(self, X)
         return route(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
 
@@ -92,8 +104,13 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
+        tree = self.hierarchy_
+        if as_stream(X) is not None:
+            how: Any = {"dtype": np.float64, "n_columns": tree.n_leaves}
+            found: Array = rows_by_parts(probabilities, tree, X, **how)
+            return found
         checked = check_new_rows(self, X)
-        return probabilities(self.hierarchy_, checked, n_threads=check_jobs(self.n_jobs))
+        return probabilities(tree, checked, n_threads=check_jobs(self.n_jobs))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -108,6 +125,9 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         indicator : CSR array of shape (n_rows, n_nodes)
             One where row i passes through node j.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self.hierarchy_.decision_path(X)
         labels = self.predict(X)
         return visited(self.hierarchy_, labels)
 
@@ -160,9 +180,8 @@ class Fitting:
         sample_weight: Any,
         branching: int,
         stop: StoppingRule,
-        *,
-        is_robust: bool = False,
     ) -> None:
+        refuse_stream(estimator, X)
         self._estimator, self._branching, self._asked = estimator, branching, stop
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
         n_threads = check_jobs(estimator.n_jobs)
@@ -171,12 +190,6 @@ class Fitting:
         self._weights = self._given = check_weights(sample_weight, self._all.n_rows)
         self._leave_out(self._training.empty)
         self._take_part()
-        outliers = find_outliers(self.rows, seed) if is_robust else None
-        if outliers is not None:
-            found = np.zeros(self._all.n_rows, dtype=bool)
-            found[outliers if self._index is None else self._index[outliers]] = True
-            self._leave_out(found)
-            self._take_part()
         if self.rows is not self._all and stop.max_leaf_size is not None:
             stop = replace(stop, max_leaf_size=self.copies(stop.max_leaf_size))
         self.stop, self.run = stop, Run(seed)
@@ -242,12 +255,12 @@ class Fitting:
         With ``holds`` all rows are where the rules send them, and are not asked again. That
         share of the rows that are farthest from every leaf is set apart as noise.
         """
-        estimator, means = self._estimator, tree.means(self.rows, self.run)
-        names, made_by = self._training.seen.names, _made_by(self._estimator)
+        estimator, means = self._estimator, tree.means(self.rows)
+        names, maker = self._training.seen.names, made_by(self._estimator)
         encoding = self._training.encoding
         if encoding is not None:
             names = None  # those of the features come with the words
-        frozen = tree.freeze(placement, feature_names=names, means=means, made_by=made_by)
+        frozen = tree.freeze(placement, feature_names=names, means=means, made_by=maker)
         hierarchy = self._finished(frozen, holds)
         scores, usual, is_noise = self._scores(hierarchy, noise)
         if usual is not None:  # what is known of the nodes is of all other rows
@@ -257,29 +270,11 @@ class Fitting:
             hierarchy = self._finished(frozen, holds, is_noise)
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
-        fitted = {
-            "hierarchy_": hierarchy,
-            "labels_": hierarchy.labels.copy(),
-            "outlier_score_": scores,
-        }
-        kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
-        seen = self._training.seen.attributes
-        estimator.__dict__ = kept | seen | fitted  # in one step: all is new
-        if self._context is not None:
-            self._context.call_on_fit_task_end(estimator=estimator)
+        per_row: Any = {"labels_": hierarchy.labels.copy(), "outlier_score_": scores}
+        finish(estimator, hierarchy, self._training.seen, self._context, **per_row)
         n_lost = tree.n_leaves - hierarchy.n_leaves
-        _warn_if_short(hierarchy, self._asked, self._branching, n_lost)
+        warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
-
-    def leave_out_noise(
-        self, tree: HierarchyBuilder, placement: Placement | None, noise: float
-    ) -> None:
-        """Take the rows out of ``rows`` that are noise in a first tree."""
-        means = tree.means(self.rows, self.run)
-        first = self._finished(tree.freeze(placement, means=means), holds=True)
-        is_noise = self._scores(first, noise)[-1]
-        if is_noise.any():
-            self._take_part(is_noise)
 
     def _scores(
         self, tree: Hierarchy, noise: float
@@ -299,14 +294,29 @@ class Fitting:
         """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
         encoding = self._training.encoding
         pairs = None if encoding is None else encoding.two_values
-        tree = measured(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        tree = measured_rows(frozen, self.rows, self.run, holds=holds, two_values=pairs)
         if self._index is None:
             return tree
         tree = per_row(tree, self._index, self._all, self.run, is_noise)
         return replace(tree, weights=self._weights)
 
 
-def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
+def finish(
+    estimator: HierarchyEstimator,
+    hierarchy: Hierarchy,
+    seen: SeenFeatures,
+    context: Any,
+    **per_row: Any,
+) -> None:
+    """Leave what a fit found on its estimator: the tree, labels and scores of the rows."""
+    fitted = {"hierarchy_": hierarchy, **per_row}
+    kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
+    estimator.__dict__ = kept | seen.attributes | fitted  # in one step: all is new
+    if context is not None:
+        context.call_on_fit_task_end(estimator=estimator)
+
+
+def made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
     """Return an estimator's name and parameters as plain values, but for how it is run."""
 
     def plain(value: Any) -> Any:
@@ -322,7 +332,7 @@ def _made_by(estimator: HierarchyEstimator) -> dict[str, Any]:
             return None
         return int(value) if isinstance(value, Integral) else float(value)
 
-    how = ("random_state", "n_jobs", "verbose")
+    how = ("random_state", "n_jobs", "verbose", "memory_limit")
     given = {
         name: one for name, one in estimator.get_params(deep=False).items() if name not in how
     }
@@ -344,7 +354,7 @@ def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, St
     return branching, StoppingRule(*limits)
 
 
-def _warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int, n_lost: int) -> None:
+def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int, n_lost: int) -> None:
     """Warn when the tree could not be grown as far as asked for, and say why."""
     reasons = _describe_refusals(tree)
     if n_lost:
@@ -380,7 +390,7 @@ def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     refused.sort(key=lambda leaf: leaf[1].endswith(MOVED))  # what is true of its rows first
     told = "; ".join(
-        f"leaf node {node} ({counted(len(tree.rows(node)), 'row')}) was refused: {why}"
+        f"leaf node {node} ({counted(int(tree.sizes[node]), 'row')}) was refused: {why}"
         for node, why in refused[:most]
     )
     rest = len(refused) - most

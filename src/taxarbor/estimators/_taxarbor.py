@@ -9,10 +9,11 @@ from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._run import Run
-from taxarbor.estimators._base import Fitting, HierarchyEstimator, check_growth
+from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
+from taxarbor.estimators._sweeping import Sweeping
 from taxarbor.hierarchy._trust import Curve
-from taxarbor.refine import Sparsity, at_leaves, decide, describe, find_clusters, gather
+from taxarbor.refine import Sparsity, find_clusters
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import (
     check_balance,
@@ -22,6 +23,7 @@ from taxarbor.tables._checks import (
     check_strength,
     check_weights,
 )
+from taxarbor.tables._stream import as_stream
 from taxarbor.tables._training import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
@@ -79,6 +81,10 @@ class Taxarbor(HierarchyEstimator):
         What makes features of a table. "auto": frames are encoded as
         :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
         columns of different units; of arrays only gaps are filled. None: numbers only.
+    memory_limit : int, str or None, default=None
+        Bytes that the process may take, or a text such as "2GB". What a fit keeps of the rows
+        beyond that, up to 64 numbers each, goes to a temporary file. None: half of the memory
+        that the machine has to spare. On Dask its workers have limits of their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -116,6 +122,14 @@ class Taxarbor(HierarchyEstimator):
     except those that stayed in their leaf for the sake of ``min_leaf_size`` or
     ``max_leaf_size``. ``hierarchy_.follows`` says for which rows the rules hold.
 
+    A fit is some 40 to 90 sweeps over blocks of rows, about ten of them over the data and the
+    others over what was kept: up to 64 float32 numbers per row, the coordinates, which go to a
+    temporary file beyond the ``memory_limit``, and about 48 bytes more. Samples are drawn by
+    hashes of row numbers and all sums are exact, so that the tree does not depend on how the
+    rows lie in blocks, nor on who sweeps: it is the same from memory, from disk and on Dask.
+    Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
+    ``hierarchy_.attach`` gives them rows.
+
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
     on Ctrl-C ends the fit, and leaves the estimator as it was.
@@ -145,6 +159,7 @@ class Taxarbor(HierarchyEstimator):
         noise: float = 0.0,
         n_init: int = 1,
         encoder: Any = "auto",
+        memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -161,6 +176,7 @@ class Taxarbor(HierarchyEstimator):
         self.noise = noise
         self.n_init = n_init
         self.encoder = encoder
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -172,7 +188,11 @@ class Taxarbor(HierarchyEstimator):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense.
+            Finite numbers. float32 stays float32; CSR is not made dense. Or what need not fit
+            into memory, and is read part by part: a memory map of NumPy, a dataset of pyarrow,
+            the path of a .npy, .parquet or .h5ad file or of a folder of Parquet files, an
+            array or a frame of Dask. The tree is the same, and holds counts instead of rows;
+            of Dask, ``labels_`` and ``outlier_score_`` are lazy arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
@@ -211,40 +231,27 @@ class Taxarbor(HierarchyEstimator):
             raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
         balance = check_balance(self.balance, 2)
         n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
-        with Fitting(self, X, sample_weight, 2, stop, is_robust=True) as fit:
-            sparsity = replace(sparsity, owner=fit.owner)
-            rows, run, stop = fit.rows, fit.run, fit.stop
+        with Sweeping(self, X, sample_weight, stop) as fit:
+            sparsity, run = replace(sparsity, owner=fit.owner), fit.run
             if least > 1:  # or there is no bound, however little a row counts for
                 least = fit.copies(least)
             splitter = GapSplitter(balance, n_init, least)
-            how: Any = {"branching": branching, "stop": stop, "min_leaf_size": least}
+            how: Any = {"branching": branching, "stop": fit.stop, "min_leaf_size": least}
             if noise:
-                first = find_clusters(rows, splitter, run=Run(run.seed, pool=run.pool), **how)
-                fit.leave_out_noise(*first, noise)
-                rows = fit.rows
-            tree, placement = find_clusters(rows, splitter, run=run, **how)
-            if placement is None:
-                fit.keep(tree, noise=noise)
-            elif self.rules == "describe":
-                pairs, tree = tree, gather(tree, branching)
-                placement = at_leaves(tree, pairs, placement)
-                describe(tree, rows, placement, sparsity, run)
-                fit.keep(tree, placement, noise=noise)
-            else:
-                tree = decide(
-                    tree,
-                    *(rows, placement, sparsity, run),
-                    branching=branching,
-                    min_leaf_size=least,
-                    stop=stop,
-                )
-                fit.keep(tree, holds=True, noise=noise)
+                silent = Run(run.seed, pool=run.pool)
+                first = find_clusters(fit.coordinates, splitter, run=silent, **how)
+                fit.leave_out_noise(first, noise)
+            found = find_clusters(fit.coordinates, splitter, run=run, **how)
+            fit.leave(found, sparsity, self.rules, noise=noise, **how)
         if curve is not None:
             self._keep_trust(X, curve)
         return self
 
     def _suggest(self, X: Any, sample_weight: Any) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
+        if as_stream(X) is not None:
+            told = '"auto" fits parts of the rows again and again, which must be in memory'
+            raise InputError(f"{told}: try it on some of the rows first", "n_clusters")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
             warnings.simplefilter("ignore", TableWarning)  # the fit says the same

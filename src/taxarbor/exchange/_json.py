@@ -38,7 +38,9 @@ without rules all are. The placement is null where there is none; where there ar
 either, so is the dtype; unless there are means, "mean" is null in all nodes. Version 1 has
 neither "two_values", "follows", "trust" nor "made_by", and version 2 neither "weights",
 "noise", "usual", "encoding" nor "missing", a share for each node and column; all but "noise"
-may also be null.
+may also be null. Version 4 is for trees that hold counts, not rows: "order" is null there, and
+"broken" of "follows"; "n_noise" is a number, and "totals", the weights of the nodes, may be
+null.
 
 The standard library writes and reads it: the numbers of a wide tree take most of the time, and
 a faster parser would be one more library to install.
@@ -50,6 +52,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
@@ -86,12 +89,12 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     two_values = hierarchy.two_values
     document = {
         "format": _file.FORMAT,
-        "version": _file.VERSION,
+        "version": _file.version_of(hierarchy),
         "dtype": None if typed is None else str(typed.dtype),
         "feature_names": hierarchy.feature_names,
         "temperature": hierarchy.temperature,
-        "order": hierarchy.order.tolist(),
-        "weights": None if hierarchy.weights is None else hierarchy.weights.tolist(),
+        "order": _plain(hierarchy.order),
+        "weights": _plain(hierarchy.weights),
         "noise": hierarchy.noise.tolist(),
         "usual": hierarchy.usual and _encode_usual(hierarchy.usual),
         "placement": placement
@@ -101,9 +104,11 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
         "made_by": hierarchy.made_by,
         "encoding": hierarchy.encoding and hierarchy.encoding.to_dict(),
-        "missing": None if hierarchy.missing is None else hierarchy.missing.tolist(),
+        "missing": _plain(hierarchy.missing),
         "nodes": [_node(hierarchy, node) for node in range(hierarchy.n_nodes)],
     }
+    if not hierarchy.has_rows:
+        document |= {"n_noise": hierarchy.n_noise, "totals": _plain(hierarchy.totals)}
     text = json.dumps(document, allow_nan=False)
     if path is not None:
         _file.write_whole(path, lambda file: file.write(text.encode("ascii")))
@@ -172,11 +177,16 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     dtype, placement = document["dtype"], document["placement"]
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
     two_values, weights = document.get("two_values"), document.get("weights")
-    missing = document.get("missing")
+    missing, totals = document.get("missing"), document.get("totals")
+    n_noise, order = _file.counts_noise(document), document["order"]
+    if (n_noise is None) == (order is None):
+        raise InputError("either the order of the rows must be known, or n_noise")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
-        "order": np.array(document["order"]),
+        "order": None if order is None else np.array(order),
+        "n_noise": n_noise or 0,
+        "totals": None if totals is None else _numbers(totals, "float64"),
         "weights": None if weights is None else _numbers(weights, "float64"),
         "noise": _counts("noise", document.get("noise") or []),
         "usual": _decode_usual(document.get("usual"), dtype),
@@ -195,6 +205,10 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "encoding": _file.decode_encoding(document.get("encoding")),
         "missing": None if missing is None else _numbers(missing, "float64"),
     }
+
+
+def _plain(array: NDArray[Any] | None) -> Any:
+    return None if array is None else array.tolist()
 
 
 def _encode_pairs(pairs: Array) -> list[list[float] | None]:
@@ -227,14 +241,19 @@ def _decode_usual(values: dict[str, Any] | None, dtype: str) -> Usual | None:
 
 def _encode_follows(follows: Follows) -> dict[str, Any]:
     names = "broken", "share", "worst", "worst_share"
-    arrays = {name: getattr(follows, name).tolist() for name in names}
+    arrays = {name: _plain(getattr(follows, name)) for name in names}
     return arrays | {"gap": _encode_pairs(follows.gap)}
 
 
 def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
     if values is None:
         return None
-    broken, worst = (indices(name, np.array(values[name])) for name in ("broken", "worst"))
+    broken, worst = (
+        None if values[name] is None else indices(name, np.array(values[name]))
+        for name in ("broken", "worst")
+    )
+    if worst is None:
+        raise InputError("the worst rules of follows must be known")
     share, worst_share = (
         _numbers(values[name], "float64") for name in ("share", "worst_share")
     )

@@ -20,6 +20,7 @@ from taxarbor.explain._names import (
     name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
+from taxarbor.explain._sample import Sample, draw_rows
 from taxarbor.explain._steps import (
     BROKEN,
     Source,
@@ -34,20 +35,24 @@ from taxarbor.explain._steps import (
     number_or_none,
 )
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._encoding import Expanded, shares_missing
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
-from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor.hierarchy._repeats import regrouped, repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._checks import check_weights
+from taxarbor.tables._stream import as_stream
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOP = 10  # features that stand out, unless asked otherwise
+APART = 6.0
+"""Standard errors that the mean of a sample may differ by from that of all rows."""
 _FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
@@ -70,9 +75,11 @@ def explain(
     ----------
     model : fitted estimator or Hierarchy
         The tree. One made from labels or merges alone is explained by nearest means.
-    X : array-like or CSR matrix of shape (n_rows, n_features)
+    X : array-like or CSR matrix of shape (n_rows, n_features), or what is read part by part
         The rows that it was grown on, in the same order; of a tree of a table, that table.
-        Arrays are not copied: do not change them while you use the explanation.
+        Arrays are not copied: do not change them while you use the explanation. Of more than
+        some 100,000 rows in a file, a memory map or a collection of Dask, a sample of each
+        leaf is drawn.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
@@ -88,7 +95,8 @@ def explain(
     Returns
     -------
     Explanation
-        Features, examples and margins of the nodes, and the paths of the rows.
+        Features, examples and margins of the nodes, and the paths of the rows. Where they come
+        from a sample, its ``notes`` say so.
 
     Raises
     ------
@@ -109,28 +117,36 @@ def explain(
     >>> step["child_name"], step["margin"] > 0
     ('gives_milk', True)
     """
-    tree = hierarchy_of(model)
-    columns = tree.feature_names
-    if tree.encoding is None:
-        check_columns(X, columns)
-        columns = columns_of(X) or columns
-    data, gaps = expand(X, tree)
-    if gaps is not None and tree.encoding is None:
-        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
+    tree, stream = hierarchy_of(model), as_stream(X)
+    sample = None
+    if stream is not None:
+        if sample_weight is not None:
+            told = "cannot be given with rows that are read part by part: fit with weights"
+            raise InputError(told, "sample_weight")
+        sample = draw_rows(tree, stream)
+        X = sample.X
+    names = {"row": row_names, "feature": feature_names}
+    if sample is not None and sample.numbers is not None:
+        return _explain_sample(tree, sample, names, classes)
+    columns = _columns_of(tree, X)
+    data, gaps = _expanded(tree, X)
     n_rows, n_features = data.shape
     if n_rows != tree.n_rows:
         raise InputError(
             f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
             "rows, in the same order"
         )
-    names = given_names("feature", feature_names, columns, n_features)
+    own = hierarchy_of(model)
+    if not tree.has_rows:
+        own = tree = tree.attach(X)
     called = given_names("row", row_names, index_of(X), n_rows)
+    named = given_names("feature", feature_names, columns, n_features)
     known = None if classes is None else Classes.of(classes, n_rows)
     rows = as_rows(data)
-    tree = tree if names is None else tree.rename_features(names)
+    tree = tree if named is None else tree.rename_features(named)
     source = Source(rows, data, as_csr(gaps))
     portraits = Portraits(tree, source)
-    check_same_rows(tree, portraits.center, portraits.spread)
+    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
     tree = _described(tree, rows)
     if sample_weight is not None:
         tree = _weighted(tree, check_weights(sample_weight, n_rows), source, gaps)
@@ -138,7 +154,7 @@ def explain(
     margins, units = measure(tree, rows)
     least = least_margins(tree, margins)
     if not isinstance(X, Expanded):
-        _doubt_order(hierarchy_of(model), least)
+        _doubt_order(own, least)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -146,6 +162,9 @@ def explain(
         classes=known,
         margins=margins,
         units=units,
+        whole=tree,
+        numbers=None,
+        notes=(),
         _least=least,
         _columns=columns,
         _n_used=tree.n_features_used.tolist(),
@@ -154,12 +173,94 @@ def explain(
     )
 
 
+def _explain_sample(
+    whole: Hierarchy,
+    sample: Sample,
+    names: dict[str, Sequence[str] | None],
+    classes: ArrayLike | None,
+) -> "Explanation":
+    """Explain a tree by a sample of its rows, and by what is known of all of them."""
+    columns = _columns_of(whole, sample.X)
+    data, gaps = _expanded(whole, sample.X)
+    numbers, n_rows = sample.numbers, whole.n_rows
+    assert numbers is not None
+    called = given_names("row", names["row"], None, n_rows)
+    found = index_of(sample.X) if called is None else [called[n] for n in numbers.tolist()]
+    named = given_names("feature", names["feature"], columns, data.shape[1])
+    known = None if classes is None else Classes.of(classes, n_rows)
+    if known is not None:
+        known = replace(known, codes=known.codes[numbers])
+    rows = as_rows(data)
+    whole = whole if named is None else whole.rename_features(named)
+    tree = _of_sample(whole, sample, rows)
+    source = Source(rows, data, as_csr(gaps))
+    portraits, weights = Portraits(tree, source, is_sample=True), tree.weights
+    assert weights is not None
+    # A sample differs a little, the less the more rows count.
+    n_effective = float(weights.sum()) ** 2 / float(np.square(weights).sum())
+    check_same_rows(whole, portraits.mean, portraits.spread, APART / np.sqrt(n_effective))
+    margins, units = measure(tree, rows, weights)
+    return Explanation(
+        hierarchy=tree,
+        names=name_nodes(tree),
+        row_names=None if found is None else tuple(found),
+        classes=known,
+        margins=margins,
+        units=units,
+        whole=whole,
+        numbers=numbers,
+        notes=(sample.told(n_rows),),
+        _least=least_margins(tree, margins),
+        _columns=columns,
+        _n_used=tree.n_features_used.tolist(),
+        _source=source,
+        _portraits=portraits,
+    )
+
+
+def _of_sample(whole: Hierarchy, sample: Sample, rows: Rows) -> Hierarchy:
+    """Return the tree with the rows of a sample, and with what is known of all rows."""
+    assert sample.labels is not None
+    tree = regrouped(without_rows(whole), sample.labels)
+    if whole.means is None:
+        tree = with_means(tree, rows)
+    tree = _described(replace(tree, weights=sample.weights), rows)
+    follows, known = tree.follows, whole.follows
+    assert follows is not None
+    if whole.two_values is not None:
+        tree = replace(tree, two_values=whole.two_values)
+    if known is not None:
+        follows = replace(known, broken=follows.broken)
+        tree = replace(tree, fidelity=whole.fidelity, follows=follows)
+    if whole.trust is None:
+        return tree
+    return replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[sample.numbers]))
+
+
+def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
+    """Return the names of the columns, those of a frame first, which must be the tree's."""
+    if tree.encoding is not None:
+        return tree.feature_names
+    check_columns(X, tree.feature_names)
+    return columns_of(X) or tree.feature_names
+
+
+def _expanded(tree: Hierarchy, X: Any) -> Expanded:
+    """Return the rows as the tree's features, and their gaps."""
+    found = expand(X, tree)
+    if found.gaps is not None and tree.encoding is None:
+        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
+    return found
+
+
 def _weighted(tree: Hierarchy, weights: Array | None, source: Source, gaps: Any) -> Hierarchy:
     """Return a tree whose means and shares count rows by other weights."""
     repeats = None if weights is None else repeats_of(weights)
     assert source.rows is not None
     tree = with_means(replace(tree, weights=weights), source.rows, repeats)
-    return tree if gaps is None else replace(tree, missing=shares_missing(tree, gaps))
+    if gaps is None:
+        return tree
+    return replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
 
 
 def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
@@ -184,7 +285,7 @@ def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
         tree = replace(tree, rules=tuple(rules), follows=None)
     if tree.follows is not None and tree.two_values is not None:
         return tree
-    found = measured(tree, rows)
+    found = measured_rows(tree, rows)
     # Where there are gaps, the rows do not tell which features have two values.
     return found if tree.encoding is None else replace(found, two_values=tree.two_values)
 
@@ -213,6 +314,14 @@ class Explanation:
         ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
+    whole : Hierarchy
+        The tree of all rows. Where ``hierarchy`` has the rows of a sample, the numbers of rows
+        that are told are those of this one.
+    numbers : int array or None
+        The numbers of the rows of a sample among all rows, which are what rows are called by;
+        None where there is no sample.
+    notes : tuple of str
+        What is to be known of the explanation: that it comes from a sample of so many rows.
 
     Examples
     --------
@@ -233,6 +342,9 @@ class Explanation:
     classes: Classes | None
     margins: tuple[Array | None, ...]
     units: Array
+    whole: Hierarchy
+    numbers: IndexArray | None
+    notes: tuple[str, ...]
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
     _n_used: Sequence[int]
@@ -281,7 +393,7 @@ class Explanation:
             "name": self.names[index],
             "parent": parent,
             "depth": int(tree.depth[index]),
-            "n_rows": len(tree.rows(index)),
+            "n_rows": int(self.whole.sizes[index]),
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
             "n_features": self._n_used[index],
@@ -296,7 +408,7 @@ class Explanation:
             "borderline": self.borderline(index, n_examples),
         }
         if self.classes is not None:
-            counts = self.classes.count(tree.rows(index))
+            counts = self.classes.count(tree.rows(index), self.weights)
             values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
@@ -453,9 +565,9 @@ class Explanation:
             pull most, towards the child or against it, in words and as values. ``follows``
             says whether all rules on its path hold. Noise has no leaf, cluster -1 and no steps.
         """
-        number, tree = self._number(row), self.hierarchy
+        place, tree = self._place(row), self.hierarchy
         leaves = _leaves(tree, tree.labels)
-        found = find_steps(self, self._source, leaves, np.array([number]), tuple)
+        found = find_steps(self, self._source, leaves, np.array([place]), tuple)
         steps = [
             {
                 "node": (node := int(step.nodes[0])),
@@ -471,10 +583,10 @@ class Explanation:
             for step in found
         ]
         return {
-            "row": number,
-            "name": None if self.row_names is None else self.row_names[number],
-            "leaf": int(leaves[number]) if leaves[number] >= 0 else None,
-            "cluster": int(tree.labels[number]),
+            "row": place if self.numbers is None else int(self.numbers[place]),
+            "name": None if self.row_names is None else self.row_names[place],
+            "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
+            "cluster": int(tree.labels[place]),
             "follows": all(step["holds"] for step in steps),
             "steps": steps,
         }
@@ -550,12 +662,13 @@ class Explanation:
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
-            numbers = np.arange(self.hierarchy.n_rows)
+            places = np.arange(self.hierarchy.n_rows)
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
-            numbers = np.array([self._number(row) for row in some], dtype=np.intp)
+            places = np.array([self._place(row) for row in some], dtype=np.intp)
         leaves = _leaves(self.hierarchy, self.hierarchy.labels)
-        return self._step_frame(self._source, leaves, numbers, self.row_names)
+        numbers = places if self.numbers is None else self.numbers[places]
+        return self._step_frame(self._source, leaves, places, numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -582,10 +695,13 @@ class Explanation:
         names = given_names("row", row_names, index_of(X), data.shape[0])
         source = Source(as_rows(data) if data.shape[0] else None, data, as_csr(gaps))
         leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))
-        return self._step_frame(source, leaves, np.arange(len(leaves)), names)
+        every = np.arange(len(leaves))
+        return self._step_frame(source, leaves, every, every, names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
         """Return ``{"nodes": [...]}``, all nodes as plain values that JSON can hold.
+
+        Of a sample, there are its ``"notes"``, too.
 
         Parameters
         ----------
@@ -593,18 +709,43 @@ class Explanation:
             As :meth:`node` takes them.
         """
         nodes = range(self.hierarchy.n_nodes)
-        return {"nodes": [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]}
+        told = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
+        return {"nodes": told} | ({"notes": list(self.notes)} if self.notes else {})
 
     @property
     def data(self) -> Any:
         """The rows as features of the tree, an array or CSR matrix."""
         return self._source.data
 
+    @property
+    def weights(self) -> Array | None:
+        """How many rows each row of a sample stands for; None where there is no sample."""
+        return None if self.numbers is None else self.hierarchy.weights
+
+    def places(self, rows: IndexArray) -> IndexArray:
+        """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``.
+
+        Their numbers, unless there is a sample.
+        """
+        return rows if self.numbers is None else np.searchsorted(self.numbers, rows)
+
+    def shares_within(self, node: int, order: IndexArray) -> Array:
+        """Return the share of a node's rows before each place of an order, and before its end.
+
+        ``order`` is of ``hierarchy.rows(node)``.
+        """
+        if self.weights is None:
+            return np.arange(len(order) + 1) / len(order)
+        sums = np.cumsum(self.weights[self.hierarchy.rows(node)[order]])
+        found: Array = np.append(0.0, sums) / sums[-1]
+        return found
+
     def cells(self, rows: IndexArray, feature: int) -> list[str]:
         """Return what some rows have in a feature, in words: that of a category is its column.
 
         ``unknown`` where there is no value.
         """
+        rows = self.places(rows)
         tree, yes_no = self.hierarchy, self.hierarchy.yes_no
         if (category := category_of(tree, feature)) is not None:
             codes = codes_of(category, self._source, rows, tree).tolist()
@@ -619,7 +760,9 @@ class Explanation:
 
     def row_name(self, row: int) -> str:
         """Return what a row is called: its name, or ``row 12`` if it has none."""
-        name = "" if self.row_names is None else self.row_names[row].strip()
+        name = ""
+        if self.row_names is not None:
+            name = self.row_names[int(self.places(np.array(row)))].strip()
         return name or f"row {row}"
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
@@ -645,33 +788,41 @@ class Explanation:
         return lines
 
     def _told(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
+        numbers = rows if self.numbers is None else self.numbers[rows]
         return [
             {"row": row, "name": self.row_name(row), what: number_or_none(value)}
-            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
+            for row, value in zip(numbers.tolist(), values.tolist(), strict=True)
         ]
 
-    def _number(self, row: int | str) -> int:
-        return find_row(row, self.row_names, self.hierarchy.n_rows)
+    def _place(self, row: int | str) -> int:
+        return find_row(row, self.row_names, self.whole.n_rows, self.numbers)
 
     def _step_frame(
         self,
         source: Source,
         leaves: IndexArray,
         chosen: IndexArray,
+        numbers: IndexArray,
         row_names: Sequence[str] | None,
     ) -> "pd.DataFrame":
-        """Return a frame with a line per chosen row and split; see :func:`find_steps`."""
+        """Return a frame with a line per chosen row and split; see :func:`find_steps`.
+
+        ``chosen`` are places of rows, and ``numbers`` what they are called by.
+        """
         tree = self.hierarchy
         found = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
         joined: Any = [np.concatenate(parts) for parts in zip(_NO_STEPS, *found, strict=True)]
         # Parents come first, and a stable sort keeps it so: each path begins at the root.
         order = np.argsort(joined[0], kind="stable")
         steps = Steps(*(part[order] for part in joined))
-        called = [f"row {n}" if row_names is None else row_names[n] for n in chosen.tolist()]
+        if row_names is None:
+            called = [f"row {number}" for number in numbers.tolist()]
+        else:
+            called = [row_names[place] for place in chosen.tolist()]
         told = list(map(_why, steps.told, steps.holds.tolist()))
         names = _texts(self.names)
         return _make_frame({
-            "row": chosen[steps.places], "row_name": _texts(called)[steps.places],
+            "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
             "child": steps.children, "child_name": names[steps.children],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
@@ -38,8 +38,13 @@ def given_names(
     return tuple(str(name) for name in names)
 
 
-def find_row(row: Any, names: Sequence[str] | None, n_rows: int) -> int:
-    """Return the number of a row, given its number or its name."""
+def find_row(
+    row: Any, names: Sequence[str] | None, n_rows: int, numbers: IndexArray | None = None
+) -> int:
+    """Return the place of a row, given its number or its name: its number, but in a sample.
+
+    Of a sample there are the numbers of its rows, which ascend.
+    """
     if isinstance(row, str):
         found = [n for n, name in enumerate(names or ()) if name == row]
         if len(found) != 1:
@@ -53,7 +58,15 @@ def find_row(row: Any, names: Sequence[str] | None, n_rows: int) -> int:
     number = operator.index(row)
     if not 0 <= number < n_rows:
         raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
-    return number
+    if numbers is None:
+        return number
+    place = int(np.searchsorted(numbers, number))
+    if place == len(numbers) or numbers[place] != number:
+        raise IndexError(
+            f"row {number} is not among the {len(numbers):,} rows of the sample: place(X) "
+            "explains any rows"
+        )
+    return place
 
 
 def columns_of(X: Any) -> tuple[str, ...] | None:
@@ -69,12 +82,14 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, center: Array, spread: Array) -> None:
+def check_same_rows(
+    tree: Hierarchy, center: Array, spread: Array, moved: float = MOVED
+) -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows."""
     if tree.means is None:
         return
     known = tree.means[tree.root].astype(np.float64)
-    allowed = MOVED * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    allowed = moved * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names
@@ -108,18 +123,27 @@ class Classes:
         place[order] = np.arange(len(order))
         return cls(tuple(printable(name_of(found[n])) for n in order), place[codes])
 
-    def count(self, rows: IndexArray) -> list[tuple[int, int]]:
+    def count(self, rows: IndexArray, weights: Array | None = None) -> list[tuple[int, int]]:
         """Return the classes of some rows and how many are of each, the largest first.
 
-        Rows without a class come last, as class -1.
+        Rows without a class come last, as class -1. Those of a sample have weights: how many
+        each stands for.
         """
-        counts = np.bincount(self.codes[rows] + 1, minlength=len(self.names) + 1)
+        own = None if weights is None else weights[rows]
+        counts = np.bincount(self.codes[rows] + 1, own, minlength=len(self.names) + 1)
+        counts = whole_numbers(counts)
         largest = [*np.argsort(-counts[1:], kind="stable").tolist(), -1]
         return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
 
     def name(self, code: int) -> str:
         """Return the name of a class, and what rows without one are called for -1."""
         return NO_LABEL if code < 0 else self.names[code]
+
+
+def whole_numbers(counts: NDArray[Any]) -> IndexArray:
+    """Return weights as numbers of rows: some are never none."""
+    found: IndexArray = np.maximum(np.rint(counts), counts > 0.0).astype(np.intp)
+    return found
 
 
 # Nodes

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._steps import Source, blocks, dense_part
+from taxarbor.explain._names import MOVED, whole_numbers
+from taxarbor.explain._steps import Source, blocks, dense_part, median
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import blocks_of, category_of
 from taxarbor.hierarchy._repeats import repeats_of
@@ -41,16 +42,23 @@ class Portraits:
 
     What is not known says nothing: only rows that have a value count in a column. Rows count
     as often as the fit saw them, by their weights, and noise does not. Bins are made when a
-    column is first asked for, and kept: nodes share most of them.
+    column is first asked for, and kept: nodes share most of them. The rows of a sample count
+    for as many as they stand for: their weights, which are not rounded.
     """
 
-    def __init__(self, tree: Hierarchy, source: Source) -> None:
+    def __init__(self, tree: Hierarchy, source: Source, *, is_sample: bool = False) -> None:
         self.source, self.data = source, source.data
         n_rows, weights = tree.n_rows, tree.weights
+        self.weights = weights if is_sample else None
         self.repeats: IndexArray | None = None
-        if weights is not None or n_rows > len(tree.order):
+        if not is_sample and (weights is not None or tree.n_noise):
             counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
             self.repeats = np.where(tree.labels >= 0, counts, 0)
+        self._is_rounded = (
+            self.repeats is not None
+            and weights is not None
+            and not np.array_equal(self.repeats, weights)
+        )
         everything = self.copies(np.arange(n_rows))
         rows = source.rows if self.repeats is None else source.rows.take(everything)
         self.center: Array = rows.center
@@ -80,7 +88,28 @@ class Portraits:
                 squares[some] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
         usual = distances if self.repeats is None else np.repeat(distances, self.repeats[rows])
-        return (distances / (float(np.median(usual)) or 1.0)).round(DIGITS)
+        return (distances / (median(usual, self._weights_of(rows)) or 1.0)).round(DIGITS)
+
+    @property
+    def moved(self) -> float:
+        """Standard deviations that a mean may differ by from that of the fit.
+
+        Where weights are rounded to copies, the fit may have rounded them otherwise, as rows
+        that took no part in the end did so then: each row by a copy at most.
+        """
+        if not self._is_rounded or self.repeats is None:
+            return MOVED
+        n_rows, n_copies = np.count_nonzero(self.repeats), int(self.repeats.sum())
+        return MOVED + 3.0 * float(np.sqrt(n_rows)) / n_copies
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each column."""
+        found: Array = self.center + self.excess / np.maximum(self.counts, 1.0)
+        return found
+
+    def _weights_of(self, rows: IndexArray) -> Array | None:
+        return None if self.weights is None else self.weights[rows]
 
     def copies(self, rows: IndexArray) -> IndexArray:
         """Return some rows, each as often as it counts."""
@@ -93,6 +122,8 @@ class Portraits:
         rows = self.copies(tree.rows(node))
         names, is_yes_no = tree.feature_names, tree.yes_no
         effects, means, n_known = self._effects(rows)
+        own_weights = self._weights_of(rows)
+        total = len(rows) if own_weights is None else float(own_weights.sum())
         ranked = np.argsort(-np.abs(effects), kind="stable")
         ranked = ranked[effects[ranked] != 0.0]
         if tree.encoding is not None:  # of the features of a column, the one that does most
@@ -129,7 +160,7 @@ class Portraits:
                     "all_mean": every,
                     "share": share,
                     "all_share": all_share,
-                    "missing": (len(rows) - float(n_known[feature])) / len(rows),
+                    "missing": max(total - float(n_known[feature]), 0.0) / total,
                     "edges": [*whole.edges],
                     "counts": own,
                     "all_counts": other,
@@ -141,8 +172,11 @@ class Portraits:
         """Return the effect of each feature, its mean in these rows and how many have one."""
         n_own, excess, squares = self._sums(rows)
         n_rest = self.counts - n_own
-        is_split = (n_own > 0.0) & (n_rest > 0.0)
-        n_own, n_rest = np.maximum(n_own, 1.0), np.maximum(n_rest, 1.0)
+        # What rounding leaves of weights is no row.
+        none = 0.0 if self.weights is None else 1e-9 * float(self.counts.max())
+        is_split = (n_own > none) & (n_rest > none)
+        n_own = np.where(n_own > none, n_own, 1.0)
+        n_rest = np.where(n_rest > none, n_rest, 1.0)
         own = excess / n_own
         rest = (self.excess - excess) / n_rest
         gap = own - rest
@@ -159,25 +193,31 @@ class Portraits:
         """
         center, is_sparse = self.center, sparse.issparse(self.data)
         sums, squares = np.zeros((2, len(center)))
-        counts = np.full(len(center), float(len(rows)))
+        weights = self._weights_of(rows)
+        total = float(len(rows)) if weights is None else float(weights.sum())
+        counts = np.full(len(center), total)
         for some in blocks(len(rows), len(center)):
             part, gaps = self.data[rows[some]], self._gaps_of(rows[some])
+            own = None if weights is None else weights[some]
             if gaps is not None:
-                counts -= gaps.sum(axis=0)[self._owners] * self._is_value
+                n_gaps = gaps.sum(axis=0) if own is None else own @ gaps
+                counts -= n_gaps[self._owners] * self._is_value
             if is_sparse:
                 values = part.data.astype(np.float64)
                 if gaps is not None:
                     lines = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
                     is_gap = gaps[lines, self._owners[part.indices]]
                     values[is_gap & self._is_value[part.indices]] = 0.0
-                sums += np.bincount(part.indices, values, minlength=len(center))
-                squares += np.bincount(part.indices, values**2, minlength=len(center))
+                each = 1.0 if own is None else np.repeat(own, np.diff(part.indptr))
+                sums += np.bincount(part.indices, values * each, minlength=len(center))
+                squares += np.bincount(part.indices, values**2 * each, minlength=len(center))
             else:
                 part = part - center
                 if gaps is not None:
                     part[gaps[:, self._owners] & self._is_value] = 0.0
-                sums += part.sum(axis=0)
-                squares += np.einsum("ij,ij->j", part, part)
+                scaled = part if own is None else part * own[:, None]
+                sums += scaled.sum(axis=0)
+                squares += np.einsum("ij,ij->j", part, scaled)
         if is_sparse:  # seen from zero until here
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center
@@ -193,9 +233,9 @@ class Portraits:
             self._bins[feature] = make_bins(*self._column(feature))
         return self._bins[feature]
 
-    def _column(self, feature: int) -> tuple[Array, int]:
-        """Return the values of a column that are not zero, and the number of zeros."""
-        n_rows, n_known = self.data.shape[0], int(self.counts[feature])
+    def _column(self, feature: int) -> tuple[Array, float, Array | None]:
+        """Return the values of a column that are not zero, the number of zeros, and weights."""
+        n_rows = self.data.shape[0]
         rows: IndexArray = np.arange(n_rows)
         is_sparse = sparse.issparse(self.data)
         if is_sparse:
@@ -209,8 +249,14 @@ class Portraits:
             gaps = dense_part(self.source.gaps, slice(None), [self._owners[feature]])[:, 0]
             values, rows = values[~gaps[rows]], rows[~gaps[rows]]
         values = values if self.repeats is None else np.repeat(values, self.repeats[rows])
-        values = values[values != 0.0].astype(np.float64)
-        return values, n_known - len(values)
+        weights = self._weights_of(rows)
+        is_some = values != 0.0
+        values = values[is_some].astype(np.float64)
+        if weights is None:
+            return values, int(self.counts[feature]) - len(values), None
+        n_zeros = float(self.counts[feature] - weights[is_some].sum())
+        # What rounding leaves of none.
+        return values, n_zeros * (n_zeros > 1e-9 * self.counts[feature]), weights[is_some]
 
     def _counts(self, rows: IndexArray, features: IndexArray, bins: list[Bins]) -> list[Any]:
         """Return how many of some rows are in each bin of some columns."""
@@ -220,18 +266,24 @@ class Portraits:
         ends = np.cumsum(n_bins)
         places = _places(values, low, high, n_bins) + (ends - n_bins)
         gaps = self._gaps_of(rows)
+        own = self._weights_of(rows)
+        weights = None if own is None else np.broadcast_to(own[:, None], places.shape)
         if gaps is not None:
-            places = places[~(gaps[:, self._owners[features]] & self._is_value[features])]
-        counts = np.bincount(places.ravel(), minlength=n_bins.sum())
+            known = ~(gaps[:, self._owners[features]] & self._is_value[features])
+            places, weights = places[known], None if weights is None else weights[known]
+        each = None if weights is None else weights.ravel()
+        counts = whole_numbers(np.bincount(places.ravel(), each, minlength=n_bins.sum()))
         return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
 
 
-def make_bins(values: Array, n_zeros: int) -> Bins:
+def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bins:
     """Return equal bins for a column, given what is not zero in it and the number of zeros.
 
     They span what most rows have. The zeros of a column that is mostly zero, as words are, do
-    not say how far that is. Whole numbers have a bin each, if they are few.
+    not say how far that is. Whole numbers have a bin each, if they are few. Values may have
+    weights.
     """
+    n_values = len(values) if weights is None else float(weights.sum())
     zero = [0.0] if n_zeros else []
     ends = np.array([*zero, *([values.min(), values.max()] if len(values) else [])])
     low, high = float(ends.min()), float(ends.max())
@@ -239,14 +291,29 @@ def make_bins(values: Array, n_zeros: int) -> Bins:
     if high - low < VALUES and (values == np.round(values)).all():
         n_bins, low, high = int(high - low) + 1, low - 0.5, high + 0.5
     else:
-        most = values if n_zeros > len(values) else np.append(values, np.zeros(n_zeros))
-        inner = np.append(np.quantile(most, TAILS), zero if n_zeros > len(values) else [])
+        tails = _tails(values, 0 if n_zeros > n_values else n_zeros, weights)
+        inner = np.append(tails, zero if n_zeros > n_values else [])
         if inner.min() < inner.max():
             low, high = float(inner.min()), float(inner.max())
     shape = np.array([low]), np.array([high]), np.array([n_bins])
-    counts = np.bincount(_places(values[:, None], *shape).ravel(), minlength=n_bins)
+    places = _places(values[:, None], *shape).ravel()
+    counts = np.bincount(places, weights, minlength=n_bins)
     counts[_places(np.zeros((1, 1)), *shape)[0, 0]] += n_zeros
-    return Bins(np.linspace(low, high, n_bins + 1).tolist(), counts.tolist())
+    edges = np.linspace(low, high, n_bins + 1)
+    return Bins(edges.tolist(), whole_numbers(counts).tolist())
+
+
+def _tails(values: Array, n_zeros: float, weights: Array | None) -> Array:
+    """Return the quantiles that bins lie between, of values and zeros."""
+    if weights is None:
+        found: Array = np.quantile(np.append(values, np.zeros(int(n_zeros))), TAILS)
+        return found
+    values, weights = np.append(values, 0.0), np.append(weights, n_zeros)
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    at = np.searchsorted(sums, np.array(TAILS) * sums[-1])
+    tails: Array = values[order[np.minimum(at, len(order) - 1)]]
+    return tails
 
 
 def _places(values: Array, low: Array, high: Array, n_bins: IndexArray) -> IndexArray:

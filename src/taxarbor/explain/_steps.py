@@ -35,16 +35,31 @@ FEW, TOGETHER = 256, 32
 # Margins
 
 
-def measure(tree: Hierarchy, rows: Rows) -> tuple[tuple[Array | None, ...], Array]:
-    """Return the margins of the rows at each split, and the medians they were divided by."""
+def measure(
+    tree: Hierarchy, rows: Rows, weights: Array | None = None
+) -> tuple[tuple[Array | None, ...], Array]:
+    """Return the margins of the rows at each split, and the medians they were divided by.
+
+    The rows of a sample have weights: what each stands for.
+    """
     margins: list[Array | None] = [None] * tree.n_nodes
     units = np.ones(tree.n_nodes)
     for node in sorted(set(tree.parents[1:].tolist())):
         found = raw_margins(tree, rows, node, tree.rows(node), children_of_rows(tree, node))
-        unit = float(np.median(np.abs(found)))
+        own = None if weights is None else weights[tree.rows(node)]
+        unit = median(np.abs(found), own)
         units[node] = unit if unit > 0.0 else 1.0
         margins[node] = found / units[node]
     return tuple(margins), units
+
+
+def median(values: Array, weights: Array | None) -> float:
+    """Return the median of values that count for as much as their weights."""
+    if weights is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(sums, sums[-1] / 2.0)]])
 
 
 def raw_margins(
@@ -106,7 +121,7 @@ def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tupl
     Parents come first, so a node looks at its parent alone: a walk from each node to the root
     would take too long in a deep tree. There is nothing above the root, so infinity.
     """
-    least = [np.full(len(hierarchy.order), np.inf)]
+    least = [np.full(hierarchy.sizes[0], np.inf)]
     for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
         own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
         above = margins[parent]
@@ -206,10 +221,12 @@ def find_steps(
         rivals, holds = find_rivals(tree, rows, node, positions, which)
         surer, told = np.empty(len(places)), np.empty(len(places), dtype=object)
         for k in np.unique(which).tolist():
-            known = np.sort(explanation.margins_within(node, children[k]))
+            known = explanation.margins_within(node, children[k])
+            order = np.argsort(known, kind="stable")
+            shares = explanation.shares_within(int(children[k]), order)
             own = np.flatnonzero(which == k)
             # Margins that differ by rounding only are equal.
-            surer[own] = np.searchsorted(known, margins[own] - 1e-6) / len(known)
+            surer[own] = shares[np.searchsorted(known[order], margins[own] - 1e-6)]
             # Rows between the same two children are moved by the same differences.
             for rival in np.unique(rivals[own]).tolist():
                 pair = own[rivals[own] == rival]

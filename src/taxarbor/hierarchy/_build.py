@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import nan
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy._checks import node_id
 from taxarbor.hierarchy._route import arranged, node_means
@@ -43,7 +42,8 @@ class HierarchyBuilder:
 
     A split costs time in proportion to the rows of the node. Nodes are numbered as they are
     made: the root is 0, siblings are consecutive. In the end either all splits have a rule or
-    none has. An interrupt at any moment leaves a whole tree.
+    none has. An interrupt at any moment leaves a whole tree. Where leaves are only cut, and
+    nobody asks for rows, there is no array of all rows.
 
     Parameters
     ----------
@@ -70,7 +70,9 @@ class HierarchyBuilder:
     def __init__(self, n_rows: int, order: IndexArray | None = None) -> None:
         if n_rows < 1:
             raise ValueError(f"a hierarchy needs one row at least, got {n_rows}")
-        self._order = np.arange(n_rows, dtype=np.intp) if order is None else order.copy()
+        # None until it is asked for: all rows as they come.
+        self._rows = None if order is None else order.copy()
+        self._knows_rows = True
         self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
         # A split counts from the moment it stands here; nodes beyond the last one do not.
         self._splits: dict[int, range] = {}
@@ -100,6 +102,15 @@ class HierarchyBuilder:
         """The leaves from left to right."""
         found = [node for node in range(self.n_nodes) if node not in self._splits]
         return sorted(found, key=lambda node: self._nodes[node].start)
+
+    @property
+    def _order(self) -> IndexArray:
+        """The rows from left to right, to be written to."""
+        if not self._knows_rows:
+            raise ValueError("the leaves were given sizes: their rows are not known")
+        if self._rows is None:
+            self._rows = np.arange(self._nodes[0].stop, dtype=np.intp)
+        return self._rows
 
     @property
     def labels(self) -> IndexArray:
@@ -185,6 +196,11 @@ class HierarchyBuilder:
         self._splits[int(node)] = made
         return tuple(made)
 
+    def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf into children of these sizes, without a rule or rows."""
+        start = self._node(node).start
+        return self.cut(node, [start + size for size in accumulate(sizes[:-1])])
+
     def record(
         self, node: int, *, score: float, objective: float, info: SolveInfo | None
     ) -> None:
@@ -212,12 +228,34 @@ class HierarchyBuilder:
             raise ValueError(f"labels must name each of {len(leaves)} leaves, and no other")
         order = arranged(np.arange(len(self._order)), labels, len(leaves))
         stops = np.cumsum(sizes)
-        for leaf, start, stop in zip(leaves, stops - sizes, stops, strict=True):
+        slices = zip(leaves, stops - sizes, stops, strict=True)
+        has_moved = [
+            not np.array_equal(np.sort(self.rows(leaf)), order[start:stop])
+            for leaf, start, stop in slices
+        ]
+        self._resize(sizes, has_moved)
+        self._rows = order
+
+    def resize(self, sizes: IndexArray, has_moved: Sequence[bool] | None = None) -> None:
+        """Give the leaves other numbers of rows, and forget which rows; the shape stays.
+
+        Of the leaves from left to right, none empty. Their sum may be another than before.
+        The notes of leaves that have other rows now, all if it is not said, tell so.
+        """
+        n_leaves = self.n_leaves
+        if np.shape(sizes) != (n_leaves,) or not (np.asarray(sizes) > 0).all():
+            raise ValueError(f"sizes must be {n_leaves} positive numbers, one for each leaf")
+        self._resize(sizes, [True] * n_leaves if has_moved is None else has_moved)
+        self._rows, self._knows_rows = None, False
+
+    def _resize(self, sizes: IndexArray, has_moved: Sequence[bool]) -> None:
+        stops = np.cumsum(sizes)
+        slices = zip(stops - sizes, stops, strict=True)
+        for leaf, (start, stop), moved in zip(self.leaves, slices, has_moved, strict=True):
             owner = self._nodes[leaf]
-            if owner.note and not np.array_equal(np.sort(self.rows(leaf)), order[start:stop]):
-                owner.note += MOVED
+            if owner.note and moved:
+                owner.note = owner.note.removesuffix(MOVED) + MOVED
             owner.start, owner.stop = int(start), int(stop)
-        self._order = order
         for node in reversed(self.inner):
             own = self._splits[node]
             owner = self._nodes[node]
@@ -230,9 +268,9 @@ class HierarchyBuilder:
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
         self._node(node).rule = rule
 
-    def means(self, rows: Rows, run: Run | None = None) -> Array:
+    def means(self, rows: Rows) -> Array:
         """Return the mean of each node's rows, given all rows that the tree divides."""
-        means: Array = node_means(self, rows, run).astype(rows.dtype)
+        means: Array = node_means(self, rows).astype(rows.dtype)
         return means
 
     def freeze(
@@ -242,6 +280,7 @@ class HierarchyBuilder:
         feature_names: Sequence[str] | None = None,
         means: Array | None = None,
         made_by: dict[str, Any] | None = None,
+        order: IndexArray | Literal[False] | None = None,
     ) -> Hierarchy:
         """Return the tree as it is now; the builder may go on.
 
@@ -251,6 +290,9 @@ class HierarchyBuilder:
             What sends new rows to the leaves instead of the rules, which then need not be.
         feature_names, means, made_by : optional
             Names of the columns, the mean of each node's rows, and what made the tree.
+        order : int array or False, optional
+            The rows from left to right, if they are others than the builder's; False for a
+            tree that holds counts, not rows.
 
         Raises
         ------
@@ -260,9 +302,10 @@ class HierarchyBuilder:
         nodes = self._nodes[: self.n_nodes]
         names = "start", "stop", "birth", "score", "objective"
         columns: Any = {name: np.array([getattr(n, name) for n in nodes]) for name in names}
+        rows = self._order if order is None else None if order is False else order
         return Hierarchy(
             **columns,
-            order=self._order,
+            order=rows,
             parents=np.array(self.parents),
             # An interrupted split may have left its rule.
             rules=tuple(n.rule if i in self._splits else None for i, n in enumerate(nodes)),

@@ -76,8 +76,9 @@ def float_type(X: Any) -> type[np.floating[Any]]:
         kinds = {str(kind).lower() for kind in X.dtypes}
         numbers = {kind for kind in kinds if kind.startswith(("int", "uint", "float", "dec"))}
         return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
-    is_single = getattr(X, "dtype", None) in (np.float16, np.float32)
-    return np.float32 if is_single else np.float64
+    dtype = getattr(X, "dtype", None)
+    kind = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
+    return np.float32 if kind in (np.float16, np.float32) else np.float64
 
 
 def column(table: Any, place: int) -> Any:
@@ -87,10 +88,10 @@ def column(table: Any, place: int) -> Any:
     return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
 
 
-def as_numbers(cells: Any, name: str) -> Array:
+def as_numbers(cells: Any, name: str, first: int = 0) -> Array:
     """Return a column as floats, NaN where there is no value; float32 stays float32.
 
-    Raises InputError for text, and for infinities.
+    Raises InputError for text, and for infinities; ``first`` is the number of the first row.
     """
     try:
         found = _floats(cells)
@@ -102,7 +103,7 @@ def as_numbers(cells: Any, name: str) -> Array:
     with np.errstate(all="ignore"):
         is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
     if is_bad is not None and is_bad.any():
-        at = int(is_bad.argmax())
+        at = first + int(is_bad.argmax())
         raise InputError(
             f"column {name!r} of X holds infinity, first in row {at}, counted from 0; make it "
             "a number, or a gap"

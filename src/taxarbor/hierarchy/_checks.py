@@ -25,6 +25,14 @@ def node_id(node: SupportsIndex, n_nodes: int) -> int:
     return index
 
 
+def no_rows() -> InputError:
+    """Return what to raise where rows are asked for, and the tree holds counts."""
+    return InputError(
+        "the tree holds counts only, and does not know which rows its nodes own: "
+        "tree.attach(X) gives it rows, tree.predict(X) the labels of rows"
+    )
+
+
 def indices(name: str, values: IndexArray) -> IndexArray:
     """Copy to intp, which must lose nothing."""
     array = np.asarray(values)
@@ -80,6 +88,7 @@ def check(h: "Hierarchy") -> None:
     _check_features(h, _check_rules(h))
     _check_follows(h)
     _check_encoding(h)
+    _check_counts(h)
     if h.weights is not None:
         _require(
             h.weights.shape == (h.n_rows,) and np.isfinite(h.weights).all(),
@@ -102,9 +111,7 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 
 
 def _check_lengths(h: "Hierarchy") -> None:
-    _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
-    n_rows, n_nodes = h.n_rows, len(h.parents)
-    _require(h.noise.ndim == 1, "noise must be one-dimensional")
+    n_nodes = len(h.parents)
     _require(n_nodes > 0, "there must be a root")
     for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
         shape = getattr(h, name).shape
@@ -112,12 +119,35 @@ def _check_lengths(h: "Hierarchy") -> None:
     for name in ("rules", "info", "notes"):
         length = len(getattr(h, name))
         _require(length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes")
+    if h.order is None:
+        return
+    _require(h.order.ndim == 1 and h.order.size > 0, "order must be one-dimensional, not empty")
+    _require(h.noise.ndim == 1, "noise must be one-dimensional")
+    _require(h.stop[0] == len(h.order), "the root must own all rows")
     rows = np.concatenate((h.order, h.noise)) if len(h.noise) else h.order
-    in_range = rows.min() >= 0 and rows.max() < n_rows
+    in_range = rows.min() >= 0 and rows.max() < h.n_rows
     _require(
-        in_range and (np.bincount(rows, minlength=n_rows) == 1).all(),
-        f"order, and noise, must hold each of 0 to {n_rows - 1} once",
+        in_range and (np.bincount(rows, minlength=h.n_rows) == 1).all(),
+        f"order, and noise, must hold each of 0 to {h.n_rows - 1} once",
     )
+
+
+def _check_counts(h: "Hierarchy") -> None:
+    """Check that a tree of counts says nothing of single rows, and only it has totals."""
+    if h.order is not None:
+        _require(h.totals is None, "a tree with rows has their weights, and no totals")
+        return
+    _require(
+        h.weights is None and not len(h.noise) and h.trust is None,
+        "a tree of counts has no weights, noise or trust, which are of rows",
+    )
+    _require(type(h.n_noise) is int and h.n_noise >= 0, "n_noise must be a number of rows")
+    if h.totals is not None:
+        _require(
+            h.totals.shape == h.parents.shape and np.isfinite(h.totals).all(),
+            f"totals must be finite, one for each of {len(h.parents)} nodes",
+        )
+        _require((h.totals >= 0).all() and h.totals[0] > 0, "totals must not be negative")
 
 
 def _check_lineage(h: "Hierarchy") -> None:
@@ -145,7 +175,7 @@ def _check_lineage(h: "Hierarchy") -> None:
 
 
 def _check_slices(h: "Hierarchy") -> None:
-    _require(h.start[0] == 0 and h.stop[0] == len(h.order), "the root must own all rows")
+    _require(h.start[0] == 0, "the root must own all rows")
     _require((h.start < h.stop).all(), "every node must own a row: start < stop")
     parents = h.parents[1:]
     first = np.diff(parents, prepend=-2) != 0
@@ -259,11 +289,13 @@ def _check_follows(h: "Hierarchy") -> None:
         return
     n = len(h.parents)
     shapes = {"broken": (h.n_rows,), "gap": (n, 2)}
-    for name in ("broken", "share", "worst", "worst_share", "gap"):
+    _require((f.broken is None) == (h.order is None), "follows.broken must be of rows, or None")
+    known = () if f.broken is None else ("broken",)
+    for name in (*known, "share", "worst", "worst_share", "gap"):
         shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
         _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
     has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
-    named = np.concatenate((f.broken, f.worst))
+    named = f.worst if f.broken is None else np.concatenate((f.broken, f.worst))
     _require(
         named.min() >= -1 and named.max() < n and has_rule[named].all(),
         "follows must name nodes that have rules, or -1",

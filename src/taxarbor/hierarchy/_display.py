@@ -39,7 +39,7 @@ def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int,
 
 def size(hierarchy: "Hierarchy", node: int) -> str:
     """Return ``1,200 rows``, ``1 row``."""
-    return counted(len(hierarchy.rows(node)), "row")
+    return counted(int(hierarchy.sizes[node]), "row")
 
 
 def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
@@ -73,7 +73,7 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
     if waiting:
         n_hidden = sum(n_leaves[node] for node in waiting)
         lines.append(f"... and {counted(n_hidden, 'more cluster')}")
-    if n_noise := hierarchy.n_rows - len(hierarchy.order):
+    if n_noise := hierarchy.n_noise:
         lines.append(f"{counted(n_noise, 'row')} set apart as noise")
     return "\n".join(lines)
 
@@ -96,7 +96,7 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
     head, n_shown = escape(repr(hierarchy)), min(shown.n_leaves, MAX_LEAVES)
     if n_shown < hierarchy.n_leaves:
         head += f", cut to {n_shown} of its clusters"
-    if n_noise := hierarchy.n_rows - len(hierarchy.order):
+    if n_noise := hierarchy.n_noise:
         head += f", {counted(n_noise, 'row')} set apart as noise"
     clusters = [range(*ends) for ends in zip(first, last, strict=True)]
     body = "".join(_pieces(shown, clusters, n_top))
@@ -128,7 +128,7 @@ def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[s
 
 def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
-    share = len(hierarchy.rows(node)) / len(hierarchy.order)
+    share = hierarchy.sizes[node] / hierarchy.sizes[0]
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
     beside = [("n", f"{size(hierarchy, node)} · {label}")]
     if doubt := describe_doubt(hierarchy, node):

@@ -214,21 +214,29 @@ class Encoding:
         """Return the rows of a table as features in the user's units."""
         return self._built(X, dtype, scaled=False)
 
-    def encode(self, X: Any) -> Expanded:
-        """Return the rows of a table as features, as a fit sees them."""
-        # What is scaled and has many features loses nothing in half of the memory.
-        dtype = np.float32 if self.is_sparse else float_type(X)
-        return self._built(X, dtype, scaled=True)
+    def encode(self, X: Any, dtype: Any = None) -> Expanded:
+        """Return the rows of a table as features, as a fit sees them.
 
-    def decode(self, tree: "Hierarchy", gaps: Any = None) -> "Hierarchy":
+        They are of the type of its numbers, or of a given one, if the table is part of another.
+        """
+        # What is scaled and has many features loses nothing in half of the memory.
+        kept = np.float32 if self.is_sparse else dtype or float_type(X)
+        return self._built(X, kept, scaled=True)
+
+    def decode(
+        self, tree: "Hierarchy", gaps: Any = None, missing: Array | None = None
+    ) -> "Hierarchy":
         """Return a tree of encoded rows as one that takes rows of the table.
 
-        With the ``gaps`` of its rows, it knows which share of each node's is missing.
+        With the ``gaps`` of its rows, it knows which share of each node's is missing; or with
+        how much of each leaf is ``missing``, by weight, of shape (n_leaves, n_columns).
         """
         if self.is_sparse:  # the user's units may need more digits
             tree = _in_double(tree)
         tree = tree.unscale(self.shift, self.scale)
-        shares = None if gaps is None else shares_missing(tree, gaps)
+        if gaps is not None:
+            missing = missing_in_leaves(tree, gaps)
+        shares = None if missing is None else shares_missing(tree, missing)
         has_own = self.has_names or self._has_words or bool(self.dropped)
         names = self.feature_names if has_own else tree.feature_names
         return replace(
@@ -590,10 +598,10 @@ def _in_double(tree: "Hierarchy") -> "Hierarchy":
     )
 
 
-def shares_missing(tree: "Hierarchy", gaps: Any) -> Array:
-    """Return the share of each node's rows that have no value, per column of the table."""
+def missing_in_leaves(tree: "Hierarchy", gaps: Any) -> Array:
+    """Return how many rows of each leaf, by weight, have no value, per column of the table."""
     labels, n_leaves = tree.labels, tree.n_leaves
-    counts = np.zeros((tree.n_nodes, gaps.shape[1]))
+    counts = np.zeros((n_leaves, gaps.shape[1]))
     for at in range(gaps.shape[1]):
         if sparse.issparse(gaps):
             matrix: Any = gaps
@@ -602,7 +610,14 @@ def shares_missing(tree: "Hierarchy", gaps: Any) -> Array:
             rows = np.flatnonzero(gaps[:, at])
         rows = rows[labels[rows] >= 0]
         own = None if tree.weights is None else tree.weights[rows]
-        counts[tree.leaves, at] = np.bincount(labels[rows], own, minlength=n_leaves)
+        counts[:, at] = np.bincount(labels[rows], own, minlength=n_leaves)
+    return counts
+
+
+def shares_missing(tree: "Hierarchy", missing: Array) -> Array:
+    """Return the share of each node's rows that have no value, from what its leaves lack."""
+    counts = np.zeros((tree.n_nodes, missing.shape[1]))
+    counts[tree.leaves] = missing
     for node in range(tree.n_nodes - 1, 0, -1):
         counts[tree.parents[node]] += counts[node]
     shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)

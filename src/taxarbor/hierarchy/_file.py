@@ -10,7 +10,9 @@ name, what a ``Trust`` holds, where the tree was assessed, and in the text the t
 ``made_by``, the method that made the tree. Since version 3 there may be ``row_weights``,
 ``noise`` and what is usual, by which new rows are told to be noise, and of a tree that was
 grown on a table, in the text its ``encoding``, and ``missing``, the shares of its gaps. What is
-not there is not known.
+not there is not known. Version 4 is for trees that hold counts, not rows: they have no
+``order``, no ``follows_broken`` and nothing else of rows, in the text ``n_noise``, and may have
+``totals``, the weights of the nodes. Trees with rows are written as version 3.
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
@@ -48,7 +50,7 @@ from taxarbor.hierarchy._trust import Curve, Trust
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FORMAT, VERSION = "taxarbor-hierarchy", 3
+FORMAT, VERSION = "taxarbor-hierarchy", 4
 _INDICES = ("order", "start", "stop", "parents", "birth")
 _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offsets", "leaves"))
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
@@ -60,7 +62,7 @@ _OPTIONAL = frozenset(
     (
         *(f"follows_{part}" for part in _FOLLOWS),
         *(f"usual_{part}" for part in _USUAL),
-        *("two_values", "missing", "row_weights", "noise"),
+        *("two_values", "missing", "row_weights", "noise", "totals"),
     )
 )
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
@@ -102,7 +104,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     rules = [rule for rule in hierarchy.rules if rule is not None]
     meta = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version_of(hierarchy),
         "notes": hierarchy.notes,
         "info": [encode_info(info) for info in hierarchy.info],
         "feature_names": hierarchy.feature_names,
@@ -111,6 +113,9 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "encoding": None if hierarchy.encoding is None else hierarchy.encoding.to_dict(),
         "n_refits": None if hierarchy.trust is None else hierarchy.trust.n_refits,
     }
+    known: tuple[str, ...] = _INDICES
+    if not hierarchy.has_rows:
+        meta, known = meta | {"n_noise": hierarchy.n_noise}, _INDICES[1:]
     flat, nothing = np.zeros(0), np.zeros((0, 0))
     placement: tuple[NDArray[Any], ...] = nothing, flat, flat, flat.astype(np.int64)
     if hierarchy.placement is not None:
@@ -118,7 +123,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         placement = rule.weights, rule.center, rule.offsets, leaves.astype(np.int64)
     return _pack_optional(hierarchy) | {
         "meta": np.array(json.dumps(meta, allow_nan=False)),
-        **{name: getattr(hierarchy, name).astype(np.int64) for name in _INDICES},
+        **{name: getattr(hierarchy, name).astype(np.int64) for name in known},
         "score": hierarchy.score,
         "objective": hierarchy.objective,
         "weights": np.concatenate([rule.weights for rule in rules]) if rules else nothing,
@@ -131,10 +136,15 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     }
 
 
+def version_of(hierarchy: "Hierarchy") -> int:
+    """Return the lowest version that can hold the tree, so that older readers can read it."""
+    return VERSION if not hierarchy.has_rows else VERSION - 1
+
+
 def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     """Return what not every tree has, as far as it is known."""
     packed: dict[str, NDArray[Any]] = {}
-    for name in ("two_values", "missing"):
+    for name in ("two_values", "missing", "totals"):
         array = getattr(hierarchy, name)
         if array is not None:
             packed[name] = array
@@ -147,7 +157,8 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
             packed[f"usual_{part}"] = np.asarray(value)
     if hierarchy.follows is not None:
         for part in _FOLLOWS:
-            array = getattr(hierarchy.follows, part)
+            if (array := getattr(hierarchy.follows, part)) is None:
+                continue
             packed[f"follows_{part}"] = (
                 array.astype(np.int64) if array.dtype.kind == "i" else array
             )
@@ -157,7 +168,7 @@ def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
 def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`_pack_optional` packed."""
     found: dict[str, Any] = {
-        name: arrays.get(name) for name in ("two_values", "missing", "noise")
+        name: arrays.get(name) for name in ("two_values", "missing", "noise", "totals")
     }
     found["weights"] = arrays.get("row_weights")
     if "usual_centers" in arrays:
@@ -165,11 +176,13 @@ def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         found["usual"] = Usual(centers, units, float(limit), arrays.get("usual_scale"))
     parts = {part: arrays.get(f"follows_{part}") for part in _FOLLOWS}
     if any(array is not None for array in parts.values()):
+        if "order" not in arrays:
+            del parts["broken"]
         for name, array in parts.items():
             kinds = "iu" if name in ("broken", "worst") else "f"
             if array is None or array.dtype.kind not in kinds:
                 raise FileFormatError(f"follows_{name} is missing, or of another type")
-        found["follows"] = Follows(**parts)  # type: ignore[arg-type]
+        found["follows"] = Follows(**{"broken": None} | parts)  # type: ignore[arg-type]
     return found
 
 
@@ -212,9 +225,12 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     meta = parse_strict(str(arrays["meta"]))
     check_version(meta)
     n_refits = meta.get("n_refits")
+    n_noise = counts_noise(meta)
     expected = _NAMES if n_refits is None else _NAMES | _TRUST_NAMES
+    of_rows = set() if n_noise is None else {"order", "follows_broken"}
+    expected -= of_rows
     missing = sorted(expected - arrays.keys())
-    foreign = sorted(arrays.keys() - expected - _OPTIONAL)
+    foreign = sorted(arrays.keys() - expected - (_OPTIONAL - of_rows))
     if missing or foreign:
         raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
     for name in _FLOATS:
@@ -227,7 +243,9 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     has_cells = any(len(array) for array in (*cells, leaves))
     rules = _unstack(arrays["parents"], *(arrays[name] for name in _RULES))
     return {
-        **{name: arrays[name] for name in (*_INDICES, *_NODES)},
+        **{name: arrays[name] for name in (*_INDICES[1:], *_NODES)},
+        "order": arrays.get("order"),
+        "n_noise": n_noise or 0,
         "rules": rules,
         "info": tuple(decode_info(values) for values in meta["info"]),
         "notes": tuple(meta["notes"]),
@@ -316,6 +334,14 @@ def check_version(document: Any) -> None:
             f"written by a newer taxarbor: format version {version}, and this one reads "
             f"up to version {VERSION}. Upgrade taxarbor to read it."
         )
+
+
+def counts_noise(document: dict[str, Any]) -> int | None:
+    """Return the number of rows that are noise in a tree of counts, None for one with rows."""
+    n_noise = document.get("n_noise")
+    if n_noise is not None and (type(n_noise) is not int or document["version"] < VERSION):
+        raise FileFormatError(f"n_noise must be a number in a tree of counts, got {n_noise!r}")
+    return n_noise
 
 
 def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:

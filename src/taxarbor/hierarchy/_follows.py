@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._checks import no_rows
 from taxarbor.hierarchy._reasons import dividing_feature
+from taxarbor.hierarchy._route import arranged
+from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._words import MOSTLY
-from taxarbor.rows import Rows
+from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
+from taxarbor.sweep import Column, Engine, LocalEngine, merged
+from taxarbor.sweep._select import Extremes
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -32,9 +37,9 @@ class Follows:
 
     Attributes
     ----------
-    broken : int array of shape (n_rows,)
+    broken : int array of shape (n_rows,) or None
         The first node on the row's path whose rule does not hold for it, -1 if all do, and
-        for noise, which has no path.
+        for noise, which has no path; None in a tree of counts, not rows.
     share : float array of shape (n_nodes,)
         The share of the node's rows for which all rules above the node hold.
     worst : int array of shape (n_nodes,)
@@ -56,14 +61,14 @@ class Follows:
     True
     """
 
-    broken: IndexArray
+    broken: IndexArray | None
     share: Array
     worst: IndexArray
     worst_share: Array
     gap: Array
 
     def __post_init__(self) -> None:
-        for name in ("broken", "worst"):
+        for name in ("broken", "worst") if self.broken is not None else ("worst",):
             self._set(name, np.array(getattr(self, name), dtype=np.intp))
         for name in ("share", "worst_share", "gap"):
             self._set(name, np.array(getattr(self, name), dtype=np.float64))
@@ -73,7 +78,8 @@ class Follows:
         object.__setattr__(self, name, array)
 
     def __repr__(self) -> str:
-        return f"Follows(rows={self.rows.mean():.1%}, n_doubtful={self.is_doubtful.sum()})"
+        told = "" if self.broken is None else f"rows={self.rows.mean():.1%}, "
+        return f"Follows({told}n_doubtful={self.is_doubtful.sum()})"
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,6 +88,8 @@ class Follows:
     @property
     def rows(self) -> NDArray[np.bool_]:
         """Whether every rule on the row's path holds for it, of shape (n_rows,)."""
+        if self.broken is None:
+            raise no_rows()
         return self.broken < 0
 
     @property
@@ -90,7 +98,7 @@ class Follows:
         return self.share <= MOSTLY
 
 
-def measured(
+def measured_rows(
     hierarchy: "Hierarchy",
     rows: Rows,
     run: Run | None = None,
@@ -98,72 +106,265 @@ def measured(
     holds: bool = False,
     two_values: Array | None = None,
 ) -> "Hierarchy":
+    """Return what :func:`measured` does, of a tree of rows in memory."""
+    engine, labels = LocalEngine(run or Run()), [hierarchy.labels]
+    return measured(hierarchy, [rows], labels, engine, holds=holds, two_values=two_values)[0]
+
+
+def measured(
+    hierarchy: "Hierarchy",
+    entries: Column,
+    labels: Column,
+    engine: Engine,
+    *,
+    counts: Column | None = None,
+    holds: bool = False,
+    two_values: Array | None = None,
+) -> tuple["Hierarchy", Column | None]:
     """Return the tree with what only its rows can tell: whom the rules hold for, and where.
 
-    One sweep over the rows of each split, and one for ``two_values``, unless given. With
-    ``holds`` the rules are known to hold for all rows, and only splits by one feature are
-    looked at. Nothing is known of a tree without rules.
+    One sweep over the rows. With ``holds`` the rules are known to hold for all rows, and only
+    splits by one feature are looked at. Nothing is known of a tree without rules.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        A tree of rows, which come in this order, or of counts.
+    entries : Column
+        The rows: arrays, CSR matrices or Rows.
+    labels : Column
+        The position of each row's leaf among the leaves, -1 for noise.
+    engine : Engine
+        Sweeps them.
+    counts : Column or None
+        How often each row counts; None, or an entry of None, for once. Those that take no part
+        have none in any share, but what is said of thresholds holds for them as well.
+    holds : bool
+        Whether every row is where the rules send it.
+    two_values : array of shape (n_features, 2), optional
+        The two values of features that have no others, where that is known.
+
+    Returns
+    -------
+    Hierarchy
+        The tree.
+    Column or None
+        The first node on each row's path whose rule does not hold for it, else -1, int32.
+        None if there is none for any row. A tree of rows has it, too.
     """
+    splits = _splits(hierarchy, holds)
+    own: Column = [None] * len(entries) if counts is None else counts
+    broken, found = None, None
+    if splits or two_values is None:
+        how: Any = {"n_leaves": hierarchy.n_leaves, "has_pairs": two_values is None}
+        told = entries, labels, own
+        broken, found = engine.keep(_followed, *told, splits=splits, holds=holds, **how)
     if two_values is None:
-        seen = rows.take(hierarchy.order) if len(hierarchy.noise) else rows
-        two_values = seen.two_values()
+        assert found is not None
+        assert found.pairs is not None
+        two_values = found.pairs.two_values()
     tree = replace(hierarchy, two_values=two_values)
-    inner = [node for node, rule in enumerate(tree.rules) if rule is not None]
-    if not inner and tree.n_leaves > 1:
-        return tree
-    n, sizes = tree.n_nodes, tree.sizes
-    fidelity, gap = np.full(n, np.nan), np.full((n, 2), np.nan)
-    broken = np.full(len(tree.order), -1, dtype=np.intp)  # by places in the order of the tree
+    if tree.n_leaves > 1 and not any(rule is not None for rule in tree.rules):
+        return tree, None
+    if holds or not splits:
+        broken = None
+    by_row = None
+    if tree.has_rows:
+        by_row = np.full(tree.n_rows, -1, dtype=np.intp)
+        if broken is not None:
+            by_row = np.concatenate(engine.gather(broken))
+    follows, fidelity = _of_nodes(tree, splits, found, by_row)
+    return replace(tree, fidelity=fidelity, follows=follows), broken
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Split:
+    """A node with a rule: the leaves that are below it, and what divides it.
+
+    ``edges`` are the positions of the first leaves of its children, and one past the last.
+    """
+
+    node: int
+    rule: LinearRule
+    edges: IndexArray
+    alone: int | None  #: the feature by which alone the rule divides in two
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Least and greatest value of columns that have at most two, of shape (n_features, 2).
+
+    NaN for other columns.
+    """
+
+    values: Array
+
+    def merge(self, other: "_Pairs") -> "_Pairs":
+        low = np.minimum(self.values[:, 0], other.values[:, 0])
+        high = np.maximum(self.values[:, 1], other.values[:, 1])
+        both = np.hstack((self.values, other.values))
+        fits = ((both == low[:, None]) | (both == high[:, None])).all(axis=1)
+        return _Pairs(np.where(fits[:, None], np.stack((low, high), axis=1), np.nan))
+
+    def two_values(self) -> Array:
+        """Return the pairs of those columns that have two values."""
+        has_two = self.values[:, 0] < self.values[:, 1]
+        return np.where(has_two[:, None], self.values, np.nan)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What rows tell of the rules.
+
+    Of the leaves below each split, one split after the other: ``wrong``, how many rows its
+    rule sends elsewhere, and ``first``, of how many rows no rule above did.
+    """
+
+    sizes: NDArray[np.int64]  #: of the leaves
+    wrong: NDArray[np.int64]
+    first: NDArray[np.int64]
+    gap: Extremes  #: of each split: the least high value, and the greatest low one
+    pairs: _Pairs | None
+
+    def merge(self, other: "_Found") -> "_Found":
+        return _Found(*(merged(getattr(self, n), getattr(other, n)) for n in self.__slots__))
+
+
+def _leaves_below(tree: "Hierarchy") -> tuple[IndexArray, IndexArray]:
+    """Return the position of the first leaf below each node, and one past that of the last."""
+    first = np.zeros(tree.n_nodes, dtype=np.intp)
+    first[tree.leaves] = np.arange(tree.n_leaves)
+    last = first + 1
+    for node in range(tree.n_nodes - 1, -1, -1):
+        if children := tree.children(node):
+            first[node], last[node] = first[children[0]], last[children[-1]]
+    return first, last
+
+
+def _splits(tree: "Hierarchy", holds: bool) -> tuple[_Split, ...]:
+    """Return the splits whose rules are to be looked at, parents first."""
+    first, last = _leaves_below(tree)
+    found = []
+    for node, rule in enumerate(tree.rules):
+        alone = None if rule is None else dividing_feature(rule)
+        if rule is not None and (alone is not None or not holds):
+            edges = np.append(first[[*tree.children(node)]], last[node])
+            found.append(_Split(node, rule, edges, alone))
+    return tuple(found)
+
+
+def _followed(
+    entry: Any,
+    labels: NDArray[np.integer],
+    counts: NDArray[np.integer] | None,
+    *,
+    splits: tuple[_Split, ...],
+    n_leaves: int,
+    holds: bool,
+    has_pairs: bool,
+) -> tuple[NDArray[np.int32], _Found]:
+    """Return the first broken rule of each row of a block, and what the rows tell."""
+    (there,) = np.nonzero(labels >= 0)
+    order = arranged(there, labels[there], n_leaves)
+    homes = labels[order].astype(np.intp)
+    stops = np.concatenate(([0], np.cumsum(np.bincount(homes, minlength=n_leaves))))
+    rows = rows_of(entry)
+    zero = np.zeros(rows.n_features)
+    weights = np.ones(len(labels), dtype=np.int64) if counts is None else counts
+    broken = np.full(len(labels), -1, dtype=np.int32)
+    gap = np.full(len(splits), np.inf), np.full(len(splits), -np.inf)
+    none = np.zeros(0, dtype=np.int64)
+    wrong, first = [none], [none]
+
+    def counted(some: IndexArray, split: _Split) -> NDArray[np.int64]:
+        n = int(split.edges[-1] - split.edges[0])
+        places = homes[some] - split.edges[0]
+        found = np.bincount(places, weights=weights[order[some]], minlength=n)
+        return found.astype(np.int64)
+
+    for turn, split in enumerate(splits):
+        begin, end = stops[split.edges[[0, -1]]]
+        own = order[begin:end]
+        children = np.repeat(np.arange(len(split.edges) - 1), np.diff(stops[split.edges]))
+        sent = children
+        if not holds and len(own):
+            here = rows.take(own, center=split.rule.center)
+            sent = best_scores(here, split.rule.weights, split.rule.offsets)
+        exceptions = begin + np.flatnonzero(sent != children)
+        wrong.append(counted(exceptions, split))
+        exceptions = exceptions[broken[order[exceptions]] < 0]
+        first.append(counted(exceptions, split))
+        broken[order[exceptions]] = split.node
+        if split.alone is not None and len(own):
+            gap[0][turn], gap[1][turn] = _gap(rows.take(own, zero), split, sent)
+    sizes = np.bincount(homes, weights=weights[order], minlength=n_leaves)
+    seen = order if counts is None else order[counts[order] > 0]
+    pairs = None
+    if has_pairs and len(seen):
+        some = rows if len(seen) == rows.n_rows else rows.take(seen, zero)
+        pairs = _Pairs(some.few_values())
+    sums = np.concatenate(wrong), np.concatenate(first)
+    return broken, _Found(sizes.astype(np.int64), *sums, Extremes(*gap), pairs)
+
+
+def _gap(rows: Rows, split: _Split, sent: IndexArray) -> tuple[float, float]:
+    """Return a feature's least value among rows sent to its high side, and the greatest low."""
+    column, step = np.zeros((1, rows.n_features)), split.rule.weights[:, split.alone]
+    column[0, split.alone] = 1.0
+    values, is_low = rows.scores(column)[:, 0], sent == int(step[0] > step[1])
+    low, high = values[is_low], values[~is_low]
+    return float(high.min(initial=np.inf)), float(low.max(initial=-np.inf))
+
+
+def _of_nodes(
+    tree: "Hierarchy",
+    splits: tuple[_Split, ...],
+    found: _Found | None,
+    broken: IndexArray | None,
+) -> tuple[Follows, Array]:
+    """Return what is known of all nodes, given what rows tell of the leaves below splits."""
+    n, (first, last) = tree.n_nodes, _leaves_below(tree)
+    fidelity = np.where([rule is not None for rule in tree.rules], 1.0, np.nan)
     n_broken, n_worst = np.zeros(n), np.zeros(n)
-    worst = np.full(n, -1, dtype=np.intp)
-    # By their first rows, parents first: what is below a node stands behind it.
-    listed = np.lexsort((np.arange(n), tree.start))
-    starts = tree.start[listed]
-    found = (run or Run()).each(lambda node: _exceptions(tree, rows, node, holds), inner)
-    for node, (wrong, gap[node]) in zip(inner, found, strict=True):
-        fidelity[node] = (sizes[node] - len(wrong)) / sizes[node]
-        if not len(wrong):
+    worst, gap = np.full(n, -1, dtype=np.intp), np.full((n, 2), np.nan)
+    if found is None:
+        return Follows(broken, np.ones(n), worst, np.ones(n), gap), fidelity
+
+    def within(counts: NDArray[np.int64], nodes: IndexArray, begin: int) -> Array:
+        """Add up the counts of leaves, of which the first is at ``begin``, below nodes."""
+        sums = np.concatenate(([0], np.cumsum(counts)))
+        return (sums[last[nodes] - begin] - sums[first[nodes] - begin]).astype(np.float64)
+
+    sizes = within(found.sizes, np.arange(n), 0)
+    place = 0
+    for turn, split in enumerate(splits):
+        node, begin, end = split.node, int(split.edges[0]), int(split.edges[-1])
+        high, low = found.gap.low[turn], found.gap.high[turn]
+        if np.isfinite(high) and np.isfinite(low):
+            gap[node] = low, high
+        own = slice(place, place + end - begin)
+        place = own.stop
+        n_wrong = int(found.wrong[own].sum())
+        if not n_wrong:
             continue
-        first, last = np.searchsorted(starts, (tree.start[node], tree.stop[node]))
-        below = listed[first:last]
+        fidelity[node] = (sizes[node] - n_wrong) / sizes[node]
+        (below,) = np.nonzero((first >= begin) & (last <= end))
         below = below[below > node]
-        places = tree.start[node] + wrong
-        n_wrong = _count_within(places, tree, below)
-        is_worse = n_wrong > n_worst[below]
-        worst[below[is_worse]], n_worst[below[is_worse]] = node, n_wrong[is_worse]
-        places = places[broken[places] < 0]
-        broken[places] = node
-        n_broken[below] += _count_within(places, tree, below)
-    by_row = np.full(tree.n_rows, -1, dtype=np.intp)
-    by_row[tree.order] = broken
-    share, worst_share = (sizes - n_broken) / sizes, (sizes - n_worst) / sizes
-    follows = Follows(by_row, share, worst, worst_share, gap)
-    return replace(tree, fidelity=fidelity, follows=follows)
+        n_each = within(found.wrong[own], below, begin)
+        is_worse = n_each > n_worst[below]
+        worst[below[is_worse]], n_worst[below[is_worse]] = node, n_each[is_worse]
+        n_broken[below] += within(found.first[own], below, begin)
+    counting = np.maximum(sizes, 1.0)  # a leaf of rows that take no part has nothing broken
+    share, worst_share = (counting - n_broken) / counting, (counting - n_worst) / counting
+    return Follows(broken, share, worst, worst_share, gap), fidelity
 
 
-def _exceptions(
-    tree: "Hierarchy", rows: Rows, node: int, holds: bool
-) -> tuple[IndexArray, tuple[float, float]]:
-    """Return which rows of a node its rule sends elsewhere, and the gap at its threshold."""
-    rule, children = tree.rules[node], tree.children(node)
-    assert rule is not None
-    gap, alone = (np.nan, np.nan), dividing_feature(rule)
-    if holds and alone is None:
-        return np.empty(0, dtype=np.intp), gap
-    labels = np.repeat(np.arange(len(children)), tree.sizes[children[0] : children[-1] + 1])
-    own = rows.take(tree.rows(node), center=rule.center)
-    sent = labels if holds else best_scores(own, rule.weights, rule.offsets)
-    if alone is not None and 0 < np.count_nonzero(sent) < len(sent):
-        column, step = np.zeros((1, rows.n_features)), rule.weights[:, alone]
-        column[0, alone] = 1.0
-        plain = rows.take(tree.rows(node), center=np.zeros(rows.n_features))
-        values, is_low = plain.scores(column)[:, 0], sent == int(step[0] > step[1])
-        gap = float(values[is_low].max()), float(values[~is_low].min())
-    return np.flatnonzero(sent != labels), gap
-
-
-def _count_within(places: IndexArray, tree: "Hierarchy", nodes: IndexArray) -> IndexArray:
-    """Count the places, which ascend, within the slices of some nodes."""
-    first, last = np.searchsorted(places, (tree.start[nodes], tree.stop[nodes]))
-    counts: IndexArray = last - first
-    return counts
+def rows_of(entry: Any) -> Rows:
+    """Return a block of a column, an array, a CSR matrix or rows, as rows about any centre."""
+    rows: Rows = (
+        as_rows(entry, center=np.zeros(entry.shape[1])) if hasattr(entry, "shape") else entry
+    )
+    return rows

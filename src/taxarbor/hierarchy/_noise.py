@@ -6,7 +6,6 @@ usual, so their unit is drawn towards that of all rows; the smallest may be nois
 and are no groups.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,11 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from taxarbor import native
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._follows import rows_of
+from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
+from taxarbor.sweep import Column, Engine, LocalEngine
+from taxarbor.sweep._copies import Listed
+from taxarbor.sweep._select import Extremes, extremes, top_of
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -28,6 +33,9 @@ FEW = 5
 
 SMALL = 0.1
 """A leaf with a smaller part of an average leaf's rows is no group."""
+
+GRID = 2.0**30
+"""Weights that are not whole are rounded to this part of the greatest."""
 
 FAR = (3.0, 1.0, 0.0)
 """A row is compared with other leaves than its own if its score there is above the first of
@@ -98,50 +106,186 @@ def score_rows(
     weights: Array | None = None,
     noise: float = 0.0,
 ) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
-    """Return the score of each row; what is usual, where there is noise; and which rows are.
+    """Return what :func:`scored` does, of a tree of rows in memory, as arrays."""
+    engine, told = LocalEngine(run), ([rows], [tree.labels])
+    own = None if counts is None else [counts.astype(np.int32)]
+    given = None if weights is None else [weights]
+    found = scored(tree, *told, engine, counts=own, weights=given, noise=noise)
+    (scores,) = engine.gather(found.scores)
+    is_noise = np.zeros(rows.n_rows, dtype=bool)
+    if found.usual is not None:
+        is_noise = scores > found.last
+    return scores, found.usual, is_noise
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """How far rows are from every group, and which are noise.
+
+    Attributes
+    ----------
+    scores : Column
+        The score of each row, float64.
+    last : float
+        Rows with a higher score are noise; infinite if none is.
+    usual : Usual or None
+        What is usual, if any row is noise.
+    """
+
+    scores: Column
+    last: float = np.inf
+    usual: Usual | None = None
+
+
+def scored(
+    tree: "Hierarchy",
+    entries: Column,
+    labels: Column,
+    engine: Engine,
+    *,
+    counts: Column | None = None,
+    weights: Column | None = None,
+    noise: float = 0.0,
+) -> Scored:
+    """Return the score of each row; and what is usual, and which rows are noise, if any is.
+
+    Two sweeps over the rows, of which the second spares blocks where none is far.
 
     Parameters
     ----------
     tree : Hierarchy
-        A tree of all rows, with means.
-    rows : Rows
-        The rows.
-    run : Run
-        Where to run.
-    counts, weights : arrays, optional
-        How often each row was seen in the fit, and what it counts for beside others as noise.
+        A tree with means.
+    entries : Column
+        The rows: arrays, CSR matrices or Rows.
+    labels : Column
+        The position of each row's leaf among the leaves, -1 for none.
+    engine : Engine
+        Sweeps them.
+    counts, weights : Column or None
+        How often each row was seen in the fit, int32, and what it counts for beside others as
+        noise; None for once, as is an entry of None, and for the same.
     noise : float
         Share of the rows, by weight, that may be noise; of equally far ones all or none are.
     """
     assert tree.means is not None
-    own = [tree.rows(leaf) for leaf in tree.leaves]
-    sizes = np.array([len(some) if counts is None else counts[some].sum() for some in own])
-    groups = np.flatnonzero(sizes >= SMALL * sizes.mean()).tolist()
-    own, centers = [own[group] for group in groups], tree.means[tree.leaves[groups]]
-    places = list(range(len(own)))
-    away = [*run.each(lambda group: _distances(rows, own[group], centers[group]), places)]
-    units = _units(away, None if counts is None else [counts[some] for some in own])
-    bound: Array = np.full(rows.n_rows, np.inf)
-    for some, distances, unit in zip(own, away, units, strict=True):
-        bound[some] = distances / unit
-    share = np.ones(rows.n_rows) if weights is None else weights / weights.max()
-    last, found = 0.0, bound
+    own: Column = [None] * len(entries) if counts is None else counts
+    sizes = engine.sweep(_leaf_sizes, labels, own, n_leaves=tree.n_leaves)
+    groups = np.flatnonzero(sizes >= SMALL * sizes.mean())
+    group_of = np.full(tree.n_leaves, -1, dtype=np.int32)
+    group_of[groups] = np.arange(len(groups))
+    centers = tree.means[tree.leaves[groups]]
+    how: Any = {"group_of": group_of, "centers": centers}
+    away, limbs = engine.keep(_from_own, entries, labels, own, **how)
+    units = _units(native.exact_values(limbs, False)[:, 0], sizes[groups])
+    bounds, _ = engine.keep(_in_units, away, labels, group_of=group_of, units=units)
+    shares = _shares(engine, weights) if noise else None
+    last, found = 0.0, bounds
     for least in FAR:
-        found = _least(bound, rows, centers, units, least)
+        found = _nearest(engine, entries, bounds, centers=centers, units=units, least=least)
         if not noise:
-            return found, None, np.zeros(rows.n_rows, dtype=bool)
-        ranked = np.argsort(-found, kind="stable")
-        sums = np.cumsum(share[ranked])
-        n_noise = int(np.searchsorted(sums, noise * sums[-1] * (1.0 + 1e-9), side="right"))
-        last = float(found[ranked[n_noise]])
+            return Scored(found)
+        last = top_of(engine, found, shares, noise)
         if last > least:
             break
-    is_noise = found > last
-    if not is_noise.any():
-        return found, None, is_noise
+    first = float(extremes(engine, found, None, above=last).low)
+    if first == np.inf:
+        return Scored(found)
     # Halfway, so that rounding decides nothing.
-    limit = (last + float(found[is_noise].min())) / 2
-    return found, Usual(centers, units, limit), is_noise
+    return Scored(found, last, Usual(centers, units, (last + first) / 2))
+
+
+def _leaf_sizes(
+    labels: NDArray[np.integer[Any]], counts: NDArray[np.int32] | None, n_leaves: int
+) -> NDArray[np.int64]:
+    """Return how many copies the leaves have."""
+    (there,) = np.nonzero(labels >= 0)
+    own = None if counts is None else counts[there]
+    return np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
+
+
+def _from_own(
+    entry: Any,
+    labels: NDArray[np.integer[Any]],
+    counts: NDArray[np.int32] | None,
+    *,
+    group_of: NDArray[np.int32],
+    centers: Array,
+) -> tuple[Array, NDArray[np.int64] | None]:
+    """Return how far rows are from the mean of their group; and sums of that, which are exact.
+
+    Rows of no group are infinitely far.
+    """
+    rows, own = rows_of(entry), np.where(labels < 0, np.int32(-1), group_of[labels])
+    (there,) = np.nonzero(own >= 0)
+    order = arranged(there, own[there], len(centers))
+    stops = np.cumsum(np.bincount(own[there], minlength=len(centers)))
+    away = np.full(len(own), np.inf)
+    for group, some in enumerate(np.split(order, stops[:-1])):
+        if len(some):
+            away[some] = _distances(rows, some, centers[group])
+    if not len(there):
+        return away, None
+    n_each = None if counts is None else counts[there]
+    column = as_rows(away[there, None], center=np.zeros(1))
+    return away, column.exact_sums(own[there], n_each, len(centers))
+
+
+def _in_units(
+    away: Array, labels: NDArray[np.integer[Any]], *, group_of: NDArray[np.int32], units: Array
+) -> tuple[Array, None]:
+    """Return distances in units of what is usual in the group."""
+    own = np.where(labels < 0, -1, group_of[labels])
+    return away / np.append(units, 1.0)[own], None
+
+
+def _nearest(
+    engine: Engine,
+    entries: Column,
+    bounds: Column,
+    *,
+    centers: Array,
+    units: Array,
+    least: float,
+) -> Column:
+    """Return scores, given those in the own groups; where all are low, nothing is read."""
+    n_far = engine.sweep(_n_far, bounds, least=least).items
+    there = np.flatnonzero(n_far).tolist()
+    found = [*bounds]
+    if there:
+        told = [[column[block] for block in there] for column in (entries, bounds)]
+        how: Any = {"centers": centers, "units": units, "least": least}
+        for block, entry in zip(there, engine.keep(_least_of, *told, **how)[0], strict=True):
+            found[block] = entry
+    return found
+
+
+def _n_far(bounds: Array, least: float) -> Listed:
+    return Listed([int(np.count_nonzero(bounds > least))])
+
+
+def _least_of(
+    entry: Any, bounds: Array, *, centers: Array, units: Array, least: float
+) -> tuple[Array, None]:
+    return _least(bounds, rows_of(entry), centers, units, least), None
+
+
+def _shares(engine: Engine, weights: Column | None) -> Column | None:
+    """Return weights as whole numbers, whose sums are exact: as they are, or in small units."""
+    if weights is None:
+        return None
+    most, n_broken = engine.sweep(_look_at, weights)
+    unit = 1.0 if most.high <= GRID and not n_broken else float(most.high) / GRID
+    return engine.keep(_in_whole, weights, unit=unit)[0]
+
+
+def _look_at(weights: Array) -> tuple[Extremes, int]:
+    """Return the extremes, and the number of weights that are not whole."""
+    return Extremes.of(weights), int(np.count_nonzero(weights != np.floor(weights)))
+
+
+def _in_whole(weights: Array, unit: float) -> tuple[NDArray[np.int64], None]:
+    return np.rint(weights / unit).astype(np.int64), None
 
 
 def _divided(X: Any, scale: Array) -> Any:
@@ -153,15 +297,8 @@ def _divided(X: Any, scale: Array) -> Any:
     return sparse.csr_array(parts, shape=matrix.shape)
 
 
-def _units(away: Sequence[Array], counts: Sequence[IndexArray] | None) -> Array:
+def _units(sums: Array, sizes: NDArray[np.int64]) -> Array:
     """Return how far rows are from the mean of their leaf on average, see the module."""
-    if counts is None:
-        sums = np.array([distances.sum() for distances in away])
-        sizes = np.array([len(distances) for distances in away])
-    else:
-        pairs = zip(away, counts, strict=True)
-        sums = np.array([(distances * count).sum() for distances, count in pairs])
-        sizes = np.array([count.sum() for count in counts])
     usual = float(sums.sum() / sizes.sum())
     found: Array = (sums + FEW * usual) / (sizes + FEW)
     return found if usual > 0.0 else np.ones(len(sums))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._route import arranged, place, with_means
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 from taxarbor.rows import Rows
@@ -81,7 +81,7 @@ def per_row(
     homes[own] = cells[first] % K
     if not np.bincount(homes[own], minlength=K).all():
         copies = rows.take(index)
-        moved = measured(with_means(regrouped(tree, homes[index]), copies), copies, run)
+        moved = measured_rows(with_means(regrouped(tree, homes[index]), copies), copies, run)
         return per_row(moved, index, rows, run, noise)
     copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
     stays = np.flatnonzero(homes[index] == labels)
@@ -94,11 +94,13 @@ def per_row(
     if tree.follows is None:
         return found
     broken = np.full(n, -1, dtype=np.intp)
-    broken[own] = tree.follows.broken[copy[own]]
     follows = tree.follows
+    assert follows.broken is not None
+    broken[own] = follows.broken[copy[own]]
     if len(alone):  # of whom what is said must hold as well, and may not where rules describe
-        again = measured(found, rows, run, two_values=tree.two_values).follows
+        again = measured_rows(found, rows, run, two_values=tree.two_values).follows
         assert again is not None
+        assert again.broken is not None
         broken[alone] = again.broken[alone]
         follows = replace(follows, gap=again.gap)
     return replace(found, follows=replace(follows, broken=broken))
@@ -111,8 +113,21 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     What rows tell of the rules, and their weights, are not known any more.
     """
     (there,) = np.nonzero(labels >= 0)
+    counts = np.bincount(labels[there], minlength=tree.n_leaves)
+    return replace(
+        resized(tree, counts, len(labels) - len(there)),
+        order=arranged(there, labels[there], tree.n_leaves),
+        noise=np.flatnonzero(labels < 0),
+    )
+
+
+def resized(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarchy":
+    """Return a tree of counts with other numbers of rows in its leaves, and of noise.
+
+    As :func:`regrouped` does. The leaves that are left stay in their order.
+    """
     sizes = np.zeros(tree.n_nodes, dtype=np.intp)
-    sizes[tree.leaves] = np.bincount(labels[there], minlength=tree.n_leaves)
+    sizes[tree.leaves] = counts
     for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
         sizes[tree.parents[node]] += sizes[node]
     left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
@@ -135,8 +150,9 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     inner = {int(node) for node in origin if len(left[node]) > 1}
     return replace(
         tree,
-        order=arranged(there, labels[there], tree.n_leaves),
-        noise=np.flatnonzero(labels < 0),
+        order=None,
+        noise=np.zeros(0, dtype=np.intp),
+        n_noise=n_noise,
         start=start[kept],
         stop=(start + sizes)[kept],
         parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
@@ -154,6 +170,7 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
         placement=tree.placement and _of_leaves(tree.placement, sizes > 0, new_id[home]),
         follows=None,
         weights=None,
+        totals=None,
     )
 
 

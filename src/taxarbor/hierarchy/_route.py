@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
@@ -17,6 +16,7 @@ from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
+from taxarbor.sweep._sums import sums_of_labels
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._build import HierarchyBuilder
@@ -215,33 +215,29 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
 
 
 def node_means(
-    tree: "Hierarchy | HierarchyBuilder",
-    rows: Rows,
-    run: Run | None = None,
-    repeats: IndexArray | None = None,
+    tree: "Hierarchy | HierarchyBuilder", rows: Rows, repeats: IndexArray | None = None
 ) -> Array:
-    """Return the mean of each node's rows, in float64: one sweep of all rows, by leaves.
+    """Return the mean of each node's rows, in float64: one sweep of all rows.
 
     Rows may count several times, or not at all; a leaf of none of those that do counts whole.
+    Sums are exact, so that the same rows have the same means wherever they are added up.
     """
-
-    def own(leaf: int) -> IndexArray:
-        some = tree.rows(leaf)
-        copies = some if repeats is None else np.repeat(some, repeats[some])
-        return copies if len(copies) else some
-
-    sizes, sums = np.zeros((tree.n_nodes, 1)), np.zeros((tree.n_nodes, rows.n_features))
-    leaves = list(tree.leaves)
-    found = (run or Run()).each(lambda leaf: rows.take(own(leaf)).center, leaves)
-    for leaf, mean in zip(leaves, found, strict=True):
-        sizes[leaf] = len(own(leaf))
-        # From the centre of all, so that data far from the origin lose no digits.
-        sums[leaf] = sizes[leaf] * (mean - rows.center)
-    for node, parent in reversed(list(enumerate(tree.parents))[1:]):
-        sizes[parent] += sizes[node]
-        sums[parent] += sums[node]
-    means: Array = rows.center + sums / sizes
-    means[np.abs(means) <= 1e-12 * np.abs(rows.center)] = 0.0  # what rounding leaves of zero
+    labels, leaves = tree.labels.astype(np.int32), list(tree.leaves)
+    counts = None
+    if repeats is not None:
+        (there,) = np.nonzero(labels >= 0)
+        n_copies = np.bincount(labels[there], repeats[there], minlength=len(leaves))
+        is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
+        counts = np.where(is_whole, 1, repeats).astype(np.int32)
+    parents = list(tree.parents)
+    sums = sums_of_labels(rows, labels, counts, len(leaves)).below(leaves, parents)
+    sizes = np.zeros((tree.n_nodes, 1))
+    own = None if counts is None else counts[labels >= 0]
+    n_rows = np.bincount(labels[labels >= 0], own, minlength=len(leaves))
+    sizes[leaves, 0] = n_rows
+    for node in range(tree.n_nodes - 1, 0, -1):
+        sizes[parents[node]] += sizes[node]
+    means: Array = sums.values() / sizes
     return means
 
 
@@ -251,4 +247,4 @@ def with_means(
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
     rule = deciding_rule(hierarchy)
     dtype = rows.dtype if rule is None else rule.dtype
-    return replace(hierarchy, means=node_means(hierarchy, rows, None, repeats).astype(dtype))
+    return replace(hierarchy, means=node_means(hierarchy, rows, repeats).astype(dtype))

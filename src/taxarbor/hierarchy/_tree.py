@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _display, _file, _memberships, _reasons, _route
-from taxarbor.hierarchy._checks import check, indices, node_id
+from taxarbor.hierarchy import _attach, _display, _file, _lazy, _memberships, _reasons, _route
+from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
 from taxarbor.hierarchy._trust import Trust
+from taxarbor.sweep._lazy_results import is_dask
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,12 +33,15 @@ class Hierarchy:
 
     Nodes are numbered as they were created, so the root is 0, a parent comes before its
     children and siblings are consecutive. Node ``i`` owns the rows
-    ``order[start[i]:stop[i]]``, and the slices of its children tile its own.
+    ``order[start[i]:stop[i]]``, and the slices of its children tile its own. A tree of more
+    rows than fit into memory holds counts: it does all that needs no rows, and ``attach``
+    gives it some.
 
     Attributes
     ----------
-    order : int array
-        The numbers of all rows that are not noise, arranged so that each node owns a slice.
+    order : int array or None
+        The numbers of all rows that are not noise, arranged so that each node owns a slice;
+        None where the tree holds counts, whose slices then say no more than sizes.
     start, stop, parents : int arrays of shape (n_nodes,)
         The slices, and the id of each node's parent, -1 for the root.
     birth, depth : int arrays of shape (n_nodes,)
@@ -83,11 +87,17 @@ class Hierarchy:
         where all have one.
     weights : float array of shape (n_rows,) or None
         What each row counted for in the fit, None where all count the same. Rows of weight 0
-        took no part, and are where new rows like them go.
+        took no part, and are where new rows like them go. A tree of counts has none.
     noise : int array
-        The numbers of the rows that are in no node, as they are far from every cluster.
+        The numbers of the rows that are in no node, as they are far from every cluster. A tree
+        of counts has none.
     usual : Usual or None
         By what new rows are told to be noise, where any are; kept whole when pruning.
+    totals : float array of shape (n_nodes,) or None
+        What the rows of each node count for together, in a tree of counts from a fit with
+        weights; see ``node_weights``.
+    n_noise : int
+        The number of rows that are in no node, which a tree of counts knows as well.
 
     Raises
     ------
@@ -105,7 +115,7 @@ class Hierarchy:
     (Hierarchy(n_rows=4, n_leaves=2, height=1), array([1, 0, 1, 1]))
     """
 
-    order: IndexArray
+    order: IndexArray | None
     start: IndexArray
     stop: IndexArray
     parents: IndexArray
@@ -129,6 +139,8 @@ class Hierarchy:
     weights: Array | None = None
     noise: IndexArray = None  # type: ignore[assignment]  # always an array once made
     usual: Usual | None = None
+    totals: Array | None = None
+    n_noise: int = 0
     depth: IndexArray = field(init=False)
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
@@ -137,21 +149,15 @@ class Hierarchy:
     def __post_init__(self) -> None:
         if self.noise is None:
             self._set("noise", np.zeros(0, dtype=np.intp))
-        for name in ("order", "start", "stop", "parents", "birth", "noise"):
-            self._set(name, indices(name, getattr(self, name)))
         if self.fidelity is None:
-            self._set("fidelity", np.full(self.parents.shape, np.nan))
-        for name in ("score", "objective", "fidelity"):
-            self._set(name, np.array(getattr(self, name), dtype=np.float64))
-        if self.means is not None:
-            self._set("means", np.array(self.means))
-        for name in ("two_values", "missing", "weights"):
-            if getattr(self, name) is not None:
-                self._set(name, np.array(getattr(self, name), dtype=np.float64))
+            self._set("fidelity", np.full(np.shape(self.parents), np.nan))
+        self._copy_arrays()
         for name in ("rules", "info", "notes"):
             self._set(name, tuple(getattr(self, name)))
         if self.feature_names is not None:
             self._set("feature_names", tuple(self.feature_names))
+        if self.has_rows:
+            self._set("n_noise", len(self.noise))
         check(self)
         self._set("depth", _depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
@@ -162,6 +168,19 @@ class Hierarchy:
         self._set("_first_child", first)
         leaves = np.flatnonzero(n_children == 0)
         self._set("leaves", _from_left(self, leaves))
+
+    def _copy_arrays(self) -> None:
+        """Make what is given the arrays that are kept, of their types."""
+        for name in ("order", "start", "stop", "parents", "birth", "noise"):
+            if getattr(self, name) is not None:
+                self._set(name, indices(name, getattr(self, name)))
+        for name in ("score", "objective", "fidelity"):
+            self._set(name, np.array(getattr(self, name), dtype=np.float64))
+        if self.means is not None:
+            self._set("means", np.array(self.means))
+        for name in ("two_values", "missing", "weights", "totals"):
+            if getattr(self, name) is not None:
+                self._set(name, np.array(getattr(self, name), dtype=np.float64))
 
     def _set(self, name: str, value: object) -> None:
         if isinstance(value, np.ndarray):
@@ -213,7 +232,12 @@ class Hierarchy:
     @property
     def n_rows(self) -> int:
         """Number of rows that the tree was grown on, with those that are noise."""
-        return len(self.order) + len(self.noise)
+        return int(self.stop[0]) + self.n_noise
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the tree knows which rows its nodes own, and not only how many."""
+        return self.order is not None
 
     @property
     def n_features(self) -> int | None:
@@ -240,9 +264,11 @@ class Hierarchy:
     @property
     def node_weights(self) -> NDArray[Any]:
         """What the rows of each node count for together: their number, without weights."""
+        if self.totals is not None:
+            return self.totals
         if self.weights is None:
             return self.sizes
-        sums = np.concatenate(([0.0], np.cumsum(self.weights[self.order])))
+        sums = np.concatenate(([0.0], np.cumsum(self.weights[self.rows(self.root)])))
         return _read_only(sums[self.stop] - sums[self.start])
 
     @property
@@ -264,7 +290,8 @@ class Hierarchy:
     @property
     def labels(self) -> IndexArray:
         """The cluster of each row: the position of its leaf in ``leaves``, -1 for noise."""
-        return _read_only(number(self.order, self.sizes[self.leaves], self.n_rows))
+        rows = self.rows(self.root)
+        return _read_only(number(rows, self.sizes[self.leaves], self.n_rows))
 
     def parent(self, node: SupportsIndex) -> int | None:
         """Return the parent's id, None for the root."""
@@ -292,6 +319,8 @@ class Hierarchy:
     def rows(self, node: SupportsIndex) -> IndexArray:
         """Return the row numbers of the node, a read-only view."""
         node = node_id(node, self.n_nodes)
+        if self.order is None:
+            raise no_rows()
         return self.order[self.start[node] : self.stop[node]]
 
     def reasons(self, node: SupportsIndex, n_top: int | None = 3) -> tuple[Reason, ...]:
@@ -401,7 +430,7 @@ class Hierarchy:
         """
         kept, is_inner = _kept(self, n_clusters, depth)
         sizes = self.sizes[_from_left(self, kept[~is_inner])]
-        return number(self.order, sizes, self.n_rows)
+        return number(self.rows(self.root), sizes, self.n_rows)
 
     def prune(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -447,9 +476,48 @@ class Hierarchy:
             placement=placement,
             means=None if self.means is None else self.means[kept],
             missing=None if self.missing is None else self.missing[kept],
+            totals=None if self.totals is None else self.totals[kept],
             follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
             trust=None if self.trust is None else self.trust.take(kept, is_inner),
         )
+
+    def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Hierarchy":
+        """Return the tree with other rows, for one that holds counts: each where it is sent.
+
+        Sizes, means, gaps and whom the rules hold for are then those of these rows; the rows
+        of the fit have the same sizes again, unless bounds on sizes kept some of them from
+        where the rules send them. What else is known of the tree stays, but for its trust.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            The rows, in memory: those of the fit, or a sample of them. As in :meth:`predict`,
+            which raises the same errors.
+        sample_weight : array of shape (n_rows,), optional
+            What each row counts for.
+
+        Raises
+        ------
+        ValueError
+            If a leaf gets no row.
+        TypeError
+            If X need not fit into memory: a path, a memory map, a lazy table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+        >>> builder = HierarchyBuilder(1000)
+        >>> builder.cut(0, [400])
+        (1, 2)
+        >>> builder.explain(0, LinearRule(np.eye(2), np.zeros(2)))
+        >>> tree = builder.freeze(order=False)
+        >>> tree.has_rows, tree.sizes
+        (False, array([1000,  400,  600]))
+        >>> tree.attach([[2.0, 1.0], [0.0, 3.0], [4.0, 3.0]]).labels
+        array([0, 1, 0])
+        """
+        return _attach.attached(self, X, sample_weight)
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -460,6 +528,7 @@ class Hierarchy:
         ----------
         X : array or CSR matrix of shape (n_rows, n_features)
             Floats are cast to the dtype of the rules or the placement, integers to float64.
+            Of an array or a frame of Dask the result is a Dask array, computed when asked for.
 
         Raises
         ------
@@ -468,7 +537,7 @@ class Hierarchy:
             holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
             a placement.
         """
-        return _route.route(self, X)
+        return _lazy.lazy_labels(self, X) if is_dask(X) else _route.route(self, X)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -498,7 +567,11 @@ class Hierarchy:
         >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
         ((206, 6), True)
         """
-        return _memberships.probabilities(self, X)
+        found: Array
+        found = (_lazy.lazy_probabilities if is_dask(X) else _memberships.probabilities)(
+            self, X
+        )
+        return found
 
     def node_proba(self, P: ArrayLike) -> Array:
         """Return how likely rows are to be in each node: the sum over its leaves.
@@ -514,6 +587,8 @@ class Hierarchy:
         Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
+        if is_dask(X):
+            _lazy.refuse_paths(X)
         return _route.visited(self, _route.route(self, X))
 
     def to_text(
@@ -659,7 +734,7 @@ def _pruned(
     inner_id = np.full_like(new_id, -1)
     inner_id[kept[is_inner]] = np.flatnonzero(is_inner)
     return Follows(
-        broken=inner_id[follows.broken],
+        broken=None if follows.broken is None else inner_id[follows.broken],
         share=follows.share[kept],
         worst=new_id[follows.worst[kept]],
         worst_share=follows.worst_share[kept],

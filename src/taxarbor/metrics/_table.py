@@ -170,7 +170,7 @@ class LeafTable:
         tree = self.hierarchy
         running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=self.counts.dtype)
         np.cumsum(self.counts, axis=0, out=running[1:])
-        bounds = np.append(tree.start[tree.leaves], len(tree.order))
+        bounds = np.append(tree.start[tree.leaves], tree.stop[0])
         first, last = np.searchsorted(bounds, tree.start), np.searchsorted(bounds, tree.stop)
         return running[last] - running[first]
 
@@ -180,7 +180,7 @@ def tabulate(
 ) -> LeafTable:
     """Count the rows by leaf and class; warn of rows that are left out for want of a class."""
     expect_hierarchy(hierarchy)
-    n_rows, order = hierarchy.n_rows, hierarchy.order
+    n_rows, order = hierarchy.n_rows, hierarchy.rows(hierarchy.root)
     codes, classes = encode_labels(y, n_rows)
     mine = codes[order]
     given = check_weights(sample_weight, n_rows)

@@ -3,7 +3,7 @@
 # ruff: noqa
 from typing import Any, TypeAlias
 
-from numpy import int8, int32, signedinteger, uint8
+from numpy import int8, int32, int64, signedinteger, uint8, uint64
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
@@ -53,7 +53,7 @@ def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array: ...
 
 def moment(data: Data, absolute: bool) -> Array: ...
 
-def label_sums(X: Array, labels: IndexArray, n_labels: int) -> Array: ...
+def label_sums(X: Array, labels: Labels, n_labels: int, counts: NDArray[int32] | None = None) -> Array: ...
 
 def norms(data: Data) -> Array: ...
 
@@ -89,7 +89,62 @@ def ward_links(points: Array, weights: Array) -> tuple[IndexArray, Array]:
     Pairs that are merged, each by their first points, and what each adds to the scatter.
     """
 
-def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, list[float], str, float] | None:
+def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, list[float], str, float, Array] | None:
     """
     Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.
+    """
+
+def exact_sums(data: Data, labels: NDArray[int32] | None, counts: NDArray[int32] | None, n_labels: int) -> NDArray[int64]:
+    """
+    Exact sums of the values of each label's rows, times their counts, in limbs of 32 bits.
+
+    Of shape (n_labels, n_features, n_limbs), lowest limb first: such arrays can be added up,
+    and exact_values says what they are. The centre does not matter; NaN, and rows of a
+    negative label or of count 0, add nothing.
+    """
+
+def exact_values(limbs: NDArray[int64], is_float32: bool) -> Array:
+    """
+    The nearest double of each sum of exact_sums, of float32 or float64 values.
+    """
+
+def exact_gram(Z: Array, unit: float) -> NDArray[int64]:
+    """
+    The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and lo.
+
+    It is (hi * 2^40 + lo) * unit^2, 0 <= lo < 2^40. Values are multiples of the unit, a power
+    of two, and at most 2^22 of them. Such arrays can be added up, whatever lo becomes.
+    """
+
+def hashes(key: int, numbers: IndexArray) -> NDArray[uint64]:
+    """The hash of each number of a copy, for the key of a node: see draw."""
+
+def draw(keys: NDArray[uint64], limits: NDArray[uint64], nodes: NDArray[int32] | None, counts: NDArray[int32] | None, n: int, first: int) -> tuple[IndexArray, NDArray[uint64]]:
+    """
+    Positions and hashes of the copies of n rows whose hash is at most their node's limit.
+
+    Copies are numbered from `first`, those of all rows in turn; rows of a negative node are
+    not drawn. Without nodes all rows are of node 0, without counts each has one copy.
+    """
+
+def count_sides(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, slots: NDArray[int32], planes: Array, offsets: Array) -> NDArray[int64]:
+    """
+    How many copies of rows score zero at least, for each plane.
+
+    The plane of a row is that of its node's slot; -1, or a negative node, for none. Its score
+    is offset + plane . z, summed up in double, as a float32.
+    """
+
+def count_scores(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, slots: NDArray[int32], planes: Array, offsets: Array, prefixes: NDArray[int64], shift: int) -> NDArray[int64]:
+    """
+    Counts of copies by 11 bits of their scores' keys, from `shift` on: (n_planes, 2048).
+
+    Only of keys whose bits above these are the plane's prefix; -1 for any. See
+    taxarbor.rows._order.
+    """
+
+def move(Z: Array, nodes: NDArray[int32], slots: NDArray[int32], planes: Array, offsets: Array, thresholds: Array, children: NDArray[int32]) -> NDArray[int32]:
+    """
+    The node of each row after a move: to its plane's first child if its score is at least
+    the threshold, otherwise to the second; rows without a plane stay.
     """

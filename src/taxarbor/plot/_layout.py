@@ -134,7 +134,7 @@ def join_children(
 
 def count_rows(hierarchy: Hierarchy, node: int) -> str:
     """Return ``1,234 rows``, ``1 row``."""
-    return counted(len(hierarchy.rows(node)), "row")
+    return counted(int(hierarchy.sizes[node]), "row")
 
 
 def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
@@ -224,12 +224,13 @@ class Makeup:
 
 def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
     """Return the make-up of each node; ValueError if classes and rows do not match."""
-    n_shown = len(hierarchy.order)
     if classes is None:
         none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
         return Makeup((), np.empty(0, dtype=np.intp), (), none)
+    rows = hierarchy.rows(hierarchy.root)
+    n_shown = len(rows)
     codes, found = encode_labels(classes, hierarchy.n_rows)
-    names, codes = [name_of(label) for label in found], codes[hierarchy.order]
+    names, codes = [name_of(label) for label in found], codes[rows]
     sizes = np.bincount(codes + 1, minlength=len(names) + 1)[1:]
     order = np.lexsort((np.array(names), -sizes))
     with contextlib.suppress(ValueError):  # numbers ascend, other names stay
@@ -258,8 +259,11 @@ def find_branches(hierarchy: Hierarchy, most: int = _axes.N_BRANCHES) -> IndexAr
     if hierarchy.n_leaves == 1:
         return np.array([-1])
     n_clusters = min(max(most, len(hierarchy.children(0))), hierarchy.n_leaves)
-    labels = hierarchy.cut(n_clusters)[hierarchy.order]
-    first, last = labels[hierarchy.start], labels[hierarchy.stop - 1]
+    shown = hierarchy.prune(n_clusters)
+    # A node lies within a branch if its slice does.
+    starts = shown.start[shown.leaves]
+    first = np.searchsorted(starts, hierarchy.start, side="right") - 1
+    last = np.searchsorted(starts, hierarchy.stop - 1, side="right") - 1
     return np.where(first == last, first, -1)
 
 

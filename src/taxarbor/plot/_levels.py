@@ -52,7 +52,7 @@ def measure_levels(hierarchy: Any) -> FeatureLevels:
     matrix = np.zeros((owner[-1] + 1, hierarchy.height))
     for node, rule in rules:
         part = np.bincount(owner, _parts(hierarchy, node, rule))
-        matrix[:, hierarchy.depth[node]] += len(hierarchy.rows(node)) * part
+        matrix[:, hierarchy.depth[node]] += hierarchy.sizes[node] * part
     totals = matrix.sum(axis=0)
     if not totals.any():
         raise InputError("the rules of the tree use no features: all their weights are equal")
@@ -71,7 +71,7 @@ def _parts(hierarchy: Hierarchy, node: int, rule: LinearRule) -> Array:
     # Of two children, what sends rows to the one keeps them from the other.
     for child in children if len(children) > 2 else children[:1]:
         for reason in hierarchy.reasons(child, n_top=None):
-            parts[reason.feature] += len(hierarchy.rows(child)) * abs(reason.share)
+            parts[reason.feature] += hierarchy.sizes[child] * abs(reason.share)
     if not np.isfinite(parts).all():
         weights = rule.weights.astype(np.float64)
         parts = np.linalg.norm(weights - weights.mean(axis=0), axis=0)

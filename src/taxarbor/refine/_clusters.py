@@ -1,40 +1,66 @@
 """The clusters of a tree and the tree above them, before there are rules for them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
 
 from taxarbor._run import GrowthEvent, Run
-from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import HierarchyBuilder, Placement
+from taxarbor.grow import StoppingRule, grow_on
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._leaves import compete
-from taxarbor.refine._links import at_leaves, link_leaves
-from taxarbor.rows import Rows
-from taxarbor.split import Splitter
+from taxarbor.refine._field import Field
+from taxarbor.refine._leaves import Leafing, compete
+from taxarbor.refine._links import link_leaves
+from taxarbor.split import GapSplitter
 
 LEAST, MORE = 16, 500
 """Twice as many leaves are grown as asked for, but this many at least, and so many more at
 most: with four times as many nothing is gained, and large trees have small leaves anyway."""
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """A tree of pairs, without rules, with its rows and what places rows in its leaves.
+
+    Attributes
+    ----------
+    leafing : Leafing
+        The tree, and the leaf of each row.
+    placement : LinearRule or None
+        Scores of the leaves, from left to right, for rows with all features; None for a root
+        on its own.
+    """
+
+    leafing: Leafing
+    placement: LinearRule | None
+
+    @property
+    def tree(self) -> HierarchyBuilder:
+        """The tree."""
+        return self.leafing.tree
+
+
 def find_clusters(
-    rows: Rows,
-    splitter: Splitter,
+    coordinates: Coordinates,
+    splitter: GapSplitter,
     *,
     branching: int,
     stop: StoppingRule,
     run: Run,
     min_leaf_size: int = 1,
-) -> tuple[HierarchyBuilder, Placement | None]:
-    """Return a tree of pairs, without rules, and what places rows in its leaves.
+) -> Clusters:
+    """Return the clusters of the rows, and the tree above them.
 
     More leaves are grown than asked for, and compete for the rows; the closest are linked. What
     they make competes again, and is linked to the tree above.
 
     Parameters
     ----------
-    rows : Rows
-        All rows, with all features.
-    splitter : Splitter
+    coordinates : Coordinates
+        All rows.
+    splitter : GapSplitter
         Divides one node, in coordinates, into two.
     branching : int
         How many children pairs will be gathered to; a greatest depth counts as it does then.
@@ -44,34 +70,28 @@ def find_clusters(
         The seed, where to run, and whom to tell.
     min_leaf_size : int
         Least size of a leaf.
-
-    Returns
-    -------
-    tuple of HierarchyBuilder and Placement
-        No placement for a root on its own.
     """
-    coordinates = Coordinates.of(rows, run.seed)
     fine = stop if stop.max_depth is not None else _finer(stop)
-    tree = grow(
-        coordinates.rows,
-        splitter,
-        branching=2,
-        stop=fine,
-        run=_in_proportion(run, fine.n_leaves, stop.n_leaves),
-        gather=branching,
-    )
+    field = Field(coordinates, splitter, run)
+    told = _in_proportion(run, fine.n_leaves, stop.n_leaves)
+    tree = grow_on(field, branching=2, stop=fine, run=told, gather=branching)
+    labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
+    now = Leafing.of(tree, labels, coordinates)
     sizes, is_linked = (min_leaf_size, stop.max_leaf_size), stop.max_depth is None
     if is_linked and tree.n_leaves > 1:
-        compete(tree, coordinates, None, *sizes)
-        tree = link_leaves(tree, coordinates, stop)
-    placement = compete(tree, coordinates, rows, *sizes)
-    if placement is None:
-        return tree, None
+        now, _ = compete(now, coordinates, *sizes)
+        now, _ = link_leaves(now, coordinates, stop)
+    if now.n_leaves == 1:
+        return Clusters(now, None)
+    now, model = compete(now, coordinates, *sizes)
+    rule = coordinates.rule(model.weights, model.offsets)
     if not is_linked:
-        return tree, placement
+        return Clusters(now, rule)
     # Rows have moved since: the leaves stay, the tree above them is made anew.
-    linked = link_leaves(tree, coordinates, StoppingRule())
-    return linked, at_leaves(linked, tree, placement)
+    now, place = link_leaves(now, coordinates, StoppingRule())
+    order = np.argsort(place)
+    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
+    return Clusters(now, rule)
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

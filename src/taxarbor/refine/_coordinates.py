@@ -1,13 +1,19 @@
 """The data in a few coordinates: where clusters are found before rules for them are sought."""
 
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from taxarbor import native
+from taxarbor._run import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
+from taxarbor.rows._memory import seen_from
+from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
+from taxarbor.sweep._copies import Copies, Drawn, draw, exact_mean, limits
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -26,6 +32,41 @@ LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its
 weight, the intercept, is negligible, and small enough not to cost digits."""
 
+BITS = 22
+"""Coordinates are whole multiples of a unit, a power of two, and the farthest row has so many
+bits: sums of them are exact, whatever the order."""
+
+WIDE = 40
+"""Bits of the lower part of a sum of products."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """What one sweep over the data finds: the mean of the rows, and a sample of them."""
+
+    center: Array
+    sample: Any
+
+    @classmethod
+    def of(cls, blocks: Blocks, copies: Copies, seed: int) -> Self:
+        """Sweep the rows that take part."""
+        found = blocks.engine.sweep(
+            _survey,
+            *(blocks.data, copies.counts, copies.first),
+            keys=np.array([node_seed(seed, ())], dtype=np.uint64),
+            bounds=limits(np.array([copies.n]), SAMPLE),
+        )
+        sums, drawn = found
+        center = exact_mean(sums[0], copies.n, blocks.dtype).astype(blocks.dtype)
+        at, _ = drawn.lowest(SAMPLE)
+        return cls(center.astype(np.float64), drawn.stacked()[at])
+
+
+def _survey(X: Any, counts: Any, first: int, **low: Any) -> tuple[NDArray[np.int64], Drawn]:
+    rows = seen_from(X, np.zeros(X.shape[1]))
+    return rows.exact_sums(None, counts, 1), draw(X, None, counts, first, **low)
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,69 +75,123 @@ class Coordinates:
 
     Attributes
     ----------
-    values : array of shape (n_rows, n_coordinates + 1)
-        The coordinates, of the data's dtype, and a constant one at the end.
+    blocks : Blocks
+        The rows, with all features.
+    copies : Copies
+        How often each counts.
+    values : Column
+        float32 arrays of shape (n_rows, n_coordinates + 1), the last one constant; zero for
+        rows that take no part.
     directions : array of shape (n_coordinates, n_features)
         What takes a row, seen from the centre, to its coordinates.
     center : array of shape (n_features,)
         The mean of the rows.
+    unit : float
+        What all coordinates are multiples of.
     scatter : array of shape (n_coordinates, n_coordinates)
         The covariance of the coordinates: all of it, between leaves and within.
-    n_threads : int
-        As that of the rows.
     """
 
-    values: Array
+    blocks: Blocks
+    copies: Copies
+    values: Column
     directions: Array
     center: Array
+    unit: float
     scatter: Array
-    n_threads: int
 
     @classmethod
-    def of(cls, rows: Rows, seed: int) -> Self:
-        """Return the coordinates of rows about their mean: zeros, if all are equal."""
-        rng = np.random.default_rng(seed)
-        few = rows
-        if rows.n_rows > SAMPLE:
-            chosen = np.sort(rng.choice(rows.n_rows, SAMPLE, replace=False, shuffle=False))
-            few = rows.take(chosen, center=rows.center)
-        spread = float(np.sqrt(rows.norms().mean())) or 1.0
-        directions = _principal_directions(few, rng) / spread
-        # One more, which becomes the constant: the scores are the values, none is copied.
-        values = rows.scores(np.pad(directions, ((0, 1), (0, 0))))
-        values[:, -1] = LIFT
-        scatter = _scatter(values, rows.n_threads)
-        return cls(values, directions, rows.center, scatter, rows.n_threads)
+    def of(
+        cls, blocks: Blocks, copies: Copies, survey: Survey, farthest: float, seed: int
+    ) -> Self:
+        """Return the coordinates of rows about their mean: zeros, if all are equal.
+
+        ``farthest`` is a bound on the distance of a row from the mean.
+        """
+        few = as_rows(survey.sample, center=survey.center)
+        spread = float(np.sqrt(few.norms().mean())) or 1.0
+        directions = _principal_directions(few, np.random.default_rng(seed)) / spread
+        bound = max(1.001 * farthest / spread, LIFT)
+        unit = 2.0 ** (np.ceil(np.log2(bound)) - BITS)
+        values, gram = blocks.engine.keep(
+            _project,
+            *(blocks.data, copies.counts),
+            directions=np.pad(directions, ((0, 1), (0, 0))),
+            center=survey.center,
+            unit=unit,
+        )
+        scatter = _scatter(gram, unit, copies.n)
+        return cls(blocks, copies, values, directions, survey.center, unit, scatter)
+
+    @classmethod
+    def in_memory(cls, X: Any, seed: int) -> Self:
+        """Return the coordinates of the rows of an array or a matrix, each counted once."""
+        blocks = blocks_of(X, LocalEngine(Run(seed)))
+        copies = Copies.once(blocks.sizes)
+        survey = Survey.of(blocks, copies, seed)
+        farthest = float(np.sqrt(seen_from(X, survey.center).norms().max()))
+        return cls.of(blocks, copies, survey, farthest, seed)
+
+    @property
+    def array(self) -> Array:
+        """The coordinates of all rows, of shape (n_rows, n_coordinates), gathered here."""
+        found: Array = np.concatenate(self.blocks.engine.gather(self.values))[:, :-1]
+        return found
 
     def take(self, positions: IndexArray) -> "Coordinates":
-        """Return the same coordinates of some of the rows."""
-        values = self.values[positions]
-        return replace(self, values=values, scatter=_scatter(values, self.n_threads))
-
-    @property
-    def rows(self) -> Rows:
-        """The coordinates as rows about their mean."""
-        return as_rows(self.values, n_threads=self.n_threads)
-
-    @property
-    def about_origin(self) -> Rows:
-        """The coordinates as rows about zero, which is where their mean is but for rounding."""
-        origin = np.zeros(self.values.shape[1])
-        return as_rows(self.values, center=origin, n_threads=self.n_threads)
+        """Return the same coordinates of some of the rows, in one block."""
+        values = np.concatenate(self.blocks.engine.gather(self.values))[positions]
+        copies = Copies.once(np.array([len(positions)]))
+        scatter = _scatter(native.exact_gram(values, self.unit), self.unit, len(positions))
+        return replace(self, copies=copies, values=[values], scatter=scatter)
 
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""
-        dtype = self.values.dtype
         parts = weights @ self.directions, self.center, offsets
-        return LinearRule(*(part.astype(dtype) for part in parts))
+        return LinearRule(*(part.astype(self.blocks.dtype) for part in parts))
 
 
-def _scatter(values: Array, n_threads: int) -> Array:
+def _scatter(gram: NDArray[np.int64], unit: float, n: int) -> Array:
     """Return the covariance of coordinates whose mean is zero, and whose last is constant."""
-    n, p = values.shape
-    rows = as_rows(values, center=np.zeros(p), n_threads=n_threads)
-    scatter: Array = rows.gram(np.arange(n), np.arange(p - 1)) / n
+    high, low = _carried(gram)[:, :-1, :-1].astype(np.float64)
+    scatter: Array = (high * 2.0**WIDE + low) * (unit**2 / n)
     return scatter
+
+
+def _lift(unit: float) -> float:
+    return max(round(LIFT / unit), 1) * unit
+
+
+def _project(
+    X: Any, counts: NDArray[np.int32] | None, *, directions: Array, center: Array, unit: float
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return the coordinates of a block, and the sums of their products."""
+    scores = seen_from(X, center).scores(directions)
+    scores /= scores.dtype.type(unit)
+    np.rint(scores, out=scores)
+    scores *= scores.dtype.type(unit)
+    values = np.ascontiguousarray(scores, dtype=np.float32)
+    values[:, -1] = _lift(unit)
+    if counts is not None:
+        values[counts == 0] = 0.0
+    return values, _gram(values, counts, unit)
+
+
+def _gram(values: Array, counts: NDArray[np.int32] | None, unit: float) -> NDArray[np.int64]:
+    """Return the sums of products of the coordinates of all copies: high and low parts."""
+    if counts is None:
+        return native.exact_gram(values, unit)
+    total = np.zeros((2, values.shape[1], values.shape[1]), dtype=np.int64)
+    for bit in range(int(counts.max(initial=0)).bit_length()):
+        high, low = native.exact_gram(values[(counts >> bit) & 1 == 1], unit)
+        total[0] += (high << bit) + (low >> (WIDE - bit))
+        total[1] += (low & (2 ** (WIDE - bit) - 1)) << bit
+    return _carried(total)
+
+
+def _carried(gram: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return sums of products whose low parts are below their limit again."""
+    return np.stack([gram[0] + (gram[1] >> WIDE), gram[1] & (2**WIDE - 1)])
 
 
 def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:

@@ -12,18 +12,20 @@ scatter is the S that minimises ``log det S + trace(S^-1 (S_within + ridge I))``
 the leaves stays as it was.
 """
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
-from taxarbor.refine._coordinates import LIFT, Coordinates
-from taxarbor.rows import Rows
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.refine._coordinates import Coordinates
+from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
+from taxarbor.sweep import Column
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -36,143 +38,285 @@ LEAST = 1e3
 """The least ridge, in roundings of the variance of all rows, beside one in double precision per
 row: where leaves are single points, what is left of it within them is rounding."""
 
+Labels = NDArray[np.int32]
 
-MAX_SCORES = 4_000_000
-"""Scores, rows times leaves, that are held at a time: 32 MB in float64."""
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Leafing:
+    """A tree and the rows of its leaves, in blocks.
+
+    Attributes
+    ----------
+    tree : HierarchyBuilder
+        The tree; it knows how many rows its nodes have, by copies, not which.
+    labels : Column
+        The position of each row's leaf among the leaves, -1 for rows without part.
+    counts : int array of shape (n_leaves,)
+        Copies in each leaf.
+    sums : float array of shape (n_leaves, n_coordinates + 1)
+        The sum of their coordinates, exact.
+    """
+
+    tree: HierarchyBuilder
+    labels: Column
+    counts: IndexArray
+    sums: Array
+
+    @classmethod
+    def of(cls, tree: HierarchyBuilder, labels: Column, coordinates: Coordinates) -> "Leafing":
+        """Count the rows of each leaf, and add them up."""
+        engine, copies = coordinates.blocks.engine, coordinates.copies
+        columns = coordinates.values, labels, copies.counts
+        counts, sums = engine.sweep(_add_up, *columns, n_leaves=tree.n_leaves)
+        return cls(tree, labels, counts, sums)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.counts)
+
+    @property
+    def means(self) -> Array:
+        """The mean of each leaf's coordinates."""
+        found: Array = self.sums[:, :-1] / self.counts[:, None]
+        return found
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafModel:
+    """Linear scores: a row goes to the leaf of the highest ``weights @ z + offsets``."""
+
+    weights: Array  # (n_leaves, n_coordinates)
+    offsets: Array  # (n_leaves,)
+    trace: list[float]  # log det S before each round of moves; the last is yet to come
+
+    @property
+    def lifted(self) -> Array:
+        """The weights, with a zero for the constant coordinate."""
+        return np.pad(self.weights, ((0, 0), (0, 1)))
 
 
 def compete(
-    tree: HierarchyBuilder,
+    grown: Leafing,
     coordinates: Coordinates,
-    rows: Rows | None = None,
     min_leaf_size: int = 1,
     max_leaf_size: int | None = None,
-) -> Placement | None:
+) -> tuple[Leafing, LeafModel]:
     """Let the leaves of a tree compete for the rows, and give each row to its leaf.
 
     Parameters
     ----------
-    tree : HierarchyBuilder
-        The tree as it was grown; its leaves have other rows afterwards.
+    grown : Leafing
+        A tree, of two leaves or more, and its rows.
     coordinates : Coordinates
         The rows, as the tree was grown on them.
-    rows : Rows, optional
-        The same rows, with all features. Without them the coordinates decide.
     min_leaf_size, max_leaf_size : int
         Sizes that leaves keep to: a move that would break them is not made. A leaf that was
         larger when it was grown may stay as large.
 
     Returns
     -------
-    Placement or None
-        What gave the rows to the leaves, and places new ones; None for a root on its own, or
-        where the coordinates decided.
+    Leafing, LeafModel
+        The tree with other rows in its leaves, and what gave them the rows.
     """
-    if tree.n_leaves == 1:
-        return None
-    grown = tree.labels
-    model = fit_leaves(coordinates, grown, tree.n_leaves)
-    if rows is None:
-        seen = coordinates.about_origin
-        weights = np.pad(model.weights, ((0, 0), (0, 1)))
-        rule = LinearRule(weights, np.zeros(seen.n_features), model.offsets)
-    else:
-        rule = coordinates.rule(model.weights, model.offsets)
-        seen = rows.take(np.arange(rows.n_rows), center=rule.center)
-    sizes = np.bincount(grown, minlength=tree.n_leaves)
-    most = np.maximum(sizes, seen.n_rows if max_leaf_size is None else max_leaf_size)
-    least = np.minimum(sizes, min_leaf_size)
-    tree.move_rows(_send_back(seen, rule, grown, least, most))
-    return None if rows is None else Placement(rule, np.array(tree.leaves))
+    model = fit_leaves(grown, coordinates)
+    moved = _moved(grown, coordinates, model)
+    most = np.maximum(
+        grown.counts, coordinates.copies.n if max_leaf_size is None else max_leaf_size
+    )
+    least = np.minimum(grown.counts, min_leaf_size)
+    moved = _send_back(grown, moved, coordinates, model, (least, most))
+    grown.tree.resize(moved.counts, _have_moved(grown, moved, coordinates))
+    return moved, model
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LeafModel:
-    """Linear scores: a row goes to the leaf of the highest ``weights @ x + offsets``."""
-
-    weights: Array  # (n_leaves, n_coordinates)
-    offsets: Array  # (n_leaves,)
-    trace: list[float]  # log det S before each round of moves; the last is yet to come
-
-
-def fit_leaves(coordinates: Coordinates, labels: IndexArray, n_leaves: int) -> LeafModel:
-    """Return the model of the last round, or of the one before a leaf would become empty.
-
-    ``labels`` are the leaves of the rows; none is empty.
-    """
-    rows, total = coordinates.about_origin, coordinates.scatter
-    n, size = rows.n_rows, len(total)
-    ridge = 0.0
+def fit_leaves(grown: Leafing, coordinates: Coordinates) -> LeafModel:
+    """Return the model of the last round, or of the one before a leaf would become empty."""
+    total, n = coordinates.scatter, coordinates.copies.n
+    size, ridge, now = len(total), 0.0, grown
+    eps = float(np.finfo(np.float32).eps)
     trace: list[float] = []
-    for step in range(STEPS):
-        counts = np.bincount(labels, minlength=n_leaves)
-        means = leaf_means(coordinates.values[:, :-1], labels, counts)
-        within = total - (means.T * (counts / n)) @ means
+    while True:
+        means = now.means
+        within = total - (means.T * (now.counts / n)) @ means
         if not trace:
-            rounding = LEAST * float(np.finfo(rows.dtype).eps) + n * float(np.finfo(float).eps)
-            least = rounding * float(np.trace(total))
+            least = (LEAST * eps + n * float(np.finfo(float).eps)) * float(np.trace(total))
+            least = max(least, coordinates.unit**2)
             ridge = max(SHRINKAGE * float(np.trace(within)) / size, least)
         within[np.diag_indices(size)] += ridge
         factor = cho_factor(within)
         trace.append(2.0 * float(np.log(np.diag(factor[0])).sum()))
         weights = cho_solve(factor, means.T).T
         offsets = -0.5 * np.einsum("kq,kq->k", weights, means)
-        if step == STEPS - 1:
-            break  # the moves by this model are the caller's
-        moved = best_scores(rows, np.column_stack([weights, offsets / LIFT]))
-        if not np.bincount(moved, minlength=n_leaves).all() or (moved == labels).all():
-            break
-        labels = moved
-    return LeafModel(weights, offsets, trace)
+        model = LeafModel(weights, offsets, trace)
+        if len(trace) == STEPS:
+            return model  # the moves by this model are the caller's
+        now = _moved(now, coordinates, model)
+        if not now.counts.all():
+            return model
 
 
-def leaf_means(Z: Array, labels: IndexArray, counts: IndexArray) -> Array:
-    """Return the mean of each leaf's rows, summed in the order of the rows."""
-    return native.label_sums(Z, labels, len(counts)) / counts[:, None]
+def _moved(leaves: Leafing, coordinates: Coordinates, model: LeafModel) -> Leafing:
+    """Return the leaves with the rows that fit them best."""
+    engine, copies = coordinates.blocks.engine, coordinates.copies
+    labels, (counts, sums) = engine.keep(
+        _best_leaf,
+        *(coordinates.values, copies.counts),
+        weights=model.lifted,
+        offsets=model.offsets,
+    )
+    return replace(leaves, labels=labels, counts=counts, sums=sums)
+
+
+def _have_moved(grown: Leafing, moved: Leafing, coordinates: Coordinates) -> list[bool]:
+    """Say of each leaf whether its rows are others; where nobody asks, that they are."""
+    if not any(grown.tree.note(leaf) for leaf in grown.tree.leaves):
+        return [True] * grown.n_leaves
+    engine, copies = coordinates.blocks.engine, coordinates.copies
+    columns = grown.labels, moved.labels, copies.counts
+    stayed = engine.sweep(count_stayed, *columns, n_leaves=grown.n_leaves)
+    found = (stayed != grown.counts) | (stayed != moved.counts)
+    return [bool(one) for one in found]
 
 
 def _send_back(
-    rows: Rows, rule: LinearRule, grown: IndexArray, least: IndexArray, most: IndexArray
-) -> IndexArray:
+    grown: Leafing,
+    moved: Leafing,
+    coordinates: Coordinates,
+    model: LeafModel,
+    bounds: tuple[IndexArray, IndexArray],
+) -> Leafing:
     """Return the leaves that rows want, but for those that must stay for the leaves' sizes.
 
-    Of these the ones that gain least from their move go back to the leaf they came from. The
-    leaves as they were grown keep to the sizes, so in the end all do.
+    Of these the ones that gain least from their move go back to the leaf they came from, and
+    all that gain as little. The leaves as they were grown keep to the sizes, so in the end all
+    do.
     """
-    wanted = best_scores(rows, rule.weights, rule.offsets)
-    labels = wanted.copy()
+    engine, copies = coordinates.blocks.engine, coordinates.copies
+    columns = coordinates.values, grown.labels
+    now, (least, most) = moved, bounds
+    told: Any = {"weights": model.lifted, "offsets": model.offsets}
     while True:
-        counts = np.bincount(labels, minlength=len(least))
-        over, under = np.maximum(counts - most, 0), np.maximum(least - counts, 0)
+        over, under = np.maximum(now.counts - most, 0), np.maximum(least - now.counts, 0)
         if not (over.any() or under.any()):
-            return labels
-        concerned = (over[labels] > 0) | (under[grown] > 0)
-        moved = np.flatnonzero(concerned & (labels != grown))
-        gain = _gains(rows, rule, moved, wanted, grown)
-        back = np.concatenate(
-            [_lowest(gain, labels[moved], over), _lowest(gain, grown[moved], under)]
+            return now
+        found = engine.sweep(
+            _gains, *columns, now.labels, copies.counts, over=over > 0, under=under > 0, **told
         )
-        labels[moved[back]] = grown[moved[back]]
+        limits: Any = {
+            "above": _quota(found.gains, found.to, found.counts, over),
+            "below": _quota(found.gains, found.came_from, found.counts, under),
+        }
+        labels, (counts, sums) = engine.keep(
+            _sent_back, *columns, now.labels, copies.counts, **limits, **told
+        )
+        now = replace(now, labels=labels, counts=counts, sums=sums)
+
+
+def _quota(gains: Array, part: IndexArray, counts: IndexArray, quota: IndexArray) -> Array:
+    """Return up to which gain rows of each part make up its quota; less than any for none."""
+    limits = np.full(len(quota), -np.inf)
+    for one in np.flatnonzero(quota):
+        (own,) = np.nonzero(part == one)
+        order = own[np.argsort(gains[own], kind="stable")]
+        reached = np.searchsorted(np.cumsum(counts[order]), quota[one])
+        if len(order):
+            limits[one] = gains[order[min(reached, len(order) - 1)]]
+    return limits
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moves:
+    """Rows that moved: how much better they fit, where from, where to, how often they count."""
+
+    gains: Array
+    came_from: IndexArray
+    to: IndexArray
+    counts: IndexArray
+
+    def merge(self, other: "_Moves") -> "_Moves":
+        names = self.__slots__
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return _Moves(*map(np.concatenate, pairs))
+
+
+# ---- what is done in each block --------------------------------------------------------------
+
+
+def _add_up(
+    Z: Array, labels: Labels, counts: Labels | None, *, n_leaves: int
+) -> tuple[IndexArray, Array]:
+    """Return the copies in each leaf, and their sums."""
+    there = labels >= 0
+    own = None if counts is None else counts[there]
+    sizes = np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
+    return sizes, native.label_sums(Z, labels, n_leaves, counts)
+
+
+def _best_leaf(
+    Z: Array, counts: Labels | None, *, weights: Array, offsets: Array
+) -> tuple[Labels, tuple[IndexArray, Array]]:
+    rows = as_rows(Z, center=np.zeros(Z.shape[1]))
+    labels = best_scores(rows, weights, offsets).astype(np.int32)
+    if counts is not None:
+        labels[counts == 0] = -1
+    return labels, _add_up(Z, labels, counts, n_leaves=len(weights))
+
+
+def count_stayed(
+    before: Labels, after: Labels, counts: Labels | None, *, n_leaves: int
+) -> IndexArray:
+    """Count the copies of each leaf that were in the leaf of the same position before."""
+    same = (before == after) & (after >= 0)
+    own = None if counts is None else counts[same]
+    return np.bincount(after[same], weights=own, minlength=n_leaves).astype(np.int64)
+
+
+def _gain(Z: Array, at: IndexArray, to: Labels, came_from: Labels, model: Any) -> Array:
+    """Return how much better some rows fit a leaf than another."""
+    if not len(at):
+        return np.zeros(0)
+    rows = as_rows(np.ascontiguousarray(Z[at]), center=np.zeros(Z.shape[1]))
+    scores = rows.scores(model["weights"]) + model["offsets"]
+    place = np.arange(len(at))
+    found: Array = (scores[place, to[at]] - scores[place, came_from[at]]).astype(np.float64)
+    return found
 
 
 def _gains(
-    rows: Rows, rule: LinearRule, moved: IndexArray, wanted: IndexArray, grown: IndexArray
-) -> Array:
-    """Return how much better each of these rows fits the leaf it wants than its own."""
-    gain = np.empty(len(moved))
-    step = max(MAX_SCORES // rule.n_children, 1)
-    for first in range(0, len(moved), step):
-        some = moved[first : first + step]
-        scores = rows.take(some, center=rows.center).scores(rule.weights) + rule.offsets
-        at = np.arange(len(some))
-        gain[first : first + step] = scores[at, wanted[some]] - scores[at, grown[some]]
-    return gain
+    Z: Array,
+    grown: Labels,
+    labels: Labels,
+    counts: Labels | None,
+    *,
+    over: NDArray[np.bool_],
+    under: NDArray[np.bool_],
+    **model: Any,
+) -> _Moves:
+    """Return the rows that moved to a leaf that is too large, or from one too small."""
+    concerned = (labels != grown) & (labels >= 0)
+    at = np.flatnonzero(concerned & (over[labels] | under[grown]))
+    own = np.ones(len(at), dtype=np.int64) if counts is None else counts[at].astype(np.int64)
+    gains = _gain(Z, at, labels, grown, model)
+    return _Moves(gains, grown[at].astype(np.intp), labels[at].astype(np.intp), own)
 
 
-def _lowest(values: Array, part: IndexArray, quota: IndexArray) -> IndexArray:
-    """Return the positions of the lowest values of each part, as many as its quota."""
-    order = np.lexsort((values, part))
-    sorted_part = part[order]
-    rank = np.arange(len(order)) - np.searchsorted(sorted_part, sorted_part)
-    return order[rank < quota[sorted_part]]
+def _sent_back(
+    Z: Array,
+    grown: Labels,
+    labels: Labels,
+    counts: Labels | None,
+    *,
+    above: Array,
+    below: Array,
+    **model: Any,
+) -> tuple[Labels, tuple[IndexArray, Array]]:
+    limit = np.maximum(above[labels], below[grown])
+    at = np.flatnonzero((labels != grown) & (labels >= 0) & (limit > -np.inf))
+    back = at[_gain(Z, at, labels, grown, model) <= limit[at]]
+    labels = labels.copy()
+    labels[back] = grown[back]
+    return labels, _add_up(Z, labels, counts, n_leaves=len(above))

@@ -14,10 +14,10 @@ import numpy as np
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import Gathering, StoppingRule
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
-from taxarbor.hierarchy._route import arranged
+from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._leaves import leaf_means
+from taxarbor.refine._field import relabel
+from taxarbor.refine._leaves import Leafing
 
 POWER = 0.75
 """Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
@@ -26,17 +26,16 @@ Rand index."""
 
 
 def link_leaves(
-    grown: HierarchyBuilder, coordinates: Coordinates, stop: StoppingRule
-) -> HierarchyBuilder:
+    grown: Leafing, coordinates: Coordinates, stop: StoppingRule
+) -> tuple[Leafing, IndexArray]:
     """Return a tree of two children per split whose leaves are the grown ones or their unions.
 
     Links are undone, the last one first, until the tree is full; leaves that are small enough
-    stay whole. Scores of the nodes are what their union costs.
+    stay whole. Scores of the nodes are what their union costs. Also, the position of each old
+    leaf among the new ones.
     """
-    labels, leaves = grown.labels, grown.leaves
-    counts = np.bincount(labels, minlength=len(leaves))
-    means = leaf_means(coordinates.values[:, :-1], labels, counts)
-    links, costs = ward_links(means, counts**POWER)
+    leaves, counts = grown.tree.leaves, grown.counts
+    links, costs = ward_links(grown.means, counts**POWER)
     # Each node is a range of leaves, from left to right; the root is the last link.
     n = len(leaves)
     first, widths = np.arange(2 * n - 1), np.ones(2 * n - 1, dtype=np.intp)
@@ -53,26 +52,42 @@ def link_leaves(
         if whole in open_nodes and not is_full and not stop.spares(int(sizes[whole]), 0):
             splits[whole] = left, right
             open_nodes |= {left, right}
-    tree, node_of = _built(splits, 2 * n - 2, begin, begin[labels])
+    tree, node_of = built(splits, 2 * n - 2, sizes)
     for whole in splits:
         cost = float(costs[whole - n])
         tree.record(node_of[whole], score=cost, objective=np.nan, info=None)
     for old, leaf in enumerate(leaves):
         if old in node_of:
-            tree.refuse(node_of[old], grown.note(leaf))
-    return tree
+            tree.refuse(node_of[old], grown.tree.note(leaf))
+    edges = np.sort([begin[node] for node in open_nodes if node not in splits])
+    place = np.searchsorted(edges, begin[:n], side="right") - 1
+    return _regrouped(grown, tree, place, coordinates), place
+
+
+def _regrouped(
+    grown: Leafing, tree: HierarchyBuilder, place: IndexArray, coordinates: Coordinates
+) -> Leafing:
+    """Return the rows as those of other leaves, given the place of each old leaf."""
+    counts = np.zeros(tree.n_leaves, dtype=np.int64)
+    sums = np.zeros((tree.n_leaves, grown.sums.shape[1]))
+    np.add.at(counts, place, grown.counts)
+    np.add.at(sums, place, grown.sums)
+    engine = coordinates.blocks.engine
+    labels, _ = engine.keep(relabel, grown.labels, place=place.astype(np.int32))
+    return Leafing(tree, labels, counts, sums)
 
 
 def gather(pairs: HierarchyBuilder, branching: int) -> HierarchyBuilder:
-    """Return a tree of two children per split as one of more: see :class:`Gathering`."""
+    """Return a tree of two children per split as one of more: see :class:`Gathering`.
+
+    The leaves, from left to right, stay.
+    """
     gathering = Gathering(branching)
     for node in pairs.inner:
         gathering.add(node, pairs.children(node))
     splits = gathering.splits
-    place = np.empty(pairs.size(0), dtype=np.intp)
-    place[pairs.rows(0)] = np.arange(len(place))
-    begin = np.array([place[pairs.rows(node)[0]] for node in range(pairs.n_nodes)])
-    tree, node_of = _built(splits, 0, begin, place)
+    sizes = np.array([pairs.size(node) for node in range(pairs.n_nodes)])
+    tree, node_of = built(splits, 0, sizes)
     for node, made in node_of.items():
         if node in splits:
             tree.record(made, **pairs.recorded(node))
@@ -81,34 +96,18 @@ def gather(pairs: HierarchyBuilder, branching: int) -> HierarchyBuilder:
     return tree
 
 
-def at_leaves(
-    tree: HierarchyBuilder, other: HierarchyBuilder, placement: Placement
-) -> Placement:
-    """Return the placement of another tree's leaves for a tree that has them elsewhere."""
-    labels = other.labels
-    some_row = np.empty(other.n_leaves, dtype=np.intp)
-    some_row[labels] = np.arange(len(labels))
-    order, rule = np.argsort(tree.labels[some_row]), placement.rule
-    rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
-    return Placement(rule, np.array(tree.leaves))
-
-
-def _built(
-    splits: Mapping[int, Sequence[int]], root: int, begin: IndexArray, place: IndexArray
+def built(
+    splits: Mapping[int, Sequence[int]], root: int, sizes: IndexArray
 ) -> tuple[HierarchyBuilder, dict[int, int]]:
-    """Return a tree whose nodes begin at these places, and its number for each of them.
+    """Return a tree, given the sizes of its nodes, and its number for each of them.
 
-    Splits come in the order in which they are made; places are those of the rows.
+    Splits come in the order in which they are made.
     """
     nodes = [root, *chain.from_iterable(splits.values())]
     node_of = {node: made for made, node in enumerate(nodes)}
-    leaves = np.sort([begin[node] for node in nodes if node not in splits])
-    labels = (np.searchsorted(leaves, np.arange(place.max() + 1), "right") - 1)[place]
-    stops = np.cumsum(np.bincount(labels))
-    starts = np.concatenate([[0], stops[:-1]])[np.searchsorted(leaves, begin[nodes])].tolist()
-    tree = HierarchyBuilder(len(place), arranged(np.arange(len(place)), labels, len(leaves)))
+    tree = HierarchyBuilder(int(sizes[root]))
     for node, parts in splits.items():
-        tree.cut(node_of[node], [starts[node_of[part]] for part in parts[1:]])
+        tree.divide(node_of[node], [int(sizes[part]) for part in parts])
     return tree, node_of
 
 

@@ -4,13 +4,26 @@ Nine rows in ten lie within the *usual distance* of the middle. A row is an outl
 several times as far away, with fewer than a handful of others around it. So a group stays,
 however far and small, and a tail, however long, loses but its last rows. In return, noise so
 dense that its rows have company passes for a tail: many far values in one and the same column.
+
+The middle is that of a sample, and of many far rows a sample stands for all. What is said of a
+row depends on these samples and on its own values alone, so that equal rows share their lot.
 """
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows import Rows
+from taxarbor.rows import as_rows
+from taxarbor.rows._memory import seen_from
+from taxarbor.sweep import Blocks, Column, Engine
+from taxarbor.sweep._copies import Drawn, Listed, draw, limits
+from taxarbor.sweep._select import Extremes, extremes, share_of, total
 
 MIDDLE, MOVES = 250, 50
 """Rows from which the middle is found, and the most moves that it takes."""
@@ -29,74 +42,203 @@ distances. With 5 of them small groups lose rows if they are looser than the lar
 COMPANY, ONE_IN = 5, 10_000
 """With so many others around it a row is not alone; of many rows, with one in so many."""
 
-AT_ONCE = 1000
-"""Far rows that are compared with one another; of more, random parts of about this size."""
+REFERENCE = 1000
+"""Far rows that all far rows are compared with; of more, those with the lowest hashes."""
+
+SPARE = 8
+"""Roots of a number by which more are drawn, so that there are hardly ever fewer."""
 
 ROUNDING = 1e-6
 """Share of a row's distance below which others count as equal to it."""
 
+AT_ONCE, CELLS = 4000, 1 << 22
+"""Rows that are compared with the reference at a time, and cells of those they are."""
 
-def find_outliers(rows: Rows, seed: int) -> NDArray[np.bool_] | None:
-    """Return which rows are far and alone, one in ten at most; None if there are none."""
-    rng = np.random.default_rng(seed)
-    seen = rows.take(np.arange(rows.n_rows), center=_middle(rows, rng))
-    distances = np.sqrt(seen.norms())
-    usual = _usual(distances)
-    if distances.max() <= FAR * usual:
-        return None
+Counts = NDArray[np.int32]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outliers:
+    """Which rows are outliers, and where the others are.
+
+    Attributes
+    ----------
+    counts : Column or None
+        How often each row counts now, int32: outliers do not. None if there are none.
+    middle : array of shape (n_features,), float64
+        A robust mean of the rows.
+    reach : float
+        The largest distance from there of a row that counts.
+    farthest : float
+        The same of all rows, outliers and those that take no part among them.
+    """
+
+    counts: Column | None
+    middle: Array
+    reach: float
+    farthest: float
+
+
+def find_outliers(
+    blocks: Blocks, counts: Column | None, first: Column, seed: int, some: Any = None
+) -> Outliers:
+    """Find rows that are far and alone, one in ten at most.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    counts : Column or None
+        How often each counts, an int32 per row; None, or an entry of None, for once.
+    first : Column
+        The number of the first copy in each block.
+    seed : int
+        Of the samples.
+    some : array or CSR matrix, optional
+        Rows that were drawn before, from which the middle is found: they spare a sweep.
+    """
+    engine, data = blocks.engine, blocks.data
+    own: Column = [None] * len(data) if counts is None else counts
+    if some is None:
+        n_last = engine.sweep(_n_copies, own[-1:], blocks.sizes[-1:].tolist())
+        everyone = [None] * len(data)
+        told = data, everyone, own, first
+        some = _drawn(engine, told, node_seed(seed, (0,)), int(first[-1]) + n_last, MIDDLE)
+    middle = _middle(some)
+    distances, found = engine.keep(_distances, data, own, middle=middle)
+    reach, farthest = float(found["counting"].high), float(found["all"].high)
+    usual = share_of(engine, distances, own, USUAL)
+    if found["counting"].low == usual < reach:  # most are equal: what is usual of the others
+        usual = share_of(engine, distances, own, USUAL, above=usual)
+    left = None
+    if reach > FAR * usual:
+        left = _left(blocks, distances, own, first, _Far(middle, usual, found["n"], seed))
+    if left is not None:
+        reach = float(extremes(engine, distances, left).high)
+    return Outliers(left, middle, reach, farthest)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Far:
+    """From where and in which units distances are seen, of how many copies; and a seed."""
+
+    middle: Array
+    usual: float
+    n: int
+    seed: int
+
+
+def _left(
+    blocks: Blocks, distances: Column, counts: Column, first: Column, far: _Far
+) -> Column | None:
+    """Return how often rows count, those that are far and alone not at all; None if none is."""
+    engine, data = blocks.engine, blocks.data
     # Whoever is around a far row is not much closer to the middle than that row.
-    pool = np.flatnonzero(distances > (1.0 - AROUND) * FAR * usual)
-    away = distances[pool]
-    around = np.clip(WIDEST * usual, ROUNDING * away, AROUND * away)
-    alone = _distance_of_company(seen, pool, rng) > around
-    outliers = np.zeros(rows.n_rows, dtype=np.bool_)
-    outliers[pool] = alone & (away > FAR * usual)
-    return outliers if outliers.any() else None
+    bound = (1.0 - AROUND) * FAR * far.usual
+    n_pool = total(engine, distances, counts, above=bound)
+    pool = engine.lazy(_pooled, distances, bound=bound)
+    key = node_seed(far.seed, (1,))
+    others = _drawn(engine, (data, pool, counts, first), key, n_pool, REFERENCE)
+    company = max(COMPANY, far.n // ONE_IN) * others.shape[0] / n_pool
+    how = {"others": others, "company": max(round(company), 1), "far": far}
+    # Blocks where nobody is far are not read again.
+    n_far = engine.sweep(_n_beyond, distances, bound=FAR * far.usual).items
+    there = np.flatnonzero(n_far).tolist()
+    told = ([column[block] for block in there] for column in (data, distances, counts))
+    changed, n_lost = engine.keep(_without_lonely, *told, **how)
+    if not n_lost:
+        return None
+    left = [*engine.keep(_as_counts, counts, blocks.sizes.tolist())[0]]
+    for block, entry in zip(there, changed, strict=True):
+        left[block] = entry
+    return left
 
 
-def _middle(rows: Rows, rng: np.random.Generator) -> Array:
+def _n_copies(counts: Counts | None, size: int) -> int:
+    return size if counts is None else int(counts.sum(dtype=np.int64))
+
+
+def _as_counts(counts: Counts | None, size: int) -> tuple[Counts, None]:
+    return np.ones(size, dtype=np.int32) if counts is None else counts, None
+
+
+def _drawn(engine: Engine, columns: Sequence[Column], key: int, n: int, most: int) -> Any:
+    """Return the copies with the lowest hashes, of the ``n`` whose node is not negative."""
+    keys = np.array([key], dtype=np.uint64)
+    bounds = limits(np.array([n]), most + SPARE * math.isqrt(most))
+    found: Drawn = engine.sweep(draw, *columns, keys=keys, bounds=bounds)
+    return found.stacked()[found.lowest(most)[0]]
+
+
+def _middle(some: Any) -> Array:
     """Return Huber's robust mean of some rows, to a fraction of their distances from it."""
-    n = rows.n_rows
-    some = (
-        np.sort(rng.choice(n, MIDDLE, replace=False, shuffle=False))
-        if n > MIDDLE
-        else np.arange(n)
-    )
-    few = rows.take(some)
+    few = as_rows(some)
     for _ in range(MOVES):
         distances = np.sqrt(few.norms())
         typical = np.median(distances)
         if typical == 0.0:
             break
         weights = typical / np.maximum(distances, typical)
-        move = few.adjoint(weights[:, None].astype(rows.dtype))[0] / weights.sum()
-        few = rows.take(some, center=few.center + move)
+        move = few.adjoint(weights[:, None].astype(few.dtype))[0] / weights.sum()
+        few = as_rows(some, center=few.center + move)
         if np.linalg.norm(move) < 0.1 * typical:
             break
     return few.center
 
 
-def _usual(distances: Array) -> float:
-    """Return the distance within which most rows lie; or, if most are equal, most others."""
-    usual = _quantile(distances)
-    others = distances[distances > usual] if usual == distances.min() else distances
-    return _quantile(others) if 0 < len(others) < len(distances) else usual
+def _distances(X: Any, counts: Counts | None, middle: Array) -> tuple[Array, dict[str, Any]]:
+    """Return how far each row is from the middle; the extremes, and the number of copies."""
+    found = np.sqrt(seen_from(X, middle).norms())
+    every = Extremes.of(found)
+    if counts is None:
+        return found, {"all": every, "counting": every, "n": len(found)}
+    own = {"counting": Extremes.of(found[counts > 0]), "n": _n_copies(counts, len(found))}
+    return found, {"all": every} | own
 
 
-def _quantile(distances: Array) -> float:
-    rank = int(USUAL * len(distances))
-    return float(np.partition(distances, rank)[rank])
+def _pooled(distances: Array, bound: float) -> NDArray[np.int32]:
+    """Return 0 for rows beyond a distance, -1 for others."""
+    return (distances > bound).astype(np.int32) - np.int32(1)
 
 
-def _distance_of_company(rows: Rows, pool: IndexArray, rng: np.random.Generator) -> Array:
-    """Return how far from each row of the pool the last one lies that makes it not alone."""
-    company = max(COMPANY, rows.n_rows // ONE_IN)
-    far = np.full(len(pool), np.inf)
-    n_parts = -(-len(pool) // AT_ONCE)
-    for part in np.array_split(rng.permutation(len(pool)), n_parts):
-        share = max(round(company * len(part) / len(pool)), 1)
-        if share < len(part):
-            few = rows.take(pool[part], center=rows.center)
-            with np.errstate(over="ignore"):  # what is infinitely far in float32 is alone
-                far[part] = few.neighbors(share)[0][:, -1]
-    return far
+def _n_beyond(distances: Array, bound: float) -> Listed:
+    return Listed([np.count_nonzero(distances > bound)])
+
+
+def _without_lonely(
+    X: Any, distances: Array, counts: Counts | None, *, others: Any, company: int, far: _Far
+) -> tuple[Counts, int]:
+    """Return how often rows count, but for those that are far and alone; and how many are."""
+    left = np.ones(len(distances), dtype=np.int32) if counts is None else counts.copy()
+    (candidates,) = np.nonzero((distances > FAR * far.usual) & (left > 0))
+    for begin in range(0, len(candidates), AT_ONCE):
+        some = candidates[begin : begin + AT_ONCE]
+        away = distances[some]
+        around = np.clip(WIDEST * far.usual, ROUNDING * away, AROUND * away)
+        n_around, n_equal = _counted(X[some], others, far.middle, (around, ROUNDING * away))
+        # If others hold equal rows, one of these is the row itself.
+        left[some[n_around - (n_equal > 0) < company]] = 0
+    return left, int(np.count_nonzero(left[candidates] == 0))
+
+
+def _counted(
+    X: Any, others: Any, middle: Array, within: Sequence[Array]
+) -> tuple[IndexArray, ...]:
+    """Count, of some rows, the others that are no farther from them than this.
+
+    In float64, and by sweeps in which what comes of a row depends on that row alone.
+    """
+    rows = as_rows(X.astype(np.float64), center=middle)
+    norms, p = rows.norms()[:, None], rows.n_features
+    found = np.zeros((len(within), rows.n_rows), dtype=np.intp)
+    step = max(CELLS // p, 1)
+    for first in range(0, others.shape[0], step):
+        part: Any = others[first : first + step]
+        seen = (part.toarray() if hasattr(part, "toarray") else part) - middle
+        with np.errstate(over="ignore", invalid="ignore"):  # the infinitely far are alone
+            squares = norms - 2.0 * rows.scores(seen) + np.einsum("ij,ij->i", seen, seen)
+            for turn, distance in enumerate(within):
+                found[turn] += np.count_nonzero(squares <= distance[:, None] ** 2, axis=1)
+    return tuple(found)

@@ -13,6 +13,7 @@ from taxarbor._errors import printable
 from taxarbor._images import small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
+from taxarbor.explain._names import whole_numbers
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
@@ -35,6 +36,8 @@ EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may
 BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 KINDS = ("typical", "extreme", "borderline")
+_NO_ROWS = {"order": None, "names": None, "speak": False, "true": None, "weakest": None}
+"""What is known of every row, where only a sample was seen."""
 
 
 def build_context(
@@ -52,7 +55,8 @@ def build_context(
     what kept some rows elsewhere; "placed", all features; or "unknown". Where it is known how
     far rows are from every cluster, the farthest that are noise come first.
     """
-    tree, classes = explanation.hierarchy, explanation.classes
+    tree, classes, whole = explanation.hierarchy, explanation.classes, explanation.whole
+    is_sample = explanation.numbers is not None
     encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
     far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
     if len(far):
@@ -61,9 +65,10 @@ def build_context(
     nodes = [writer.tell(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
-        "n_rows": len(tree.order),
-        "n_noise": len(noise),
-        "n_absent": 0 if tree.weights is None else int((tree.weights[tree.order] == 0.0).sum()),
+        "n_rows": int(whole.sizes[0]),
+        "n_noise": whole.n_noise,
+        "n_absent": _count_absent(whole),
+        "notes": [printable(f"{note}.") for note in explanation.notes],
         "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
@@ -72,16 +77,24 @@ def build_context(
         "features": [list(feature) for feature in writer.features],
         "rows": _shown_rows(explanation, nodes),
         "pictures": {} if images is None else _pictures(nodes, images),
-        **_all_rows(explanation, noise),
-        "probabilities": None if decides == "unknown" else _probabilities(explanation),
+        **(_NO_ROWS if is_sample else _all_rows(explanation, noise)),
+        "probabilities": None
+        if is_sample or decides == "unknown"
+        else _probabilities(explanation),
         "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
-        "facts": _facts(tree),
+        "facts": _facts(whole, tree),
         "trust": _trust(tree),
         "decides": decides,
         "table": None if encoding is None else _table(encoding),
     }
+
+
+def _count_absent(tree: Hierarchy) -> int:
+    """Count the rows that took no part in the fit, where their weights are known."""
+    weights = tree.weights
+    return 0 if weights is None else int((weights[tree.rows(tree.root)] == 0.0).sum())
 
 
 def _table(encoding: Encoding) -> dict[str, Any]:
@@ -125,8 +138,8 @@ class _Nodes:
         return {
             "parent": parent,
             "name": explanation.names[node],
-            "start": int(tree.start[node]),
-            "stop": int(tree.stop[node]),
+            "start": int(explanation.whole.start[node]),
+            "stop": int(explanation.whole.stop[node]),
             "birth": int(tree.birth[node]),
             "leads": self._leads(leads),
             "stands": self._stands(node),
@@ -232,7 +245,10 @@ def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
     counts: list[list[int]] = []
     for child, side in zip(children, sides, strict=True):
         margins: Array = side * explanation.margins_within(node, child)
-        counts.append(np.histogram(np.clip(margins, BINS[0], BINS[-1]), BINS)[0].tolist())
+        weights = explanation.weights
+        own = None if weights is None else weights[explanation.hierarchy.rows(child)]
+        found = np.histogram(np.clip(margins, BINS[0], BINS[-1]), BINS, weights=own)[0]
+        counts.append(whole_numbers(found).tolist())
     return counts
 
 
@@ -243,7 +259,8 @@ def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
     """
     if explanation.classes is None:
         return []
-    counts = explanation.classes.count(explanation.hierarchy.rows(node))
+    rows = explanation.hierarchy.rows(node)
+    counts = explanation.classes.count(rows, explanation.weights)
     known = [(code, count) for code, count in counts if code >= 0]
     rest = sum(count for _, count in known[N_CLASSES:])
     unknown = [(-2, count) for code, count in counts if code < 0]
@@ -264,7 +281,8 @@ def _shown_rows(explanation: Explanation, nodes: list[dict[str, Any]]) -> dict[s
     for row in _shown(nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-        found[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
+        place = int(explanation.places(np.array(row)))
+        found[str(row)] = [name, -1 if classes is None else int(classes.codes[place])]
     return found
 
 
@@ -324,8 +342,8 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     Numbers and names go on with those of noise.
     """
     tree, names = explanation.hierarchy, explanation.row_names
-    n_rows, packed = len(tree.order), None
-    order = np.append(tree.order, noise)
+    n_rows, packed = int(tree.sizes[0]), None
+    order = np.append(tree.rows(0), noise)
     assert tree.follows is not None
     holds = tree.follows.rows
     if names is not None:
@@ -336,7 +354,7 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
         "order": _pack_numbers(order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": _pack_numbers(holds[tree.order]) if is_small and not holds.all() else None,
+        "true": _pack_numbers(holds[tree.rows(0)]) if is_small and not holds.all() else None,
         "weakest": _weakest(explanation),
     }
 
@@ -359,10 +377,11 @@ def _pack_numbers(values: NDArray[Any]) -> str:
 
 def _weakest(explanation: Explanation) -> dict[str, str] | None:
     tree = explanation.hierarchy
-    if len(tree.order) > WEAKEST or tree.n_leaves == 1:
+    n_rows = int(tree.sizes[0])
+    if n_rows > WEAKEST or tree.n_leaves == 1:
         return None
-    least = np.full(len(tree.order), np.inf)
-    where = np.zeros(len(tree.order), dtype=np.intp)
+    least = np.full(n_rows, np.inf)
+    where = np.zeros(n_rows, dtype=np.intp)
     for node, margins in enumerate(explanation.margins):
         if margins is not None:
             own = slice(tree.start[node], tree.stop[node])
@@ -410,18 +429,21 @@ def _trust(tree: Hierarchy) -> dict[str, Any] | None:
     }
 
 
-def _facts(tree: Hierarchy) -> dict[str, Any]:
-    """Return what can be said about a tree without labels."""
+def _facts(whole: Hierarchy, tree: Hierarchy) -> dict[str, Any]:
+    """Return what can be said about a tree without labels, given it as it is explained, too."""
     is_split = [rule is not None for rule in tree.rules]
-    used, leaves = tree.n_features_used[is_split], tree.sizes[tree.leaves]
+    used, leaves = tree.n_features_used[is_split], whole.sizes[whole.leaves]
     known = tree.fidelity[~np.isnan(tree.fidelity)]
     assert tree.follows is not None
+    holds = tree.follows.rows.mean()
+    if whole is not tree:  # a sample's rows do not count alike
+        holds = np.average(tree.follows.share[tree.leaves], weights=leaves)
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "fidelity": _share(known.mean()) if len(known) else None,
-        "holds": _share(tree.follows.rows.mean()),
+        "holds": _share(float(holds)),
     }
 
 

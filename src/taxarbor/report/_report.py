@@ -9,10 +9,12 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._images import check_images
+from taxarbor._types import IndexArray
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._file import write_whole
@@ -45,8 +47,9 @@ def report(
         The tree. One made from labels or merges alone is explained by nearest means. Features
         are called as it says, or as the columns of a data frame; others can be given by
         :meth:`~taxarbor.Hierarchy.rename_features`.
-    X : array-like or CSR matrix of shape (n_rows, n_features)
-        The rows that it was grown on, in the same order; of a tree of a table, that table.
+    X : array-like or CSR matrix of shape (n_rows, n_features), or what is read part by part
+        The rows that it was grown on, in the same order; of a tree of a table, that table. Of
+        very many rows in a file or a collection of Dask, the page shows a sample, and says so.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
@@ -81,9 +84,12 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    tree = explanation.hierarchy
-    pictures = None if images is None else check_images(images, tree.n_rows)
-    scores = {} if classes is None else score_hierarchy(tree, classes, truth)
+    tree, whole, numbers = explanation.hierarchy, explanation.whole, explanation.numbers
+    pictures = None if images is None else check_images(images, whole.n_rows)
+    scores: dict[str, float] = {}
+    if classes is not None:
+        known = classes if numbers is None else _some_of(classes, numbers)
+        scores = score_hierarchy(tree, known, truth, sample_weight=explanation.weights)
     decides = _what_decides(hierarchy_of(model), tree)
     context = build_context(
         explanation,
@@ -91,10 +97,22 @@ def report(
         images=pictures,
         scores=scores,
         decides=decides,
-        outlier_scores=getattr(model, "outlier_score_", None),
+        outlier_scores=None if numbers is not None else _scores_of(model, tree),
     )
-    page = _build_page(context, tree.to_text()).encode("utf-8", "replace")
+    told = [whole.to_text(), *context["notes"]]
+    page = _build_page(context, "\n".join(told)).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))
+
+
+def _scores_of(model: Any, tree: Hierarchy) -> Any:
+    """Return how far the rows of a model are from every cluster, if they are in memory."""
+    scores = getattr(model, "outlier_score_", None)
+    return scores if isinstance(scores, np.ndarray) and len(scores) == tree.n_rows else None
+
+
+def _some_of(classes: Any, numbers: IndexArray) -> Any:
+    """Return the classes of some rows."""
+    return classes.iloc[numbers] if hasattr(classes, "iloc") else np.asarray(classes)[numbers]
 
 
 def _what_decides(own: Hierarchy, described: Hierarchy) -> str:
@@ -104,7 +122,8 @@ def _what_decides(own: Hierarchy, described: Hierarchy) -> str:
     if own.rules[own.root] is None and own.n_leaves > 1:
         return "unknown"
     assert described.follows is not None
-    return "rules" if described.follows.rows.all() else "bounds"
+    holds = described.follows.rows.all() and (described.follows.share == 1.0).all()
+    return "rules" if holds else "bounds"
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

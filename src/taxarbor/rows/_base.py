@@ -71,15 +71,13 @@ class SplitSolution:
 class HalveProblem:
     """A division in two of lifted rows, whose last feature is constant, by the best of starts.
 
-    The plane is sought on a sample of the rows, as in :class:`PairProblem`, with no penalty but
-    a ridge. ``ridge`` is a share of the rows' variance, ``violation`` of its root.
+    The plane is sought as in :class:`PairProblem`, with no penalty but a ridge. ``ridge`` is a
+    share of the rows' variance, ``violation`` of its root.
     """
 
-    seed: int  #: of the sample and the starts
-    sample: int  #: most rows on which the plane is sought
+    seed: int  #: of the starts
     starts: list[str]  #: each "principal", "ward" or "far_rows"
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
-    sample_bounds: tuple[int, int]  #: the same, of the sample
     ridge: float
     tol: float
     violation: float
@@ -101,6 +99,7 @@ class Half:
     trace: list[float]
     status: str
     n_passes: float
+    weights: Array  #: (n_features,), of the scores: about the centre, but for the last feature
 
 
 @final
@@ -193,6 +192,20 @@ class Rows(Protocol):
         """Return the squared length of each row of ``X - center``, float64: one sweep."""
         ...
 
+    def exact_sums(
+        self,
+        labels: NDArray[np.int32] | None,
+        counts: NDArray[np.int32] | None,
+        n_labels: int,
+    ) -> NDArray[np.int64]:
+        """Return exact sums of ``X``, without the centre, of the rows of each label.
+
+        Of shape (n_labels, n_features, n_limbs): those of other rows can be added to them, and
+        ``native.exact_values`` makes numbers of them. Each row counts as often as ``counts``
+        says; NaN, and rows of a negative label, add nothing. One sweep.
+        """
+        ...
+
     def spread(self) -> Array:
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         ...
@@ -202,6 +215,10 @@ class Rows(Protocol):
 
         The smaller one first; NaN for all other columns. One sweep, mostly over few columns.
         """
+        ...
+
+    def few_values(self) -> Array:
+        """Return the same, but of columns of one value that one, twice."""
         ...
 
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:

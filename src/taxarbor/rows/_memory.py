@@ -72,7 +72,19 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
     if not isinstance(X, np.ndarray):
         kind = type(X).__name__
         raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
+    if not X.flags.aligned:  # as what Dask fetches from a worker may be
+        X = X.copy()
     return MemoryRows(X, native.Data.dense(X, middle, n_threads))
+
+
+def seen_from(entry: Any, center: Array | None = None) -> Rows:
+    """Return a block of a column, an array, a CSR matrix or rows, as rows about a centre.
+
+    For one thread: blocks are swept side by side.
+    """
+    if isinstance(entry, MemoryRows):
+        return entry.take(np.arange(entry.n_rows), center)
+    return as_rows(entry, center=center)
 
 
 @final
@@ -140,15 +152,28 @@ class MemoryRows:
         """Return the squared distance of each row from the centre."""
         return native.norms(self._data)
 
+    def exact_sums(
+        self,
+        labels: NDArray[np.int32] | None,
+        counts: NDArray[np.int32] | None,
+        n_labels: int,
+    ) -> NDArray[np.int64]:
+        """Return exact sums of the rows of each label, without the centre."""
+        return native.exact_sums(self._data, labels, counts, n_labels)
+
     def spread(self) -> Array:
         """Return the mean absolute deviation of each feature."""
         return native.moment(self._data, True)
 
     def two_values(self) -> Array:
         """Return the two values of each column that has no others."""
-        found = _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
+        found = self.few_values()
         found[~(found[:, 0] < found[:, 1])] = np.nan
         return found
+
+    def few_values(self) -> Array:
+        """Return the least and greatest value of columns that have at most two, others NaN."""
+        return _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
 
     def _pairs(self) -> Array:
         """Return the least and greatest value of columns that have at most two, others NaN."""

@@ -15,16 +15,13 @@ All starts of a node run compiled, in one call (``native/src/halve.cpp``).
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
-from taxarbor._run import node_seed
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import size_bounds
-from taxarbor.optim._loss import Labels
+from taxarbor.rows import as_rows
 from taxarbor.rows._base import HalveProblem
 from taxarbor.split._alternate import MAX_ALTERNATIONS
 from taxarbor.split._starts import POWER_STEPS, START_ROWS
-from taxarbor.split._task import Refusal, Split, SplitTask, refuse_few
+from taxarbor.split._task import Refusal, refuse_size
 
 RIDGE = 3e-3
 """Weight of the squared weights, as a share of the rows' variance."""
@@ -50,9 +47,32 @@ other rows are other starts; the others hardly change."""
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class Plane:
+    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side.
+
+    Attributes
+    ----------
+    weights : array of shape (n_coordinates,)
+        Of all coordinates, the constant one as well.
+    offset : float
+        What is added.
+    gap : float
+        How clearly it divides the sample.
+    info : SolveInfo
+        How it was found.
+    """
+
+    weights: Array
+    offset: float
+    gap: float
+    info: SolveInfo
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class GapSplitter:
-    """Splits a node of lifted rows, whose last feature is constant, in two where the gap is.
+    """Splits lifted rows, whose last feature is constant, in two where the gap is.
 
     Parameters
     ----------
@@ -66,33 +86,28 @@ class GapSplitter:
     Examples
     --------
     >>> import numpy as np
-    >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import GapSplitter, SplitTask
-    >>> X = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
-    >>> task = SplitTask(as_rows(X), (), (), n_children=2, seed=0)
-    >>> sorted(np.bincount(GapSplitter().split(task).labels).tolist())
-    [2, 3]
+    >>> from taxarbor.split import GapSplitter
+    >>> Z = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
+    >>> plane = GapSplitter().find(Z, n_rows=5, seed=0)
+    >>> np.count_nonzero(Z @ plane.weights + plane.offset >= 0.0) in (2, 3)
+    True
     """
 
     balance: tuple[float, float] = (0.5, 1.5)
     n_init: int = 1
     min_size: int = 1
 
-    def split(self, task: SplitTask) -> Split | Refusal:
-        """Return the best division found, without a rule, or why there is none."""
-        few = refuse_few(task, self.min_size)
+    def find(self, sample: Array, n_rows: int, seed: int) -> Plane | Refusal:
+        """Return the best plane found on a sample of a node's rows, or why there is none."""
+        few = refuse_size(n_rows, 2, self.min_size)
         if few is not None:
             return few
-        rows, n_rows = task.rows, task.rows.n_rows
-        low, high = self.balance
-        shares = max(low, min(2 * self.min_size / n_rows, 1.0)), high
+        rows = as_rows(sample)
         found = rows.halve(
             HalveProblem(
-                seed=node_seed(task.seed, task.path),
-                sample=SAMPLE,
+                seed=seed,
                 starts=[STARTS[turn % len(STARTS)] for turn in range(self.n_init)],
-                bounds=_bounds(n_rows, shares),
-                sample_bounds=_bounds(min(n_rows, SAMPLE), shares),
+                bounds=_bounds(len(sample), self._shares(n_rows)),
                 ridge=RIDGE / 2.0,
                 tol=TOL,
                 violation=VIOLATION * TOL,
@@ -105,31 +120,21 @@ class GapSplitter:
         )
         if found is None:
             return Refusal(f"all of its {n_rows} rows are equal, or nearly so")
-        labels = keep_ties(found.scores, found.labels, self.min_size)
-        labels ^= labels[0]  # by their first rows: whichever way the plane points, one tree
         trace, status = tuple(found.trace), Status(found.status)
         info = SolveInfo(status, len(trace) - 1, found.n_passes, trace)
-        return Split(labels, None, n_rows * found.gap, trace[-1], info)
+        offset = -float(found.weights[:-1] @ rows.center[:-1])
+        return Plane(found.weights, offset, found.gap, info)
+
+    def bounds(self, n_rows: int) -> tuple[int, int]:
+        """Return the least and greatest number of rows of a child."""
+        return _bounds(n_rows, self._shares(n_rows))
+
+    def _shares(self, n_rows: int) -> tuple[float, float]:
+        low, high = self.balance
+        return max(low, min(2 * self.min_size / n_rows, 1.0)), high
 
 
 def _bounds(n_rows: int, shares: tuple[float, float]) -> tuple[int, int]:
-    """Return how many rows the first child may have, so that both keep to their shares."""
+    """Return how many rows a child may have, so that both keep to their shares."""
     low, high = size_bounds(n_rows, 2, *shares)
     return max(low, n_rows - high), min(high, n_rows - low)
-
-
-def keep_ties(scores: Array, labels: Labels, min_size: int = 1) -> Labels:
-    """Return the labels with rows of equal scores together, where most of them are.
-
-    A bound on sizes may cut between them, and equal rows would go different ways. Only rows
-    that score like the last that the bound moved can be torn apart. They stay torn where a
-    child would have fewer than ``min_size`` rows.
-    """
-    moved = scores[(scores < 0.0) != labels]
-    if not len(moved):
-        return labels
-    near = scores == (moved.min() if moved[0] < 0.0 else moved.max())
-    together = labels.copy()
-    together[near] = 2 * np.count_nonzero(labels[near]) > np.count_nonzero(near)
-    n_ones = np.count_nonzero(together)
-    return together if min(n_ones, len(labels) - n_ones) >= min_size else labels

@@ -106,12 +106,17 @@ class Refusal:
 
 def refuse_few(task: SplitTask, least: int = 2) -> Refusal | None:
     """Refuse a node with too few rows for its children: two each, or ``least`` if more."""
-    n_rows, K, needed = task.rows.n_rows, task.n_children, task.n_children * max(least, 2)
+    return refuse_size(task.rows.n_rows, task.n_children, least)
+
+
+def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
+    """Refuse so many rows for so many children, likewise."""
+    needed = n_children * max(least, 2)
     if n_rows >= needed:
         return None
     rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
     each = f" of at least {least} rows" if least > 2 else ""
-    return Refusal(f"{rows} too few for {K} children{each} (it takes {needed})")
+    return Refusal(f"{rows} too few for {n_children} children{each} (it takes {needed})")
 
 
 class Splitter(Protocol):

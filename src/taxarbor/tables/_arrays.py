@@ -205,20 +205,13 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
         raise missing_extra("reading h5ad", "h5py") from error
     damage = (TypeError, SystemError)  # the latter where h5py stumbles while it visits links
     with request.reading("h5ad", *damage), h5py.File(stream, "r") as file:
-        # Links to other files could bring in whatever the reader may read. This follows none
-        # and ends with the first such one; without these, soft links stay within the file.
-        foreign = file.visititems_links(
-            lambda name, link: name if isinstance(link, h5py.ExternalLink) else None
-        )
-        if foreign is not None:
-            told = f"links {foreign!r} to another file; that is not read, for safety"
-            raise request.error(told)
-        obs, var = _data_frame(request, file, "obs"), _data_frame(request, file, "var")
+        refuse_links(request, file)
+        obs = _data_frame(request, file, "obs")
         columns = [name for name in obs if name not in ("__categories", obs.attrs["_index"])]
         refuse_absent(request, request.text_columns, columns, "column of obs")
         texts = {name: _h5ad_column(request, obs, name) for name in request.text_columns}
         row_names = _h5ad_column(request, obs, obs.attrs["_index"])
-        feature_names = _made_unique(_h5ad_column(request, var, var.attrs["_index"]))
+        feature_names = h5ad_features(request, file)
         X = as_floats(request, _matrix(request, file))
         for told, values in (("obs", row_names), *texts.items()):
             if len(values) != X.shape[0]:
@@ -230,6 +223,22 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
     return Table(X, names, ids, as_labels(labels), id_column=request.id_column)
+
+
+def refuse_links(request: Request, file: Any) -> None:
+    """Refuse an h5ad file with links to other files: they could bring in whatever we may read.
+
+    This follows none and ends with the first such one; without these, soft links stay within
+    the file.
+    """
+    import h5py
+
+    foreign = file.visititems_links(
+        lambda name, link: name if isinstance(link, h5py.ExternalLink) else None
+    )
+    if foreign is not None:
+        told = f"links {foreign!r} to another file; that is not read, for safety"
+        raise request.error(told)
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:
@@ -245,14 +254,27 @@ def _data_frame(request: Request, file: Any, name: str) -> Any:
     return found
 
 
-def _matrix(request: Request, file: Any) -> Any:
-    """Return ``X`` as it is stored."""
+def h5ad_features(request: Request, file: Any) -> tuple[str, ...]:
+    """Return the names of the columns of ``X``."""
+    var = _data_frame(request, file, "var")
+    return _made_unique(_h5ad_column(request, var, var.attrs["_index"]))
+
+
+def h5ad_matrix(request: Request, file: Any) -> tuple[Any, str | None]:
+    """Return where ``X`` is, an array or a group, and how it is sparse if it is a group."""
     found = file.get("X")
     if found is None:
         raise request.error("is an h5ad file without X")
     if not _is_group(found):
+        return found, None
+    return found, str(found.attrs.get("encoding-type"))
+
+
+def _matrix(request: Request, file: Any) -> Any:
+    """Return ``X`` as it is stored."""
+    found, kind = h5ad_matrix(request, file)
+    if kind is None:
         return _values(request, file, "X")
-    kind = str(found.attrs.get("encoding-type"))
     if kind not in H5AD_LAYOUTS:
         told = f"holds X as {kind!r}; expected an array, {' or '.join(H5AD_LAYOUTS)}"
         raise request.error(told)
@@ -301,15 +323,23 @@ def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
     """Return an array, with text decoded."""
     import h5py
 
+    found = h5ad_array(request, group, name)
+    is_text = h5py.check_string_dtype(found.dtype) is not None
+    values: NDArray[Any] = found.asstr()[()] if is_text else found[()]
+    return values
+
+
+def h5ad_array(request: Request, group: Any, name: str) -> Any:
+    """Return an array that is in the file, not read yet."""
+    import h5py
+
     found = group[name]
     if not isinstance(found, h5py.Dataset):
         raise request.error(f"is no h5ad file, or a damaged one: {found.name!r} is no array")
     if found.external or found.is_virtual:
         told = f"keeps {found.name!r} in another file; that is not read, for safety"
         raise request.error(told)
-    is_text = h5py.check_string_dtype(found.dtype) is not None
-    values: NDArray[Any] = found.asstr()[()] if is_text else found[()]
-    return values
+    return found
 
 
 def _decoded(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:

@@ -207,24 +207,31 @@ def input_errors() -> Iterator[None]:
 def _float_types(X: Any) -> list[type[np.floating]]:
     """Return the types to keep, or to cast to, the first for all others.
 
-    scikit-learn does not see that a polars frame is float32.
+    scikit-learn does not see that a polars frame is float32, nor an array of the other byte
+    order.
     """
     is_polars = type(X).__module__.partition(".")[0] == "polars"
-    if is_polars and np.asarray(X[:1]).dtype == np.float32:
+    dtype = np.asarray(X[:1]).dtype if is_polars else getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
         return [np.float32]
     return [np.float64, np.float32]
 
 
 def check_range(rows: Rows) -> None:
+    """Raise InputError where sums of powers of the data would not fit into their type."""
     with np.errstate(all="ignore"):
-        spread = float(rows.spread().max(initial=0.0))
-    low, high = RANGE[rows.dtype.name]
+        check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
+
+
+def check_spread(spread: float, dtype: np.dtype[Any]) -> None:
+    """Raise InputError unless data of a type may vary by so much."""
+    low, high = RANGE[dtype.name]
     if spread == 0.0 or low <= spread <= high:
         return
     verb = "multiply" if spread < low else "divide"
     told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
     raise InputError(
-        f"varies {told} in {rows.dtype.name}, where it should vary by {low:.0e} to "
+        f"varies {told} in {dtype.name}, where it should vary by {low:.0e} to "
         f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
         "X",
     )

@@ -12,11 +12,18 @@ from taxarbor.hierarchy._cells import as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors
-from taxarbor.tables._study import FROM_DTYPE, Study
+from taxarbor.tables._study import FROM_DTYPE, Study, Subject
 
 MISSING = ("mean", "indicator", "error")
 SCALES = ("auto", "standard", "robust", None)
 METRICS = ("euclidean", "cosine")
+
+
+def check_encoder(encoder: "TableEncoder") -> None:
+    """Raise InputError if a parameter is none of its choices."""
+    check_choice("missing", encoder.missing, MISSING)
+    check_choice("scale", encoder.scale, SCALES)
+    check_choice("metric", encoder.metric, METRICS)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +55,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
     scale : {"auto", "standard", "robust"} or None, default="auto"
-        "standard": numbers to variance 1. "robust": to the range between their quartiles.
+        "standard": numbers to variance 1. "robust": to the range between their quartiles,
+        of about 100,000 rows where there are more.
         None: nothing is scaled. "auto": to variance 1 where there are categories, or where
         columns differ in unit: one holds 90 % of the variance, or a third of them less than
         1 % of the mean variance each, and so would have no voice; else not.
@@ -114,14 +122,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_choice("missing", self.missing, MISSING)
-        check_choice("scale", self.scale, SCALES)
-        check_choice("metric", self.metric, METRICS)
+        check_encoder(self)
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
-        if weights is not None:  # what a fit will see
-            weights = repeats_of(weights).astype(np.float64)
-        self.encoding_ = Study(self, table, weights).encoding()
+        # What a fit will see.
+        counts = None if weights is None else repeats_of(weights).astype(np.int32)
+        self.encoding_ = Study(self, Subject.of(table, counts)).encoding()
         return self
 
     def transform(self, X: Any) -> Any:

@@ -4,26 +4,39 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, issparse
+from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._run import Run
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import (
-    as_days,
-    as_factor,
-    as_numbers,
-    column,
-    column_names,
-    is_gap,
-    is_number,
-    text_of,
-)
-from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.hierarchy._cells import column_names
+from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding
 from taxarbor.hierarchy._words import format_number
+from taxarbor.sweep import LocalEngine
+from taxarbor.sweep._blocks import rows_per_block
+from taxarbor.tables._exact import sum_of, sums_of
+from taxarbor.tables._look import (
+    FEW,
+    TEXTS,
+    Kind,
+    Look,
+    Parts,
+    Slot,
+    Texts,
+    Wanted,
+    cut,
+    limit_for,
+    look,
+    look_sparse,
+    lowest,
+    near_sums,
+    some_values,
+)
 
 FROM_DTYPE = "from_dtype"
 
@@ -36,9 +49,15 @@ MANY = 100
 RARE = 5
 """Rows that must have a value for it to be a category; in large tables one in a thousand, in
 small ones one in fifty. A value of few rows would be as far from all others as it is rare."""
-FEW, SAMPLE, AT_ONCE = 64, 10_000, 16
-"""Values that are looked at first, those from which quartiles are guessed, and columns of an
-array that are looked at together."""
+SAMPLE, ROBUST, CELLS = (1_000, 10_000), 100_000, 1 << 24
+"""Rows from which quartiles are guessed, for robust scales, too; but not more cells than this,
+and not fewer rows."""
+ENOUGH = 256
+"""Values of a column that must be among them; else more are drawn."""
+DIFFERENT = 200_000
+"""Rows up to which it is certain that numbers are all different; of more, some are compared."""
+HUGE = 1e150
+"""Numbers whose squares are too large to be added up."""
 SILENT, MANY_SILENT, ALONE = 0.01, 1 / 3, 90.0
 """Columns differ in unit if so many of them hold less than this share of the mean variance, or
 one of three or more holds so many percent of all. In tables of measurements more than half hold
@@ -46,7 +65,6 @@ less, in embeddings and pictures less than a sixth, and none holds more than 15 
 FAR = 100.0
 """Ranges between the quartiles beyond which a value has no part in its column's mean."""
 IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 ASKED = "taxarbor asked"
 """Where a frame says which columns somebody asked for by name, among pandas' ``attrs``."""
 AS_DATES = "dates, which are used only if asked for"
@@ -54,38 +72,70 @@ AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
 
 
 @final
-class Study:
-    """A look at all columns of a table, one after the other."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A table to look at: its parts, its width and the names of its columns, if any."""
 
-    def __init__(self, encoder: Any, table: Any, weights: Array | None) -> None:
-        self.encoder, self.table, self.weights = encoder, table, weights
-        found = column_names(table)
-        n_columns = table.shape[1]
-        self.has_names = found is not None
-        self.names = found or [f"x{place}" for place in range(n_columns)]
+    parts: Parts
+    n_columns: int
+    names: Sequence[str] | None = None
+    is_sparse: bool = False
+    asked: Sequence[str] = ()
+    """Columns that somebody asked for by name, and that must not be left out."""
+    has_identifiers: bool = True
+    """Whether a column with a name may hold the names of rows."""
+
+    @classmethod
+    def of(cls, table: Any, counts: NDArray[np.int32] | None) -> "Subject":
+        """Return a table in memory, cut into parts that fit into a cache."""
+        n, p = table.shape
+        step = n if issparse(table) else rows_per_block(p)
+        edges = np.append(np.arange(0, n, step), n)
+        pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        own = canonical(table) if issparse(table) else table
+        tables = [own] if len(edges) == 2 else [cut(own, *pair) for pair in pairs]
+        parts = Parts.of(LocalEngine(Run()), tables, np.diff(edges), counts=counts)
+        asked = getattr(table, "attrs", {}).get(ASKED, ())
+        return cls(parts, p, column_names(table), issparse(table), asked)
+
+
+def canonical(table: Any) -> Any:
+    """Return a sparse matrix as CSR with one entry per cell at most."""
+    found = table.tocsr()
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    return found
+
+
+@final
+class Study:
+    """A look at all columns of a table, and what becomes of them."""
+
+    def __init__(self, encoder: Any, subject: Subject) -> None:
+        self.encoder, self.subject, self.parts = encoder, subject, subject.parts
+        self.has_names = subject.names is not None
+        self.names = list(subject.names or (f"x{at}" for at in range(subject.n_columns)))
         repeated = [repr(name) for name, n in Counter(self.names).items() if n > 1]
         if repeated:
             told = f"has more than one column called {some(repeated, 5)}"
             raise InputError(f"{told}; make the names different", "X")
         self.categories = self._named("categorical_features")
         self.dates = self._named("date_features")
-        self.asked = getattr(table, "attrs", {}).get(ASKED, ())
         self.dropped: list[tuple[str, str]] = []
         self.rare: list[tuple[str, int]] = []
+        self.types: frozenset[str] = frozenset()
 
     def encoding(self) -> Encoding:
         """Decide what becomes of the columns, and how they are scaled."""
-        if issparse(self.table):
-            found = list(self._of_sparse())
-        else:
-            found = [one for place in range(len(self.names)) for one in self._of(place)]
+        found = list(self._of_sparse() if self.subject.is_sparse else self._of_columns())
         if not found:
             told = some([f"{name!r} ({why})" for name, why in self.dropped], 5)
             raise InputError(f"has no column to use: {told}", "X")
         columns = tuple(one.column for one in found)
         self._refuse_gaps(columns)
         if self.encoder.missing == "indicator":
-            if issparse(self.table) and any(one.missing for one in columns):
+            if self.subject.is_sparse and any(one.missing for one in columns):
                 raise InputError('must not be "indicator" for a sparse matrix', "missing")
             columns = tuple(
                 replace(one, has_indicator=one.missing > 0 and one.kind not in KINDS[3:])
@@ -105,6 +155,28 @@ class Study:
             dropped=tuple(self.dropped),
             notes=tuple(self._notes(columns, scaling)),
         )
+
+    def n_full(self, encoding: Encoding) -> int:
+        """Return how many of the columns that are used certainly have a value in each row."""
+        if self.subject.is_sparse:
+            return 0 if any(one.missing for one in encoding.columns) else len(encoding.columns)
+        numbers, n = self.seen.numbers, self.parts.n_rows
+        return sum(
+            not (one.missing or self.parts.counts)
+            if one.categories
+            else int(numbers.rows[self.at[one.place, one.kind]]) == n
+            for one in encoding.columns
+        )
+
+    def widths(self, encoding: Encoding) -> Array:
+        """Return how far apart the values of each feature are at most, as a fit sees them."""
+        numbers, found = self.seen.numbers, np.ones(encoding.n_features)
+        for at, one in enumerate(encoding.columns):
+            if not one.categories:
+                own = self.at[one.place, one.kind]
+                first = int(np.searchsorted(encoding.owner, at))
+                found[first] = numbers.high[own] - numbers.low[own]
+        return found / encoding.scale
 
     def _named(self, parameter: str) -> dict[int, None] | str | None:
         """Return the places of the columns that a parameter names."""
@@ -133,88 +205,100 @@ class Study:
             places[place] = None
         return places
 
-    def _of(self, place: int) -> Iterator["_Found"]:
+    def _of_columns(self) -> Iterator["_Found"]:
+        """Look at all columns, and yield what they become, one after the other."""
+        self.wanted = self._wanted()
+        self.seen: Look = self.parts.sweep(look, wanted=self.wanted)
+        self.types = self.seen.types
+        self.kinds = [self._kind(place) for place in range(len(self.names))]
+        numbers = self.seen.numbers
+        self.at = {slot: at for at, slot in enumerate(numbers.slots)}
+        used = [slot for slot in numbers.slots if self._is_used(slot)]
+        self.identifiers = self._find_identifiers(used)
+        self.moments = self._find_moments([one for one in used if one not in self.identifiers])
+        for place, name in enumerate(self.names):
+            yield from self._of(place, name)
+
+    def _wanted(self) -> Wanted:
+        declared = self.categories if isinstance(self.categories, dict) else {}
+        dates = self.dates if isinstance(self.dates, dict) else {}
+        most = ROBUST if self.encoder.scale == "robust" else SAMPLE[1]
+        n_drawn = int(np.clip(CELLS // max(len(self.names), 1), SAMPLE[0], most))
+        return Wanted(
+            tuple(self.names),
+            frozenset(declared),
+            frozenset(dates),
+            all_texts=self.categories == FROM_DTYPE,
+            all_dates=self.dates == FROM_DTYPE,
+            has_squares=self.encoder.scale is not None and self.encoder.metric != "cosine",
+            limit=limit_for(n_drawn, self.parts.n_copies),
+        )
+
+    def _kind(self, place: int) -> str:
+        """Return what a column is read as, or why it is left out."""
+        kind: Kind = self.seen.kinds[place]
+        if place in self.wanted.declared:
+            return "category" if kind.name == "category" else "text"
+        return "date" if kind.are_dates or place in self.wanted.dates else kind.name
+
+    def _is_used(self, slot: Slot) -> bool:
+        place, kind = slot
+        wanted = "number" if kind == "number" else "date"
+        return self.kinds[place] == wanted and bool(self.seen.numbers.copies[self.at[slot]])
+
+    def _of(self, place: int, name: str) -> Iterator["_Found"]:
         """Yield what a column becomes; nothing, with the reason, where it is left out."""
-        name, cells = self.names[place], self._cells(place)
-        declared = isinstance(self.categories, dict) and place in self.categories
-        as_date = isinstance(self.dates, dict) and place in self.dates
-        kind = "date" if as_date else _kind(cells)
-        kind = "text" if declared and kind != "category" else kind
+        kind, declared = self.kinds[place], place in self.wanted.declared
         if kind == "date":
-            if as_date or self.dates == FROM_DTYPE:
-                yield from self._of_date(name, place, cells)
+            if place in self.wanted.dates or self.wanted.all_dates:
+                yield from self._of_date(name, place)
             else:
                 self._drop(name, AS_DATES)
         elif kind == "number":
-            yield from self._of_numbers(name, place, as_numbers(cells, name))
+            yield from self._of_numbers(name, place)
         elif kind in ("category", "text"):
-            if declared or self.categories == FROM_DTYPE:
-                yield from self._of_categories(name, place, cells, declared, kind)
+            if declared or self.wanted.all_texts:
+                yield from self._of_categories(name, place, declared, kind)
             else:
                 self._drop(name, "text, which is not declared to be of categories")
         else:
             self._drop(name, kind)
 
-    def _cells(self, place: int) -> Any:
-        """Return a column; those of an array are copied some at a time, which is faster."""
-        if not (isinstance(self.table, np.ndarray) and self.table.flags.c_contiguous):
-            return column(self.table, place)
-        first = place - place % AT_ONCE
-        if first == place:
-            self._block = np.ascontiguousarray(self.table[:, first : first + AT_ONCE].T)
-        return self._block[place - first]
-
     def _drop(self, name: str, reason: str) -> None:
-        if name in self.asked:
+        if name in self.subject.asked:
             raise InputError(f"has no use for the column {name!r}: {reason}", "X")
         self.dropped.append((name, reason))
 
-    def _of_numbers(
-        self, name: str, place: int, cells: Array, kind: str = "number"
-    ) -> Iterator["_Found"]:
-        known = ~np.isnan(cells)
-        weights = self.weights if self.weights is None else self.weights[known]
-        is_absent = not known.any() or (weights is not None and not weights.any())
-        if is_absent:
-            self._drop(name, "empty")
-            return
-        values = cells if known.all() else cells[known]
-        values = values.astype(np.float64, copy=False)
-        may_count = kind == "number" and self.has_names and name not in self.asked
-        if may_count and is_identifier(name, values):
+    def _of_numbers(self, name: str, place: int, kind: str = "number") -> Iterator["_Found"]:
+        slot, numbers = (place, kind), self.seen.numbers
+        if slot in self.identifiers:
             self._drop(name, AS_IDENTIFIER)
             return
-        low, high = float(values.min()), float(values.max())
-        is_robust = self.encoder.scale == "robust"
-        middle, spread, center, width = _moments(values, weights, low, high, is_robust)
-        has_two = low < high and all(
-            bool(((some_values == low) | (some_values == high)).all())
-            for some_values in (values[:FEW], values)
-        )
+        if slot not in self.moments:
+            self._drop(name, "empty")
+            return
+        at, moments = self.at[slot], self.moments[slot]
+        low, high = float(numbers.low[at]), float(numbers.high[at])
+        has_two = low < high and not numbers.has_more[at]
         one = Column(
             name,
             place,
             kind,
-            (middle,),
+            (moments.mean,),
             values=(low, high) if has_two else (),
-            missing=self._share_missing(known),
+            missing=self._share_missing(int(numbers.copies[at])),
         )
-        yield _Found(one, spread, center, width)
+        yield _Found(one, moments.spread, moments.center, moments.width)
 
     def _of_categories(
-        self, name: str, place: int, cells: Any, declared: bool, kind: str
+        self, name: str, place: int, declared: bool, kind: str
     ) -> Iterator["_Found"]:
-        factor = as_factor(cells)
-        texts = ["" if is_gap(value) else text_of(value) for value in factor.values]
-        order = list(dict.fromkeys(text for text in texts if text))
-        code_of = {text: code for code, text in enumerate(order)}
-        codes = np.array([*(code_of.get(text, -1) for text in texts), -1])[factor.codes]
-        known = codes >= 0
-        weights = None if self.weights is None else self.weights[known]
-        counts = np.bincount(codes[known], weights, minlength=len(order))
-        rows = np.bincount(codes[known], minlength=len(order))
-        present = [code for code in np.argsort(order).tolist() if counts[code] > 0]
-        n_known, n_values = int(rows[present].sum()), len(present)
+        texts = self.seen.texts.get(place, Texts({})).counts
+        if texts is None:
+            self._refuse_texts(name, f"more than {TEXTS:,}", declared)
+            return
+        present, n_values = sorted(texts), len(texts)
+        n_known = sum(rows for rows, _ in texts.values())
         if not n_values:
             self._drop(name, "empty")
         elif n_values == 1 and not declared:
@@ -225,67 +309,166 @@ class Study:
             rows_told = f" in {n_known:,} rows" if n_values <= MAX_CATEGORIES else ""
             self._drop(name, f"text, {n_values:,} different values{rows_told}")
         elif n_values > MOST_CATEGORIES:
-            if declared:
-                raise InputError(
-                    f"names {name!r}, which has {n_values:,} different values, more than "
-                    f"{MOST_CATEGORIES}; leave it out, or put values together",
-                    "categorical_features",
-                )
-            self._drop(name, f"text, {n_values:,} different values")
+            self._refuse_texts(name, f"{n_values:,}", declared)
         else:
-            n = len(codes) if self.weights is None else float(self.weights.sum())
+            n = self.parts.n_copies
             least = min(n / 50, max(RARE, n / 1000))
-            common = [code for code in present if counts[code] >= least]
-            if not declared and name not in self.asked and 1 < len(common) < n_values:
+            common = [text for text in present if texts[text][1] >= least]
+            is_free = not declared and name not in self.subject.asked
+            if is_free and 1 < len(common) < n_values:
                 self.rare.append((name, n_values - len(common)))
-                present, known = common, known & np.isin(codes, common)
-            shares = counts[present] / counts[present].sum()
-            categories = tuple(order[code] for code in present)
-            missing = self._share_missing(known)
-            fill = tuple(shares.tolist())
-            yield _Found(Column(name, place, "category", fill, categories, missing=missing))
+                present = common
+            counts = np.array([texts[text][1] for text in present])
+            fill = tuple((counts / counts.sum()).tolist())
+            missing = self._share_missing(int(counts.sum()))
+            one = Column(name, place, "category", fill, tuple(present), missing=missing)
+            yield _Found(one)
 
-    def _of_date(self, name: str, place: int, cells: Any) -> Iterator["_Found"]:
-        parts = date_parts(as_days(cells, name))
+    def _refuse_texts(self, name: str, number: str, declared: bool) -> None:
+        """Leave out a column of too many values, unless it was declared to be of categories."""
+        if declared:
+            raise InputError(
+                f"names {name!r}, which has {number} different values, more than "
+                f"{MOST_CATEGORIES}; leave it out, or put values together",
+                "categorical_features",
+            )
+        self._drop(name, f"text, {number} different values")
+
+    def _of_date(self, name: str, place: int) -> Iterator["_Found"]:
         for kind in ("year", "month"):
-            yield from self._of_numbers(name, place, parts[kind], kind)
-        days, weights = parts["weekday"], self.weights
-        known = days >= 0
-        counts = np.bincount(
-            days[known], None if weights is None else weights[known], minlength=7
-        )
+            yield from self._of_numbers(name, place, kind)
+        counts = self.seen.weekdays.get(place, np.zeros(7, dtype=np.int64))
         if counts.any():
             here = np.flatnonzero(counts)
             fill = tuple((counts[here] / counts.sum()).tolist())
             shown = tuple(WEEKDAYS[day] for day in here.tolist())
-            missing = self._share_missing(known)
+            missing = self._share_missing(int(counts.sum()))
             yield _Found(Column(name, place, "weekday", fill, shown, missing=missing))
 
     def _of_sparse(self) -> Iterator["_Found"]:
-        columns = csc_array(self.table)
-        n_rows = columns.shape[0]
+        seen = self.parts.sweep(look_sparse, names=tuple(self.names))
+        sums, squares = sums_of(seen["sums"]), sums_of(seen["squares"])
+        known = self.parts.n_copies - seen["gaps"]
+        means = sums / np.maximum(known, 1)
+        spreads = np.sqrt(np.maximum(squares / np.maximum(known, 1) - means * means, 0.0))
         for place, name in enumerate(self.names):
-            entries = columns.data[columns.indptr[place] : columns.indptr[place + 1]]
-            rows = columns.indices[columns.indptr[place] : columns.indptr[place + 1]]
-            values = entries.astype(np.float64)
-            if np.isinf(values).any():
-                raise InputError(f"column {name!r} of X holds infinity")
-            known = ~np.isnan(values)
-            if self.weights is None:
-                total, own = float(n_rows - (~known).sum()), np.ones(known.sum())
-            else:
-                own = self.weights[rows[known]]
-                total = float(self.weights.sum() - self.weights[rows[~known]].sum())
-            mean = float(own @ values[known]) / (total or 1.0)
-            square = float(own @ np.square(values[known])) / (total or 1.0)
-            spread = float(np.sqrt(max(square - mean * mean, 0.0)))
-            share = float((~known).sum()) / n_rows
-            yield _Found(Column(name, place, "number", (mean,), missing=share), spread)
+            missing = self._share_missing(int(known[place]))
+            one = Column(name, place, "number", (float(means[place]),), missing=missing)
+            yield _Found(one, float(spreads[place]))
 
-    def _share_missing(self, known: NDArray[np.bool_]) -> float:
-        if self.weights is None:
-            return float(1.0 - known.mean())
-        return float(1.0 - np.average(known, weights=self.weights))
+    def _share_missing(self, n_known: int) -> float:
+        return (self.parts.n_copies - n_known) / self.parts.n_copies
+
+    def _find_identifiers(self, used: Sequence[Slot]) -> frozenset[Slot]:
+        """Return which columns of numbers are names of rows; see :func:`is_identifier`."""
+        numbers, limits = self.seen.numbers, {}
+        for place, kind in used if self.has_names and self.subject.has_identifiers else ():
+            at, name = self.at[place, kind], self.names[place]
+            n, low, high = int(numbers.rows[at]), numbers.low[at], numbers.high[at]
+            is_free = kind == "number" and name not in self.subject.asked
+            if is_free and numbers.is_whole[at] and may_count_rows(name, n, low, high):
+                limits[place, kind] = limit_for(DIFFERENT // 2 if n > DIFFERENT else n, n)
+        if not limits:
+            return frozenset()
+        found = self.parts.sweep(
+            some_values, slots=tuple(limits), limits=tuple(limits.values()), wanted=self.wanted
+        )
+        values = [np.concatenate(one.items) for one in found]
+        pairs = zip(limits, values, strict=True)
+        return frozenset(slot for slot, own in pairs if len(np.unique(own)) == len(own))
+
+    def _find_moments(self, slots: Sequence[Slot]) -> dict[Slot, "_Moments"]:
+        """Return mean and deviation, but for values far out, and median and quartile range.
+
+        What is far out is seen from some of the values.
+        """
+        numbers, found = self.seen.numbers, {}
+        drawn = {slot: numbers.drawn(self.at[slot]) for slot in slots}
+        has_all = self.wanted.limit == limit_for(1, 1)
+        if not has_all:
+            thin = [
+                slot
+                for slot in slots
+                if len(drawn[slot]) < min(ENOUGH, numbers.copies[self.at[slot]])
+            ]
+            drawn |= self._drawn_again(thin, np.full(len(thin), np.nan))
+        quartiles = {slot: _quartiles(drawn[slot]) for slot in slots}
+        reaches = self._reaches(slots, quartiles, drawn, has_all)
+        far = [
+            slot
+            for slot in slots
+            if 0.0
+            < reaches[slot]
+            < max(
+                numbers.high[self.at[slot]] - quartiles[slot][1],
+                quartiles[slot][1] - numbers.low[self.at[slot]],
+            )
+        ]
+        sums = {
+            slot: (int(numbers.copies[self.at[slot]]), numbers.sums[:, self.at[slot]])
+            for slot in slots
+        }
+        if far:
+            copies, near = self.parts.sweep(
+                near_sums,
+                slots=tuple(far),
+                centers=np.array([quartiles[slot][1] for slot in far]),
+                reaches=np.array([reaches[slot] for slot in far]),
+                wanted=self.wanted,
+            )
+            sums |= {slot: (int(copies[at]), near[:, at]) for at, slot in enumerate(far)}
+        for slot in slots:
+            low, center, high = quartiles[slot]
+            n, limbs = sums[slot]
+            reach = reaches[slot] if slot in far else 0.0
+            most = max(abs(numbers.low[self.at[slot]]), abs(numbers.high[self.at[slot]]))
+            if self.wanted.has_squares and (abs(center) + reach if reach else most) > HUGE:
+                told = f"holds numbers beyond {HUGE:.0e}"
+                raise InputError(f"{told} in column {self.names[slot[0]]!r}; divide them", "X")
+            mean, spread = _mean_and_spread(n, limbs)
+            # The deviation, if they were normal.
+            found[slot] = _Moments(mean, spread, center, (high - low) / 1.349)
+        return found
+
+    def _reaches(
+        self,
+        slots: Sequence[Slot],
+        quartiles: dict[Slot, tuple[float, float, float]],
+        drawn: dict[Slot, Array],
+        has_all: bool,
+    ) -> dict[Slot, float]:
+        """Return how far from its median a value of each column may be; 0 for any."""
+        numbers = self.seen.numbers
+        with np.errstate(over="ignore"):
+            found = {one: FAR * (quartiles[one][2] - quartiles[one][0]) for one in slots}
+        # Mostly one value: the others tell what is far.
+        even = [
+            slot
+            for slot in slots
+            if found[slot] == 0.0 and numbers.low[self.at[slot]] < numbers.high[self.at[slot]]
+        ]
+        others = {slot: drawn[slot][drawn[slot] != quartiles[slot][1]] for slot in even}
+        thin = [slot for slot in even if len(others[slot]) < ENOUGH and not has_all]
+        middles = np.array([quartiles[slot][1] for slot in thin])
+        others |= self._drawn_again(thin, middles)
+        for slot in even:
+            if len(others[slot]):
+                away = np.abs(others[slot] - quartiles[slot][1])
+                found[slot] = FAR * float(np.median(away))
+        return found
+
+    def _drawn_again(self, slots: Sequence[Slot], besides: Array) -> dict[Slot, Array]:
+        """Return values of columns of which too few were drawn, but for one of each."""
+        if not slots:
+            return {}
+        found = self.parts.sweep(
+            lowest,
+            slots=tuple(slots),
+            besides=besides,
+            n_most=SAMPLE[1],
+            wanted=self.wanted,
+        )
+        return dict(zip(slots, found.values, strict=True))
 
     def _refuse_gaps(self, columns: Sequence[Column]) -> None:
         with_gaps = [repr(one.label) for one in columns if one.missing]
@@ -349,7 +532,7 @@ class Study:
                 is_used = is_robust and column_found.width > 0.0
                 width = column_found.width if is_used else column_found.spread
                 middle = column_found.center if is_robust else one.fill[0]
-                shift.append(0.0 if issparse(self.table) else middle)
+                shift.append(0.0 if self.subject.is_sparse else middle)
                 scale.append(width or 1.0)
             if one.has_indicator:
                 shift.append(one.missing)
@@ -389,47 +572,15 @@ class _Found:
     width: float = 0.0
 
 
-STARTS = {
-    **dict.fromkeys(("int", "uint", "float", "double", "bool", "decimal"), "number"),
-    **dict.fromkeys(("categor", "enum", "dictionary"), "category"),
-    **dict.fromkeys(("date", "period", "timestamp"), "date"),
-    **dict.fromkeys(("timedelta", "duration", "time"), "times"),
-}
-"""What the names of types begin with, in NumPy, pandas and polars."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Of a column of numbers: mean, deviation, median and the range of the middle half."""
 
-
-def _kind(cells: Any) -> str:
-    """Return number, category, text or date, or why a column is none of them."""
-    kind = str(getattr(cells, "dtype", type(cells).__name__)).lower()
-    known = next((STARTS[start] for start in STARTS if kind.startswith(start)), None)
-    if known is not None:
-        return known
-    if kind.startswith("object"):
-        return _kind_of_cells(cells)
-    starts = ("string", "utf8", "large_str", "<u", "|s", "<s")
-    is_text = kind == "str" or kind.startswith(starts)
-    return _kind_of_text(cells) if is_text else f"of type {kind}"
-
-
-def _kind_of_cells(cells: Any) -> str:
-    """Look at the values of a column whose type says nothing."""
-    listed = cells.tolist() if hasattr(cells, "tolist") else list(cells)
-    present = [cell for cell in listed if not is_gap(cell)]
-    if not present:
-        return "empty"
-    if all(isinstance(cell, str) for cell in present):
-        return _kind_of_text(present)
-    if all(is_number(cell) for cell in present):
-        return "number"
-    if all(hasattr(cell, "weekday") for cell in present):
-        return "date"
-    return "neither numbers nor text"
-
-
-def _kind_of_text(cells: Any) -> str:
-    values = [value for value in as_factor(cells).values if not is_gap(value)]
-    are_dates = values and all(DATE.fullmatch(str(value).strip()) for value in values)
-    return "date" if are_dates else "text"
+    mean: float
+    spread: float
+    center: float
+    width: float
 
 
 def are_few(n_values: int, n_cells: int) -> bool:
@@ -443,48 +594,28 @@ def is_identifier(name: str, values: Array) -> bool:
         bool((part == np.floor(part)).all()) for part in (values[:FEW], values)
     ):
         return False
-    n, span = len(values), float(values.max() - values.min()) + 1.0
+    n, low, high = len(values), float(values.min()), float(values.max())
+    return may_count_rows(name, n, low, high) and len(np.unique(values)) == n
+
+
+def may_count_rows(name: str, n: int, low: float, high: float) -> bool:
+    """Say whether so many whole numbers are names of rows, if they are all different."""
     is_named = IDENTIFIER.fullmatch(name) is not None
     # As many numbers as rows, without a gap: years may be so, but not very many of them.
-    is_count = span == n and (n >= MANY or values.min() in (0.0, 1.0))
-    return (is_named or is_count) and len(np.unique(values)) == n
+    is_count = high - low + 1.0 == n and (n >= MANY or low in (0.0, 1.0))
+    return n >= 3 and (is_named or is_count)
 
 
-def _moments(
-    values: Array, weights: Array | None, least: float, most: float, is_robust: bool
-) -> tuple[float, float, float, float]:
-    """Return mean and deviation, but for values far out, and median and quartile range.
-
-    What is far out is seen from some of the values as well; only robust scales take all.
-    """
-    step = 1 if is_robust else max(len(values) // SAMPLE, 1)
-    own = None if weights is None else weights[::step]
-    if own is not None and not own.any():
-        step, own = 1, weights
-    low, center, high = _quantiles(values[::step], own)
-    reach = FAR * (high - low)
-    if reach == 0.0 and least < most:  # mostly one value: the others tell what is far
-        reach = FAR * float(np.median(np.abs(values[values != center] - center)))
-    if 0.0 < reach < max(most - center, center - least):
-        is_near = np.abs(values - center) <= reach
-        values, weights = values[is_near], None if weights is None else weights[is_near]
-    mean = float(np.average(values, weights=weights))
-    off = values - mean
-    squares = np.einsum("i,i->", off, off) if weights is None else weights @ np.square(off)
-    spread = float(np.sqrt(squares / (len(values) if weights is None else weights.sum())))
+def _mean_and_spread(n: int, limbs: NDArray[np.int64]) -> tuple[float, float]:
+    """Return mean and deviation from exact sums of values and of squares."""
+    mean = sum_of(limbs[0]) / n
+    variance = max(sum_of(limbs[1]) / n - mean * mean, Fraction(0))
+    spread = float(np.sqrt(float(variance)))
     if spread <= 1e-12 * abs(mean):  # what rounding leaves of a constant
         spread = 0.0
-    return mean, spread, center, (high - low) / 1.349  # the deviation, if they were normal
+    return float(mean), spread
 
 
-def _quantiles(values: Array, weights: Array | None) -> list[float]:
-    """Return the quartiles, which repeated rows do not change as weights."""
-    shares = np.array([0.25, 0.5, 0.75])
-    if weights is None:
-        plain: list[float] = np.quantile(values, shares, method="inverted_cdf").tolist()
-        return plain
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[order])
-    at = np.searchsorted(total, shares * total[-1])
-    found: list[float] = values[order][np.minimum(at, len(values) - 1)].tolist()
-    return found
+def _quartiles(values: Array) -> tuple[float, float, float]:
+    low, center, high = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
+    return low, center, high

@@ -188,18 +188,23 @@ def selected(
     return X if chosen == list(range(len(names))) else X[:, chosen], request.columns
 
 
+def refuse_no_numbers(request: Request, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    """Refuse an array that is no table of real numbers."""
+    if dtype.names is not None:
+        raise request.error("holds records; save the numbers as one array with two axes")
+    if dtype.kind not in "fiub":
+        what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
+        raise request.error(f"holds {what.get(dtype.kind, str(dtype))}, not real numbers")
+    if len(shape) != 2:
+        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
+        told = f"has shape {tuple(shape)}, not (n_rows, n_features)"
+        raise request.error(told + hint * (len(shape) == 1))
+
+
 def as_floats(request: Request, values: Any) -> "Matrix":
     """Return numbers as float32 where they are, else as float64; copied only if they must."""
+    refuse_no_numbers(request, values.dtype, values.shape)
     kind, size = values.dtype.kind, values.dtype.itemsize
-    if values.dtype.names is not None:
-        raise request.error("holds records; save the numbers as one array with two axes")
-    if kind not in "fiub":
-        what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
-        raise request.error(f"holds {what.get(kind, str(values.dtype))}, not real numbers")
-    if len(values.shape) != 2:
-        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
-        told = f"has shape {values.shape}, not (n_rows, n_features)"
-        raise request.error(told + hint * (len(values.shape) == 1))
     dtype = np.float32 if kind == "f" and size <= 4 else np.float64
     with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
         if not issparse(values):

@@ -31,6 +31,8 @@ class Training:
     """A user's training data: rows to fit, and how they came about."""
 
     rows: Rows
+    data: Any
+    """The rows as an array or a CSR matrix."""
     seen: SeenFeatures
     encoding: Encoding | None = None
     gaps: Any = None
@@ -46,13 +48,10 @@ class Training:
         An array of numbers, or a sparse matrix, is taken as it is; its gaps are filled.
         """
         encoder = estimator.encoder
-        is_auto = isinstance(encoder, str) and encoder == "auto"
-        if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
-            told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
-            raise InputTypeError(told, "encoder")
+        is_auto = asks_for_auto(encoder)
         if isinstance(encoder, Encoding):  # whose rows these are, encoded already
             data, seen = check_array(estimator, X, with_gaps=False)
-            return cls(as_rows(data, n_threads=n_threads), seen, owner=_owner(encoder))
+            return cls(as_rows(data, n_threads=n_threads), data, seen, owner=owner_of(encoder))
         if encoder is None or (is_auto and _may_be_numbers(X)):
             data, seen = check_array(estimator, X, with_gaps=is_auto)
             rows = as_rows(data, n_threads=n_threads)
@@ -61,7 +60,7 @@ class Training:
             # The means are there already, and tell whether it is worth looking at the cells.
             if not (is_auto and np.isnan(rows.center).any() and np.isnan(cells).any()):
                 check_range(rows)
-                return cls(rows, seen)
+                return cls(rows, data, seen)
         if is_auto:
             is_table = is_frame(X) or _has_text(X)
             encoder = TableEncoder(scale="auto" if is_table else None)
@@ -70,23 +69,44 @@ class Training:
         found, encoding = encoder.encode(X), encoder.encoding_
         empty = empty_rows(found.gaps)
         if empty is not None:
-            n_empty = counted(int(empty.sum()), "row")
-            told = f"{n_empty} without any value take no part in the fit"
-            encoding = replace(encoding, notes=(*encoding.notes, told))
+            encoding = without_rows(encoding, int(empty.sum()))
         if found.data.shape[0] < 2:
             raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
         rows = as_rows(found.data, n_threads=n_threads)
         check_range(rows)
         seen = SeenFeatures.of(encoder)
-        notes = [*encoding.notes, *_left_out(encoding.dropped)]
-        if is_auto and notes:
-            warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
+        if is_auto:
+            warn_of(encoding)
         if encoding.is_identity and found.gaps is None:
-            return cls(rows, seen)
-        return cls(rows, seen, encoding, found.gaps, _owner(encoding), empty)
+            return cls(rows, found.data, seen)
+        return cls(rows, found.data, seen, encoding, found.gaps, owner_of(encoding), empty)
 
 
-def _owner(encoding: Encoding) -> IndexArray | None:
+def asks_for_auto(encoder: Any) -> bool:
+    """Say whether the encoder of an estimator is "auto", or raise InputError."""
+    is_auto = isinstance(encoder, str) and encoder == "auto"
+    if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
+        told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
+        raise InputTypeError(told, "encoder")
+    return is_auto
+
+
+def without_rows(encoding: Encoding, n_empty: int) -> Encoding:
+    """Return an encoding that says how many rows had no value."""
+    verb = "takes" if n_empty == 1 else "take"
+    told = f"{counted(n_empty, 'row')} without any value {verb} no part in the fit"
+    return replace(encoding, notes=(*encoding.notes, told))
+
+
+def warn_of(encoding: Encoding) -> None:
+    """Warn of what was done to a table, if anything was."""
+    notes = [*encoding.notes, *_left_out(encoding.dropped)]
+    if notes:
+        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
+
+
+def owner_of(encoding: Encoding) -> IndexArray | None:
+    """Return the column of each feature, where any column has several."""
     return None if len(encoding.columns) == encoding.n_features else encoding.owner
 
 

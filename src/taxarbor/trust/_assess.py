@@ -28,7 +28,6 @@ from taxarbor.hierarchy._memberships import calibrated
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._trust import LIKENESS, Curve
 from taxarbor.refine import Coordinates
-from taxarbor.rows import as_rows
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
@@ -174,9 +173,9 @@ class _Study:
         weights = None if tree.weights is None else tree.weights[rows]
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
-            coordinates = Coordinates.of(as_rows(few), int(rng.randint(2**31 - 1)))
+            coordinates = Coordinates.in_memory(few, int(rng.randint(2**31 - 1)))
             drawn = _without_clusters(coordinates, rng)
-            noise = Coordinates.of(as_rows(drawn), int(rng.randint(2**31 - 1)))
+            noise = Coordinates.in_memory(drawn, int(rng.randint(2**31 - 1)))
         parts = [(few, half) for half in halves]
         parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
         parts.append((drawn, np.arange(len(rows))))
@@ -218,7 +217,7 @@ class _Study:
         used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
         features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
-        Z = self.coordinates.values[:, :-1].astype(np.float64)
+        Z = self.coordinates.array.astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
         # Which value of a category a rule names may differ; -1 is in no rule.
         encoding = tree.encoding
@@ -234,8 +233,9 @@ class _Study:
             with one_blas_thread():
                 alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
             apart += back & alone[match]
-            home = tree.leaves[tree.labels[tree.order]]
-            stayed[tree.order] += back[home] & is_below[labels[tree.order], match[home]]
+            inside = tree.rows(tree.root)
+            home = tree.leaves[tree.labels[inside]]
+            stayed[inside] += back[home] & is_below[labels[inside], match[home]]
             for node in np.flatnonzero(back).tolist():
                 rule, again = tree.rules[node], other.rules[match[node]]
                 if rule is None or again is None or not back[list(tree.children(node))].all():
@@ -257,6 +257,9 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
             "hierarchy_ it is"
         )
     tree = hierarchy_of(model)
+    if not tree.has_rows:
+        told = "the model was fitted part by part, and does not know its rows"
+        raise InputError(f"{told}: assess one that was fitted to some of them, in memory")
     data = check_new_rows(model, X)
     if tree.encoding is not None:
         data = tree.encoding.encode(data).data
@@ -271,7 +274,7 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
 
 def _drawn_from(tree: Hierarchy) -> IndexArray:
     """Return the rows that refits see some of: those in the tree that count for something."""
-    rows = np.sort(tree.order)
+    rows = np.sort(tree.rows(tree.root))
     return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
 
 
@@ -296,12 +299,12 @@ def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
 
 def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
     """Draw as many rows from one normal distribution with the covariance of the coordinates."""
-    Z = coordinates.values[:, :-1].astype(np.float64)
+    Z = coordinates.array.astype(np.float64)
     lengths, directions = np.linalg.eigh(
         np.cov(Z, rowvar=False, bias=True).reshape(2 * Z.shape[1:])
     )
     drawn = rng.standard_normal(Z.shape) * np.sqrt(np.maximum(lengths, 0.0))
-    return np.asarray(drawn @ directions.T, dtype=coordinates.values.dtype)
+    return np.asarray(drawn @ directions.T, dtype=coordinates.blocks.dtype)
 
 
 def _fit_all(
@@ -351,7 +354,7 @@ def _match(
     of the rows there.
     """
     counts = np.zeros((tree.n_leaves, other.n_leaves))
-    rows, weights = tree.order, tree.weights
+    rows, weights = tree.rows(tree.root), tree.weights
     counted = 1.0 if weights is None else weights[rows]
     np.add.at(counts, (tree.labels[rows], labels[rows]), counted)
     is_below = _below(other)

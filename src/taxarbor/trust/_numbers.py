@@ -9,10 +9,10 @@ would have been.
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._trust import LIKENESS
 from taxarbor.refine import Coordinates
-from taxarbor.refine._leaves import fit_leaves
+from taxarbor.refine._leaves import Leafing, fit_leaves
 from taxarbor.trust._gaps import find_apart
 
 EVERY, STEP = 50, 1.1
@@ -51,7 +51,7 @@ def measure_stability(
     coordinates : Coordinates
         The rows.
     """
-    Z = coordinates.values[:, :-1].astype(np.float64)
+    Z = coordinates.array.astype(np.float64)
     everyone = np.arange(len(rows))
     found = [1.0]
     for n_clusters in cut_sizes(tree)[1:].tolist():
@@ -85,7 +85,10 @@ def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> I
     labels = np.unique(labels, return_inverse=True)[1]
     K = int(labels.max()) + 1
     if K == 1:
-        return np.zeros(len(coordinates.values), dtype=np.intp)
-    model = fit_leaves(coordinates.take(own), labels, K)
-    scores = coordinates.values[:, :-1] @ model.weights.T + model.offsets
+        return np.zeros(coordinates.copies.n, dtype=np.intp)
+    flat = HierarchyBuilder(len(own))
+    flat.divide(0, np.bincount(labels).tolist())
+    some = coordinates.take(own)
+    model = fit_leaves(Leafing.of(flat, [labels.astype(np.int32)], some), some)
+    scores = coordinates.array @ model.weights.T + model.offsets
     return np.unique(scores.argmax(axis=1), return_inverse=True)[1]

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -106,6 +108,18 @@ inline double checked_weight(const char* name, double value) {
 inline int64_t checked_count(const char* name, int64_t value, int64_t least) {
   if (value < least) refuse(name, " must be at least ", least, "; got ", value);
   return value;
+}
+
+// How often each row counts; null: once.
+inline const int32_t* checked_counts(const std::optional<Given>& counts, int64_t n) {
+  constexpr int64_t End = int64_t{1} << 31;
+  return counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End) : nullptr;
+}
+
+// Whole numbers below `end`, of which negative ones stand for none.
+template <class T>
+const T* checked_below(const char* name, const Given& array, int64_t size, int64_t end) {
+  return checked_range<T>(name, array, {size}, std::numeric_limits<T>::min(), end);
 }
 
 inline void check_bounds(int64_t lower, int64_t upper, int64_t n) {

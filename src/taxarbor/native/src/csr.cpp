@@ -131,6 +131,11 @@ template <class T> class CsrView final : public View<T> {
     }
   }
 
+  Entries<T> entries(int64_t i) const override {
+    const int64_t first = starts_[row(i)];
+    return {values_ + first, columns_ + first, starts_[row(i) + 1] - first};
+  }
+
   // |x|^2 - 2 x . c + |c|^2
   void norms(double* out) const override {
     double base = 0.0;

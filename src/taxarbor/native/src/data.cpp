@@ -149,25 +149,38 @@ nb::object norms(const Data& data) {
   });
 }
 
-// Sums of the rows of each label, in the order of the rows. The rows may be those of a wider array.
-nb::object label_sums(const Given& X, const Given& labels, int64_t K) {
+// Sums of the rows of each label, times their counts, in the order of the rows; those of a negative
+// label are left out. The rows may be those of a wider array.
+template <class T, class Label> void add_labelled(const T* x, int64_t n, int64_t p, int64_t step,
+    const Label* labels, const int32_t* counts, double* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (labels[i] < 0 || (counts && counts[i] == 0)) continue;
+    double* sum = out + labels[i] * p;
+    const double count = counts ? counts[i] : 1.0;
+    for (int64_t j = 0; j < p; ++j) sum[j] += count * static_cast<double>(x[i * step + j]);
+  }
+}
+
+nb::object label_sums(
+    const Given& X, const Given& labels, int64_t K, const std::optional<Given>& counts) {
   return of_type("X", X, [&](auto number) {
     using T = decltype(number);
     const bool is_rows = X.ndim() == 2 && (X.shape(1) < 2 || X.stride(1) == 1);
     if (!is_rows || reinterpret_cast<uintptr_t>(X.data()) % sizeof(T))
       refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
     const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
-    if (K < 1 || K > std::max<int64_t>(n, 1))
-      refuse("n_labels must lie between one and one per row, ", n, "; got ", K);
-    const int64_t* own = checked_range<int64_t>("labels", labels, {n}, 0, K);
+    checked_count("n_labels", K, 1);
+    const int32_t* times = checked_counts(counts, n);
     const T* x = static_cast<const T*>(X.data());
-    return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
-      std::fill(out, out + K * p, 0.0);
-      for (int64_t i = 0; i < n; ++i) {
-        double* sum = out + own[i] * p;
-        for (int64_t j = 0; j < p; ++j) sum[j] += static_cast<double>(x[i * step + j]);
-      }
-    });
+    const auto sums = [&](auto label) {
+      using Label = decltype(label);
+      const Label* own = checked_below<Label>("labels", labels, n, K);
+      return filled<double>({static_cast<size_t>(K), X.shape(1)}, [&](double* out) {
+        std::fill(out, out + K * p, 0.0);
+        add_labelled(x, n, p, step, own, times, out);
+      });
+    };
+    return labels.dtype() == nb::dtype<int32_t>() ? sums(int32_t{}) : sums(int64_t{});
   });
 }
 
@@ -248,8 +261,9 @@ void bind_data(nb::module_& m) {
       nb::sig("def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array"));
   m.def("moment", &moment, "data"_a, "absolute"_a,
       nb::sig("def moment(data: Data, absolute: bool) -> Array"));
-  m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a,
-      nb::sig("def label_sums(X: Array, labels: IndexArray, n_labels: int) -> Array"));
+  m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a, "counts"_a.none() = nb::none(),
+      nb::sig("def label_sums(X: Array, labels: Labels, n_labels: int, "
+              "counts: NDArray[int32] | None = None) -> Array"));
   m.def("norms", &norms, "data"_a, nb::sig("def norms(data: Data) -> Array"));
   m.def("lloyd", &lloyd, "data"_a, "centers"_a, "n_steps"_a,
       nb::sig(

@@ -491,6 +491,8 @@ template <class T> class DenseView final : public View<T> {
     }
   }
 
+  Entries<T> entries(int64_t i) const override { return {block().at(i), nullptr, p_}; }
+
   void norms(double* out) const override {
     const Block<T> d = block();
     over_rows(1, [&](int64_t a, int64_t b) { norms_rows(d, a, b, out); });

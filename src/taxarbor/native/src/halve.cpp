@@ -1,5 +1,5 @@
-// A node of lifted rows divided in two where the gap is: all of split/_gap.py's starts, on a sample
-// of the rows, in one call. In d, whose sign says the child, the problem is
+// A node of lifted rows divided in two where the gap is: all of split/_gap.py's starts, in one
+// call. In d, whose sign says the child, the problem is
 //
 //   1/(2m) sum_i [1 - s_i d . z_i]_+^2 + ridge |d|^2,   s_i = +1 for child 0,
 //
@@ -21,10 +21,8 @@ namespace {
 // taxarbor.rows.HalveProblem.
 struct HalveProblem {
   uint64_t seed;
-  int64_t sample;
   std::vector<std::string> starts;  // kinds, in turn
-  int64_t lower, upper;             // rows of child 0, of all rows
-  int64_t sample_lower, sample_upper;
+  int64_t lower, upper;             // rows of child 0
   double ridge, tol, violation;
   int64_t max_rounds, start_rows, ward_rows, lloyd_steps, power_steps;
 };
@@ -33,7 +31,8 @@ constexpr double Damping = 1e-6, Sufficient = 1e-4, Shortest = 1e-6, Tiny = 1e-3
 
 class Random {  // splitmix64
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  // A stream of its own for each number of rows.
+  Random(uint64_t seed, int64_t n_rows) : state_(seed + Step * static_cast<uint64_t>(n_rows)) {}
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   // As many of the first n whole numbers, ascending.
   std::vector<int64_t> choose(int64_t n, int64_t size) {
@@ -47,11 +46,12 @@ class Random {  // splitmix64
 
  private:
   uint64_t next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_ += Step;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
+  static constexpr uint64_t Step = 0x9e3779b97f4a7c15;
   uint64_t state_;
 };
 
@@ -155,7 +155,7 @@ template <class T> class Rounds {
     is_sound_ = factor(all_, first_);
   }
 
-  Ending<T> run(std::vector<int8_t> labels, int64_t lower, int64_t upper) {
+  Ending<T> run(std::vector<int8_t> labels) {
     Ending<T> at;
     at.labels = std::move(labels);
     at.d.assign(p_, 0.0), at.f.assign(n_, T{0}), at.trace = {0.5};
@@ -169,7 +169,7 @@ template <class T> class Rounds {
       const char* end = step(at, round == 0, is_full);
       bool moved = false;
       if (round > 0) {
-        split_pair(at.f.data(), n_, lower, upper, next.data());
+        split_pair(at.f.data(), n_, a_.lower, a_.upper, next.data());
         moved = next != at.labels;
         if (moved) at.labels.swap(next), value_ = measure(at.f, at.labels);
       }
@@ -295,18 +295,13 @@ template <class T> class Rounds {
 template <class T> class Halving {
  public:
   Halving(const View<T>& rows, const HalveProblem& a)
-      : rows_(rows), a_(a), p_(rows.n_features()), random_(a.seed), z_(0, p_) {}
+      : rows_(rows), a_(a), p_(rows.n_features()), random_(a.seed, rows.n_rows()),
+        z_(rows.n_rows(), p_) {}
 
-  // The best ending, with labels and scores of all rows; none if the rows are all equal.
+  // The best ending; none if the rows are all equal.
   std::optional<Ending<T>> run() {
-    const int64_t n = rows_.n_rows();
-    const bool all = n <= a_.sample;
-    gather(all ? n : a_.sample);
-    if (!all && z_.is_one_point()) gather(n);  // what differs was not drawn
+    gather();
     if (variance_ == 0.0 || z_.is_one_point()) return std::nullopt;
-    const bool is_sample = z_.n < n;
-    const int64_t lower = is_sample ? a_.sample_lower : a_.lower,
-                  upper = is_sample ? a_.sample_upper : a_.upper;
     Rounds<T> rounds(z_, a_, a_.ridge * variance_, a_.violation * std::sqrt(variance_));
     std::optional<Ending<T>> best;
     bool again = false;  // whether all rows have been Ward's before
@@ -316,18 +311,11 @@ template <class T> class Halving {
       if (kind == "ward" && z_.n <= a_.ward_rows && std::exchange(again, true)) continue;
       std::vector<int8_t> labels(z_.n);
       const std::vector<T> f = between_centers(centers(kind));
-      split_pair(f.data(), z_.n, lower, upper, labels.data());
-      Ending<T> found = rounds.run(std::move(labels), lower, upper);
+      split_pair(f.data(), z_.n, a_.lower, a_.upper, labels.data());
+      Ending<T> found = rounds.run(std::move(labels));
       found.gap = scatter_between(found.labels) / std::sqrt(std::max(found.trace.back(), Tiny));
       // Starts that end alike differ by rounding, which must not choose among them.
       if (!best || digits(found.gap) > digits(best->gap)) best = std::move(found);
-    }
-    if (is_sample) {
-      best->f.resize(n), best->labels.resize(n);
-      rows_.scores(best->d.data(), 1, best->f.data());
-      const T offset = static_cast<T>(best->d[p_ - 1] * rows_.center()[p_ - 1]);
-      for (T& f : best->f) f += offset;
-      split_pair(best->f.data(), n, a_.lower, a_.upper, best->labels.data());
     }
     return best;
   }
@@ -335,16 +323,16 @@ template <class T> class Halving {
  private:
   static double digits(double gap) { return std::round(1e5 * std::log(std::max(gap, Tiny))); }
 
-  void gather(int64_t size) {
-    z_ = Copy<T>(size, p_);
-    rows_.gather(random_.choose(rows_.n_rows(), size), z_.values.get());
-    norms_.resize(size);
+  void gather() {
+    std::vector<int64_t> all(z_.n);
+    std::iota(all.begin(), all.end(), 0);
+    rows_.gather(all, z_.values.get());
     z_.look();
-    z_.view->norms(norms_.data());
-    variance_ = std::accumulate(norms_.begin(), norms_.end(), 0.0) / size;
+    std::vector<double> norms(z_.n);
+    z_.view->norms(norms.data());
+    variance_ = std::accumulate(norms.begin(), norms.end(), 0.0) / z_.n;
     const T constant = static_cast<T>(rows_.center()[p_ - 1]);
-    for (int64_t i = 0; i < size; ++i) z_.values[i * p_ + p_ - 1] = constant;
-    few_.reset();
+    for (int64_t i = 0; i < z_.n; ++i) z_.values[i * p_ + p_ - 1] = constant;
   }
 
   // Rows, evenly spaced, that starts look at.
@@ -471,7 +459,6 @@ template <class T> class Halving {
   Random random_;
   Copy<T> z_;
   std::optional<Copy<T>> few_;
-  std::vector<double> norms_;
   double variance_ = 0.0;
 };
 
@@ -480,27 +467,23 @@ nb::object halve(const Data& data, nb::handle problem) {
     using T = Number<decltype(rows)>;
     const int64_t n = rows.n_rows();
     const Fields from{problem};
-    const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds"),
-               sampled = from.get<std::pair<int64_t, int64_t>>("sample_bounds");
+    const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds");
     checked_count("the number of rows", n, 2);
-    const int64_t sample = std::min(from.count("sample", 2), n);
     check_bounds(bounds.first, bounds.second, n);
-    check_bounds(sampled.first, sampled.second, sample);
-    if (bounds.first < 1 || bounds.second >= n || sampled.first < 1 || sampled.second >= sample)
-      refuse("bounds must leave no child empty");
+    if (bounds.first < 1 || bounds.second >= n) refuse("bounds must leave no child empty");
     const auto starts = from.get<std::vector<std::string>>("starts");
     for (const std::string& kind : starts)
       if (kind != "principal" && kind != "ward" && kind != "far_rows")
         refuse("starts must be principal, ward or far_rows; got ", kind);
     checked_count("the number of starts", starts.size(), 1);
-    const HalveProblem checked{from.get<uint64_t>("seed"), sample, starts, bounds.first,
-        bounds.second, sampled.first, sampled.second, from.weight("ridge"), from.weight("tol"),
-        from.weight("violation"), from.count("max_rounds", 1), from.count("start_rows", 2),
-        from.count("ward_rows", 2), from.count("lloyd_steps", 1), from.count("power_steps", 0)};
+    const HalveProblem checked{from.get<uint64_t>("seed"), starts, bounds.first, bounds.second,
+        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
+        from.count("max_rounds", 1), from.count("start_rows", 2), from.count("ward_rows", 2),
+        from.count("lloyd_steps", 1), from.count("power_steps", 0)};
     const auto found = unlocked([&] { return Halving<T>(rows, checked).run(); });
     if (!found) return nb::none();
     return nb::make_tuple(copied(found->labels), copied(found->f), found->gap, found->trace,
-        found->status, found->passes);
+        found->status, found->passes, copied(found->d));
   });
 }
 
@@ -510,6 +493,6 @@ void bind_halve(nb::module_& m) {
   using namespace nb::literals;
   m.def("halve", &halve, "data"_a, "problem"_a,
       nb::sig("def halve(data: Data, problem: object) -> "
-              "tuple[NDArray[int8], Array, float, list[float], str, float] | None"),
+              "tuple[NDArray[int8], Array, float, list[float], str, float, Array] | None"),
       "Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.");
 }

@@ -9,6 +9,13 @@
 
 enum class Moment { mean, absolute, square };
 
+// The values of a row as they are, without the centre: those of some columns, or of all in turn.
+template <class T> struct Entries {
+  const T* values;
+  const int32_t* columns;  // null: all
+  int64_t size;
+};
+
 using Index = std::optional<std::vector<int64_t>>;  // none: row i is row i
 
 // Some rows of a matrix, about a centre. The matrix is shared by all nodes and was checked when
@@ -36,6 +43,7 @@ template <class T> class View {
   virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
   // out (size of positions, n_features) = (x - c)[positions]
   virtual void gather(const std::vector<int64_t>& positions, T* out) const = 0;
+  virtual Entries<T> entries(int64_t i) const = 0;
   // out (n_rows) = |x - c|^2
   virtual void norms(double* out) const = 0;
   // labels = argmax over k of (x - c) . m_k - |m_k|^2 / 2; sums (K, n_features) of x - c per label

@@ -24,6 +24,7 @@ const ORIGIN = {
 function credit(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth) lines.push(...data.notes.map((note) => html("p", { class: "note" }, note)));
   if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} had no part in the fit, and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}: far from all others, without a value, or of no weight.`));
   if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));

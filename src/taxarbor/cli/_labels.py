@@ -1,0 +1,156 @@
+"""Labels as files: csv, tsv, npy or Parquet, block by block, whole or not at all."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.lib import format as npy
+
+from taxarbor._errors import InputError, missing_extra
+from taxarbor.cli import interruptible
+from taxarbor.hierarchy._file import write_whole
+from taxarbor.tables import Table
+
+TEXTS = ("", ".csv", ".tsv", ".txt")
+PARQUET, NPY = ".parquet", ".npy"
+
+
+class Block(NamedTuple):
+    """Labels of some rows that follow one another."""
+
+    labels: Any
+    names: Sequence[str] | None = None
+    """What the rows are called, if they are not just numbered."""
+    probabilities: Any = None
+
+
+class Header(NamedTuple):
+    """What all blocks have in common."""
+
+    id_column: str | None
+    has_names: bool
+    n_rows: int
+    n_clusters: int | None = None
+    """How many probabilities there are for each row, if any."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        found = [self.id_column or "row", "cluster"]
+        if self.n_clusters is not None:
+            found += ["probability", *(f"c{leaf}" for leaf in range(self.n_clusters))]
+        return found
+
+
+def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
+    """Refuse to write labels to a file whose name promises something else."""
+    if path is None:
+        return
+    suffix = path.suffix.lower()
+    if suffix not in (*TEXTS, PARQUET, NPY):
+        told = "labels are written as .csv, .tsv, .npy or .parquet; end the name in one"
+        raise InputError(f"{path}: {told}")
+    if suffix == NPY and proba:
+        raise InputError(f"{path}: an npy file has labels only; --proba needs another format")
+    if suffix == PARQUET:
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise missing_extra("writing parquet", "pyarrow") from error
+
+
+def write_labels(
+    path: Path | None,
+    labels: Sequence[int],
+    table: Table | None,
+    probabilities: Sequence[Sequence[float]] | None = None,
+    *,
+    force: bool,
+) -> None:
+    """Write a line per row to a file or standard output: its name or number, its cluster.
+
+    And, if given, the probability of this cluster, and of each, to four digits. Noise, -1, has
+    none.
+    """
+    width = None if probabilities is None else len(probabilities[0])
+    id_column, names = (None, None) if table is None else (table.id_column, table.row_names)
+    header = Header(id_column, names is not None, len(labels), width)
+    write_blocks(path, [Block(labels, names, probabilities)], header, force=force)
+
+
+def write_blocks(
+    path: Path | None, blocks: Iterable[Block], header: Header, *, force: bool
+) -> None:
+    """Write labels that come in blocks; see :func:`write_labels`."""
+    suffix = "" if path is None else path.suffix.lower()
+    if path is None:
+        for text in _lines(blocks, header, ","):
+            typer.echo(text, nl=False)
+        return
+
+    def write(file: IO[bytes]) -> None:
+        if suffix == NPY:
+            _write_npy(file, blocks, header)
+        elif suffix == PARQUET:
+            _write_parquet(file, blocks, header)
+        else:
+            for text in _lines(blocks, header, "\t" if suffix == ".tsv" else ","):
+                file.write(text.encode("utf-8", "replace"))
+
+    with interruptible():
+        write_whole(path, write, replace=force)
+
+
+def _lines(blocks: Iterable[Block], header: Header, delimiter: str) -> Iterator[str]:
+    """Yield a text of many lines for each block, the header first."""
+    first = 0
+    for number, block in enumerate(blocks):
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+        if not number:
+            writer.writerow(header.columns)
+        labels = np.asarray(block.labels).tolist()
+        names = block.names or range(first, first + len(labels))
+        lines: Iterable[Any] = zip(names, labels, strict=True)
+        if block.probabilities is not None:
+            lines = (
+                [row, label, f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
+                for (row, label), P in zip(lines, block.probabilities, strict=True)
+            )
+        writer.writerows(lines)
+        first += len(labels)
+        yield buffer.getvalue()
+
+
+def _write_npy(file: IO[bytes], blocks: Iterable[Block], header: Header) -> None:
+    kind = np.dtype(np.int64)
+    told = {"descr": kind.str, "fortran_order": False, "shape": (header.n_rows,)}
+    npy.write_array_header_1_0(file, told)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block.labels, dtype=kind).data)
+
+
+def _write_parquet(file: IO[bytes], blocks: Iterable[Block], header: Header) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns, first = header.columns, 0
+    kinds = [pa.string() if header.has_names else pa.int64(), pa.int64()]
+    kinds += [pa.float64()] * (len(columns) - 2)
+    schema = pa.schema([*zip(columns, kinds, strict=True)])
+    with pq.ParquetWriter(file, schema) as writer:
+        for block in blocks:
+            labels = np.asarray(block.labels, dtype=np.int64)
+            names = [*(block.names or ())] or np.arange(first, first + len(labels))
+            cells: list[Any] = [names, labels]
+            if block.probabilities is not None:
+                P = np.asarray(block.probabilities, dtype=np.float64)
+                own = np.where(labels < 0, np.nan, P[np.arange(len(P)), labels])
+                cells += [pa.array(own, from_pandas=True), *P.T]
+            arrays = [pa.array(one, kind) for one, kind in zip(cells, kinds, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            first += len(labels)

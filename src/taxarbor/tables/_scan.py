@@ -1,0 +1,111 @@
+"""Files that are read part by part, again and again: what they are called, and their state."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, NamedTuple, final
+
+import numpy as np
+
+from taxarbor._errors import FileFormatError
+from taxarbor._types import IndexArray
+from taxarbor.sweep._blocks import rows_per_block
+from taxarbor.tables._table import DAMAGED, Request
+
+
+class Scan(NamedTuple):
+    """The parts of a table in files, none of them without rows."""
+
+    parts: list[Any]
+    titles: list[str]
+    sizes: list[int]
+    names: list[str] | None = None
+    dtype: np.dtype[Any] | None = None
+    reserve: int = 0
+    """Bytes that reading takes beside the parts."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file, and how it was when it was first seen.
+
+    A fit reads it several times; rows that change between would make a tree of no rows at all.
+    """
+
+    path: str
+    name: str
+    size: int
+    time: int
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], name: str | None = None) -> "File":
+        """Return the file of a path; messages call it by the name."""
+        whole = os.path.abspath(path)  # other processes may be in another folder
+        found = os.stat(whole)
+        return cls(whole, name or one_line(Path(whole).name), found.st_size, found.st_mtime_ns)
+
+    @property
+    def request(self) -> Request:
+        """What names the file in errors."""
+        return Request(self.name)
+
+    def check(self) -> None:
+        """Refuse a file that is not what it was."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise self.request.error("was removed while it was read") from None
+        if found.st_size < self.size:
+            told = f"it had {self.size:,} bytes and has {found.st_size:,}"
+            raise self.request.error(f"shrank while it was read: {told}")
+        if (found.st_size, found.st_mtime_ns) != (self.size, self.time):
+            raise self.request.error("changed while it was read; read it when it is whole")
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file as it was, without a buffer."""
+        self.check()
+        with open(self.path, "rb", buffering=0) as stream:
+            yield stream
+
+    @contextmanager
+    def reading(self, kind: str, rows: str, *also: type[Exception]) -> Iterator[None]:
+        """Turn what another library raises into one line about some rows of this file."""
+        self.check()
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except DAMAGED + also as error:
+            self.check()  # the change is the better reason
+            cause = " ".join(str(error).split())[:300] or type(error).__name__
+            told = f"is a damaged {kind} file: {rows} cannot be read: {cause}"
+            raise self.request.error(told) from error
+
+
+def one_line(name: str) -> str:
+    """Return a name that fits in a line."""
+    return " ".join(name.split())
+
+
+def told_rows(first: int, n_rows: int) -> str:
+    """Return ``rows 0 to 65535``, counted from 0."""
+    return f"rows {first} to {first + n_rows - 1}"
+
+
+def edges(n_rows: int, n_cells: float, unit: int = 1) -> IndexArray:
+    """Return where parts begin, and the end; parts hold whole units of rows where they can."""
+    step = rows_per_block(n_cells)
+    if unit < step:
+        step -= step % unit
+    return np.append(np.arange(0, n_rows, step), n_rows)
+
+
+def spans(bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where each part begins, and its number of rows."""
+    for first, last in pairwise(bounds):
+        yield first, last - first

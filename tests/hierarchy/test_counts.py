@@ -1,0 +1,226 @@
+"""Trees that hold counts, not rows: all that needs no rows works, and rows can be given."""
+
+import copy
+import dataclasses
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxarbor import TableWarning, Taxarbor, load_animals
+from taxarbor._errors import FileFormatError, InputError, InputTypeError
+from taxarbor.exchange import from_json, to_dot, to_frame, to_json, to_linkage, to_newick
+from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._file import _write_archive, pack
+from taxarbor.metrics import score_hierarchy
+from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
+
+COUNTS = r"holds counts only.*tree\.attach\(X\) gives it rows.*tree\.predict\(X\) the labels"
+
+
+@pytest.fixture(scope="module")
+def animals():
+    """The rows of the animals, and the tree of them."""
+    X = load_animals().X
+    return X, Taxarbor(8, random_state=0).fit(X).hierarchy_
+
+
+@pytest.fixture
+def weighted(known):
+    """The known tree as one of counts, from a fit with weights and noise."""
+    share, worst = [1.0, 2 / 3, 0.8, 1.0, 0.5, 2 / 3], [-1, 0, 0, -1, 2, 0]
+    follows = Follows(None, share, worst, share, np.full((6, 2), np.nan))
+    totals = [12.5, 3.0, 6.5, 3.0, 2.5, 4.0]
+    told = {"totals": totals, "n_noise": 7, "follows": follows}
+    return dataclasses.replace(known, order=None, **told)
+
+
+def test_what_needs_no_rows_is_the_same(animals):
+    X, tree = animals
+    counts = without_rows(tree)
+    assert not counts.has_rows
+    assert counts.n_rows == tree.n_rows == len(X)
+    assert str(counts) == str(tree)
+    assert repr(counts) == repr(tree)
+    assert counts._repr_html_() == tree._repr_html_()
+    for ask in (
+        *(Hierarchy.predict, Hierarchy.predict_proba),
+        lambda one, X: one.decision_path(X).toarray(),
+    ):
+        np.testing.assert_array_equal(ask(counts, X), ask(tree, X))
+    for name in ("sizes", "node_weights", "leaves", "n_features_used"):
+        np.testing.assert_array_equal(getattr(counts, name), getattr(tree, name))
+    for node in range(tree.n_nodes):
+        assert counts.reasons(node) == tree.reasons(node)
+    for write in (to_dot, to_newick):
+        assert write(counts) == write(tree)
+    np.testing.assert_array_equal(to_linkage(counts), to_linkage(tree))
+    pd.testing.assert_frame_equal(to_frame(counts), to_frame(tree))
+    small = counts.prune(4)
+    assert str(small) == str(tree.prune(4))
+    assert not small.has_rows
+    np.testing.assert_array_equal(small.predict(X), tree.prune(4).predict(X))
+    shift, factor = np.arange(X.shape[1]), np.full(X.shape[1], 2.0)
+    assert str(counts.unscale(shift, factor)) == str(tree.unscale(shift, factor))
+
+
+def test_what_needs_rows_says_what_to_do(animals):
+    _, tree = animals
+    counts = without_rows(tree)
+    for ask in (
+        lambda: counts.labels,
+        lambda: counts.rows(0),
+        lambda: counts.cut(3),
+        lambda: counts.follows.rows,
+        lambda: score_hierarchy(counts, np.arange(tree.n_rows) % 3),
+        lambda: plot_tree(counts, classes=np.arange(tree.n_rows) % 3),
+    ):
+        with pytest.raises(InputError, match=COUNTS):
+            ask()
+    assert "rows" not in repr(counts.follows)
+
+
+def test_plots_without_classes_need_no_rows(animals):
+    _, tree = animals
+    for plot in (plot_tree, plot_icicle, plot_dendrogram):
+        plot(without_rows(tree))
+
+
+def test_node_weights_are_kept(weighted, same, tmp_path):
+    assert weighted.n_rows == 17
+    assert weighted.node_weights.tolist() == [12.5, 3.0, 6.5, 3.0, 2.5, 4.0]
+    assert weighted.prune(3).node_weights.tolist() == [12.5, 3.0, 6.5, 3.0]
+    assert "7 rows set apart as noise" in str(weighted)
+    path = tmp_path / "tree.taxarbor"
+    weighted.save(path)
+    for again in (
+        Hierarchy.load(path),
+        from_json(to_json(weighted)),
+        pickle.loads(pickle.dumps(weighted)),
+        copy.deepcopy(weighted),
+    ):
+        same(again, weighted)
+        assert again.n_noise == 7
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_tree_of_counts_is_written_and_read(data, trees, same):
+    tree = without_rows(data.draw(trees))
+    same(pickle.loads(pickle.dumps(tree)), tree)
+    same(from_json(to_json(tree)), tree)
+    assert json.loads(to_json(tree))["version"] == 4
+
+
+def test_only_trees_of_counts_are_of_version_4(known, weighted, tmp_path, refused):
+    """An older reader must not take one for a tree with rows."""
+    assert json.loads(str(pack(known)["meta"]))["version"] == 3
+    packed = pack(weighted)
+    meta = json.loads(str(packed["meta"]))
+    assert meta["version"] == 4
+    assert not {"order", "follows_broken"} & packed.keys()
+
+    def load(change):
+        path = tmp_path / "forged.taxarbor"
+        with path.open("wb") as file:
+            _write_archive(file, packed | change)
+        Hierarchy.load(path)
+
+    def told(**change):
+        return {"meta": np.array(json.dumps(meta | change))}
+
+    cases = [
+        (told(version=3), "n_noise must be a number in a tree of counts"),
+        (told(n_noise="7"), "n_noise must be a number"),
+        (told(n_noise=-1), "n_noise must be a number of rows"),
+        (told(n_noise=None), r"missing: \['order'\]"),
+        ({"totals": np.zeros(6)}, "totals must not be negative"),
+        ({"totals": np.zeros(5)}, "totals must be finite, one for each of 6 nodes"),
+        ({"row_weights": np.ones(10)}, "a tree of counts has no weights"),
+        ({"noise": np.array([3])}, "a tree of counts has no weights, noise or trust"),
+        ({"order": np.arange(10)}, "foreign"),
+        ({"follows_broken": np.arange(10)}, "foreign"),
+    ]
+    refused(load, cases, FileFormatError)
+    document = json.loads(to_json(weighted))
+    for change in ({"version": 3}, {"n_noise": None}, {"order": [0, 1]}):
+        with pytest.raises(FileFormatError):
+            from_json(json.dumps(document | change))
+
+
+def test_rows_are_attached(animals):
+    X, tree = animals
+    counts = without_rows(tree)
+    assert (tree.predict(X) == tree.labels).all()
+    for given_rows in (X, sparse.csr_array(X)):
+        again = counts.attach(given_rows)
+        assert again.has_rows
+        for name in ("order", "labels", "sizes", "fidelity", "start", "parents", "two_values"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
+        np.testing.assert_allclose(again.means, tree.means, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(again.follows.broken, tree.follows.broken)
+        assert str(again) == str(tree)
+    half = counts.attach(X[::2], np.full(103, 2.0))
+    assert half.n_rows == 103
+    np.testing.assert_array_equal(half.labels, tree.labels[::2])
+    np.testing.assert_array_equal(half.node_weights, 2.0 * half.sizes)
+    np.testing.assert_allclose(half.means[0], X[::2].mean(axis=0))
+
+
+def test_rows_of_a_table_are_attached():
+    age = np.random.default_rng(0).normal(size=90).round(3)
+    frame = pd.DataFrame({"age": age, "town": ["a", "b", None] * 30})
+    with pytest.warns(TableWarning):
+        tree = Taxarbor(3, random_state=0).fit(frame).hierarchy_
+    again = without_rows(tree).attach(frame)
+    np.testing.assert_array_equal(again.labels, tree.predict(frame))
+    assert (tree.predict(frame) == tree.labels).all()
+    np.testing.assert_allclose(again.missing, tree.missing)
+    with pytest.raises(InputError):
+        without_rows(tree).attach(frame[["age"]])
+
+
+def test_noise_is_attached_as_noise():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(200, 2)) + 20.0 * k for k in range(3)])
+    X[:4] = [[500.0, -500.0], [-500.0, 500.0], [900.0, 0.0], [0.0, 900.0]]
+    tree = Taxarbor(3, noise=0.01, random_state=0).fit(X).hierarchy_
+    assert tree.n_noise > 0
+    counts = without_rows(tree)
+    assert counts.n_rows == tree.n_rows
+    assert counts.n_noise == tree.n_noise
+    again = counts.attach(X)
+    np.testing.assert_array_equal(again.labels, tree.predict(X))
+    assert again.n_noise == (again.labels < 0).sum()
+
+
+def test_rows_that_cannot_be_attached(animals, tmp_path):
+    X, tree = animals
+    counts = without_rows(tree)
+    path = tmp_path / "rows.npy"
+    np.save(path, X)
+    for lazy in (path, str(path), np.load(path, mmap_mode="r")):
+        with pytest.raises(InputTypeError, match=r"must fit into memory.*a sample"):
+            counts.attach(lazy)
+    dask_array = pytest.importorskip("dask.array")
+    with pytest.raises(InputTypeError, match="must fit into memory"):
+        counts.attach(dask_array.from_array(X))
+    with pytest.raises(
+        InputError, match=r"no row of X goes to 7 clusters of the tree, c\d, .*2 more"
+    ):
+        counts.attach(X[:1])
+    with pytest.raises(InputError, match="X has no rows"):
+        counts.attach(X[:0])
+    for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), np.nan), -np.ones(len(X))):
+        with pytest.raises(InputError, match="sample_weight must be 206 finite numbers"):
+            counts.attach(X, weights)
+    builder = HierarchyBuilder(10)
+    builder.cut(0, [5])
+    with pytest.raises(InputError, match="no rules"):
+        builder.freeze(order=False).attach(X)
