@@ -312,10 +312,11 @@ class Sweeping:
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
             hierarchy, labels = self._without_noise(hierarchy, labels, found)
-            hierarchy = replace(hierarchy, usual=found.usual)
             columns = self._blocks.data, labels, self._copies.counts
             sums = self._engine.sweep(_add_up, *columns, n_leaves=hierarchy.n_leaves)
-            hierarchy = self._dressed(hierarchy, labels, how["holds"], sums)
+            means = self._means(hierarchy.leaves, hierarchy.parents, sums)
+            hierarchy = replace(hierarchy, means=means, usual=found.usual)
+            hierarchy = self._measured(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
@@ -365,7 +366,7 @@ class Sweeping:
         if tree.has_rows:
             return replace(tree, weights=np.concatenate(self._engine.gather(weights)))
         limbs = self._engine.sweep(_add_weights, weights, labels, n_leaves=tree.n_leaves)
-        totals = _below(tree, limbs)
+        totals = _below(tree.leaves, tree.parents, limbs)
         return replace(tree, totals=native.exact_values(totals, False)[:, 0])
 
     def _settled(
@@ -412,22 +413,22 @@ class Sweeping:
             own = np.concatenate(self._engine.gather(labels))
             order = arranged(np.arange(len(own)), own, tree.n_leaves)
         names = None if self._source.encoding is not None else self._source.seen.names
-        frozen = tree.freeze(
-            placement, feature_names=names, made_by=made_by(self._estimator), order=order
-        )
-        return self._dressed(frozen, labels, holds, (copies, sums)), labels
+        means = self._means(np.array(tree.leaves), np.array(tree.parents), (copies, sums))
+        told: Any = {"feature_names": names, "means": means, "order": order}
+        frozen = tree.freeze(placement, made_by=made_by(self._estimator), **told)
+        return self._measured(frozen, labels, holds), labels
 
-    def _dressed(
-        self, tree: Hierarchy, labels: Column, holds: bool, found: tuple[IndexArray, Sums]
-    ) -> Hierarchy:
-        """Return the tree with what only its rows can tell: means of nodes, and more.
-
-        Given the copies in each leaf, and the sums of their rows.
-        """
+    def _means(
+        self, leaves: IndexArray, parents: IndexArray, found: tuple[IndexArray, Sums]
+    ) -> Array:
+        """Return the means of all nodes, given the copies in each leaf and their sums."""
         counts, sums = found
-        sizes = _below(tree, counts)
-        means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
-        tree = replace(tree, means=means.astype(self._blocks.dtype))
+        sizes = _below(leaves, parents, counts)
+        means: Array = sums.below(leaves, parents).values() / sizes[:, None]
+        return means.astype(self._blocks.dtype)
+
+    def _measured(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
+        """Return the tree with whom its rules hold for, and what values its columns have."""
         encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
         told = self._blocks.data, labels, self._engine
@@ -452,12 +453,12 @@ def _planned(
     return [plan.get(stands_for[leaf], -1) for leaf in tree.leaves]
 
 
-def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
+def _below(leaves: IndexArray, parents: IndexArray, known: NDArray[Any]) -> NDArray[Any]:
     """Add up what is known of the leaves for all nodes."""
-    found = np.zeros((tree.n_nodes, *leaves.shape[1:]), dtype=leaves.dtype)
-    found[tree.leaves] = leaves
-    for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
-        found[tree.parents[node]] += found[node]
+    found = np.zeros((len(parents), *known.shape[1:]), dtype=known.dtype)
+    found[leaves] = known
+    for node in range(len(parents) - 1, 0, -1):  # children come after their parents
+        found[parents[node]] += found[node]
     return found
 
 

@@ -163,9 +163,9 @@ def measured(
         assert found is not None
         assert found.pairs is not None
         two_values = found.pairs.two_values()
-    tree = replace(hierarchy, two_values=two_values)
+    tree = hierarchy
     if tree.n_leaves > 1 and not any(rule is not None for rule in tree.rules):
-        return tree, None
+        return replace(tree, two_values=two_values), None
     if holds or not splits:
         broken = None
     by_row = None
@@ -174,7 +174,8 @@ def measured(
         if broken is not None:
             by_row = np.concatenate(engine.gather(broken))
     follows, fidelity = _of_nodes(tree, splits, found, by_row)
-    return replace(tree, fidelity=fidelity, follows=follows), broken
+    known: Any = {"fidelity": fidelity, "follows": follows, "two_values": two_values}
+    return replace(tree, **known), broken
 
 
 @final
