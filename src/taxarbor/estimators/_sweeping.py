@@ -51,6 +51,9 @@ from taxarbor.tables._stream import Stream, as_stream
 from taxarbor.tables._streaming import train_on_stream
 from taxarbor.tables._training import Training
 
+MANY = 100_000
+"""Rows up to which nobody asks whether their coordinates fit into memory."""
+
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
 
@@ -193,8 +196,10 @@ class Sweeping:
             return Source.of_stream(self._stream, self._estimator, self.run, self._given)
         assert self._training is not None
         asked: Any = self._estimator
-        engine = LocalEngine(self.run, room(asked.memory_limit, self._n_threads))
-        return Source.in_memory(self._training, engine, self._given)
+        space, n_rows = None, self._training.rows.n_rows
+        if asked.memory_limit is not None or n_rows > MANY:
+            space = room(asked.memory_limit, self._n_threads)
+        return Source.in_memory(self._training, LocalEngine(self.run, space), self._given)
 
     @property
     def owner(self) -> IndexArray | None:
