@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array
+from taxarbor.rows._order import Keys, float_of, key_of
 from taxarbor.sweep._engine import Column, Engine
 
 BITS = 11
@@ -28,7 +29,6 @@ PART = 1 << 22
 """Numbers whose counts are added up in float64, which is exact for counts below 2 ** 31."""
 
 Counts = NDArray[np.integer[Any]]
-Keys = NDArray[np.unsignedinteger[Any]]
 
 
 @final
@@ -69,39 +69,6 @@ def total(engine: Engine, column: Column, counts: Column | None, above: float = 
     return found
 
 
-def kth(
-    engine: Engine, column: Column, counts: Column | None, k: int, above: float = -np.inf
-) -> float:
-    """Return the number of rank ``k``, from 0, of those of a column that are above a bound.
-
-    Parameters
-    ----------
-    engine : Engine
-        Sweeps the column.
-    column : Column
-        Arrays of float32 or of float64, one-dimensional, without NaN.
-    counts : Column or None
-        How often each number counts, whole numbers below ``2 ** 31``; None, or an entry of
-        None, for once.
-    k : int
-        The rank, from the smallest, among all copies.
-    above : float
-        Numbers that are not greater do not count.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many.
-    """
-
-    def rank(n: int) -> int:
-        if not 0 <= k < n:
-            raise ValueError(f"there are {n} numbers, and none of rank {k}")
-        return k
-
-    return _of_rank(engine, _pair(column, counts), above, rank)
-
-
 def share_of(
     engine: Engine, column: Column, counts: Column | None, share: float, above: float = -np.inf
 ) -> float:
@@ -134,29 +101,13 @@ def _of_rank(
         n = int(bins[chosen])
         rank -= int(stops[chosen]) - n
         prefix = (prefix << n_bits) | chosen
-    if shift == 0:
-        return _float_of(prefix, width)
-    keys, own = engine.sweep(_left, *pair, above=above, prefix=prefix, shift=shift).joined()
-    order = np.argsort(keys, kind="stable")
-    place = int(np.searchsorted(np.cumsum(own[order]), rank, side="right"))
-    return _float_of(int(keys[order[place]]), width)
-
-
-def keys_of(values: Array) -> Keys:
-    """Return unsigned integers, as wide as the numbers, that are ordered as they are."""
-    width = 8 * values.dtype.itemsize
-    kind = np.uint32 if width == 32 else np.uint64
-    bits: Any = (values + values.dtype.type(0.0)).view(kind)  # -0.0 is 0.0
-    top = kind(1 << (width - 1))
-    keys: Keys = np.where(bits & top, ~bits, bits | top)
-    return keys
-
-
-def _float_of(key: int, width: int) -> float:
-    top = 1 << (width - 1)
-    bits = key ^ top if key & top else key ^ ((1 << width) - 1)
-    kind, real = (np.uint32, np.float32) if width == 32 else (np.uint64, np.float64)
-    return float(np.array([bits], dtype=kind).view(real)[0])
+    key = prefix
+    if shift > 0:
+        keys, own = engine.sweep(_left, *pair, above=above, prefix=prefix, shift=shift).joined()
+        order = np.argsort(keys, kind="stable")
+        place = int(np.searchsorted(np.cumsum(own[order]), rank, side="right"))
+        key = int(keys[order[place]])
+    return float(float_of(np.array([key], dtype=f"u{width // 8}"))[0])
 
 
 def _pair(column: Column, counts: Column | None) -> tuple[Column, Column]:
@@ -214,7 +165,7 @@ def _by_bits(
         part = slice(first, first + PART)
         own = None if counts is None else counts[part]
         some, own = _own(values[part], own, above)
-        keys = keys_of(some)
+        keys = key_of(some)
         fits = _begins(keys, shift + n_bits, prefix)
         keys, own = keys[fits], None if own is None else own[fits]
         last = keys.dtype.type((1 << n_bits) - 1)
@@ -241,7 +192,7 @@ class _Few:
 def _left(values: Array, counts: Counts | None, above: float, prefix: int, shift: int) -> _Few:
     """Return the numbers whose keys begin with a prefix."""
     some, own = _own(values, counts, above)
-    keys = keys_of(some)
+    keys = key_of(some)
     n_each = np.ones(len(keys), dtype=np.int64) if own is None else own.astype(np.int64)
     fits = _begins(keys, shift, prefix)
     return _Few(((keys[fits], n_each[fits]),))
