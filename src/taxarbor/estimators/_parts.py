@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor._errors import InputTypeError
+from taxarbor._errors import InputTypeError, named_by
 from taxarbor._run import Run
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.sweep._lazy_results import in_blocks, is_dask
-from taxarbor.tables._look import named_by
 from taxarbor.tables._stream import Stream, as_stream
 
 

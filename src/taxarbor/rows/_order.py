@@ -2,7 +2,7 @@
 
 A key is a whole number that is greater for a greater number. Of many float32 numbers in many
 blocks, the one of rank k is found in three rounds, without sorting: each counts keys by some of
-their bits, 10 and then twice 11, of those keys alone whose bits above are the ones found before.
+their bits, 10 and then twice 11, of those keys alone whose bits above were found before.
 
     prefixes = np.full(len(ranks), -1)
     for shift in SHIFTS:

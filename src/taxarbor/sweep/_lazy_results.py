@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from taxarbor._errors import InputError, InputTypeError, missing_extra
+from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by
 from taxarbor._types import IndexArray
 from taxarbor.sweep._dask import DaskEngine, Sealed, once
 from taxarbor.sweep._engine import Column
@@ -159,10 +159,8 @@ def _part_result(rows: Any, call: Sealed, empty: Sealed, title: str) -> Any:
     if not rows.shape[0]:
         return nothing
     work, model = call.load()
-    try:
+    with named_by(f"{title} of X"):
         return np.asarray(work(model, rows)).astype(nothing.dtype, copy=False)
-    except InputError as error:
-        raise type(error)(f"{title} of X: {error}") from error
 
 
 def _is_a(X: Any, module: str, name: str) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 
-from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._errors import InputError, InputTypeError, counted, named_by, some
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import as_numbers, column, column_names, is_frame
@@ -22,11 +22,12 @@ from taxarbor.hierarchy._encoding import Encoding, empty_rows
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.rows import as_rows
 from taxarbor.sweep import Blocks, Column, Engine
+from taxarbor.sweep._copies import Listed
 from taxarbor.sweep._sums import Sums, sums_of_labels
 from taxarbor.tables._checks import RANGE, SeenFeatures, check_spread, check_weights
 from taxarbor.tables._encoder import TableEncoder, check_encoder
 from taxarbor.tables._exact import exact_sums, sums_of
-from taxarbor.tables._look import Joined, Parts, Place, named_by
+from taxarbor.tables._look import Parts, Place
 from taxarbor.tables._stream import Stream
 from taxarbor.tables._study import Study, Subject, canonical
 from taxarbor.tables._training import asks_for_auto, owner_of, warn_of, without_rows
@@ -263,10 +264,10 @@ class _Facts:
     names: tuple[str, ...] | None
 
 
-def facts_of(part: Any, title: str) -> Joined:
+def facts_of(part: Any, title: str) -> Listed:
     """Return what a part is, or raise InputError if it is nothing that can be used."""
     with named_by(title):
-        return Joined((_facts(part),))
+        return Listed([_facts(part)])
 
 
 def _facts(part: Any) -> _Facts:
