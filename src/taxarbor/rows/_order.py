@@ -39,7 +39,8 @@ def key_of(values: Array) -> Keys:
     """
     bits: Any = (values + values.dtype.type(0.0)).view(f"u{values.itemsize}")
     sign = _sign(bits)
-    return np.where(bits & sign, ~bits, bits | sign)
+    keys: Keys = np.where(bits & sign, ~bits, bits | sign)
+    return keys
 
 
 def float_of(keys: Keys) -> Array:

@@ -67,11 +67,11 @@ class Source:
         if empty is not None:
             weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
         counts = None if weights is None else repeats_of(weights).astype(np.int32)
-        told = training.seen, training.encoding, training.owner
-        known = (
+        cut = [
             None if one is None else np.split(one, edges) for one in (weights, counts, empty)
-        )
-        return cls(blocks, *told, *known, gaps=training.gaps)
+        ]
+        told = training.seen, training.encoding, training.owner
+        return cls(blocks, *told, cut[0], cut[1], cut[2], training.gaps)
 
     @property
     def has_rows(self) -> bool:

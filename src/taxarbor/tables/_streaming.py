@@ -153,19 +153,20 @@ class _Training:
         self, found: Source, encoding: Encoding, weights: Array | None
     ) -> tuple[Source, Encoding]:
         """Give rows without any value neither copies nor weight."""
-        told: Any = {"encoding": encoding}
-        empty, n_empty = self.engine.keep(find_empty, self.tables, self.titles, **told)
+        columns = self.tables, self.titles
+        empty, n_empty = self.engine.keep(find_empty, *columns, encoding=encoding)
         if not n_empty:
             return found, encoding
         if weights is None:
             own, _ = self.engine.keep(ones_but_for, empty, dtype=np.float64)
             counts, _ = self.engine.keep(ones_but_for, empty, dtype=np.int32)
+            found = replace(found, weights=own, counts=counts)
         else:
             is_empty = np.concatenate(self.engine.gather(empty))
             weights = np.where(is_empty, 0.0, weights)
-            own, counts = map(self._cut, (weights, repeats_of(weights).astype(np.int32)))
-        found = replace(found, empty=empty, weights=own, counts=counts)
-        return found, without_rows(encoding, n_empty)
+            repeats = repeats_of(weights).astype(np.int32)
+            found = replace(found, weights=self._cut(weights), counts=self._cut(repeats))
+        return replace(found, empty=empty), without_rows(encoding, n_empty)
 
     def _check_range(self, blocks: Blocks, width: float) -> None:
         """Refuse data that vary too little or too much, given how far apart values are."""
