@@ -43,9 +43,9 @@ from taxarbor.refine._rules import without_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Column, LocalEngine
-from taxarbor.sweep._copies import Copies
+from taxarbor.sweep._copies import Copies, count_copies
 from taxarbor.sweep._room import room
-from taxarbor.sweep._sums import Sums, sums_of_labels
+from taxarbor.sweep._sums import Sums, below, sums_of_labels
 from taxarbor.tables._checks import check_jobs, check_weights
 from taxarbor.tables._source import Source
 from taxarbor.tables._stream import as_stream
@@ -277,7 +277,7 @@ class Sweeping:
         if tree.has_rows:
             return replace(tree, weights=np.concatenate(self._engine.gather(weights)))
         limbs = self._engine.sweep(_add_weights, weights, labels, n_leaves=tree.n_leaves)
-        totals = _below(tree, limbs)
+        totals = below(limbs, tree.leaves, tree.parents)
         return replace(tree, totals=native.exact_values(totals, False)[:, 0])
 
     def _settled(
@@ -337,14 +337,14 @@ class Sweeping:
         Given the copies in each leaf, and the sums of their rows.
         """
         counts, sums = found
-        sizes = _below(tree, counts)
+        sizes = below(counts, tree.leaves, tree.parents)
         means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
         tree = replace(tree, means=means.astype(self._blocks.dtype))
         encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
         told = self._blocks.data, labels, self._engine
         how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
-        return measured(tree, *told, **how)[0]
+        return measured(tree, *told, **how)
 
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
@@ -362,15 +362,6 @@ def _planned(
         return list(range(tree.n_leaves))
     plan = {leaf: at for at, leaf in enumerate(leafing.tree.leaves)}
     return [plan.get(stands_for[leaf], -1) for leaf in tree.leaves]
-
-
-def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
-    """Add up what is known of the leaves for all nodes."""
-    found = np.zeros((tree.n_nodes, *leaves.shape[1:]), dtype=leaves.dtype)
-    found[tree.leaves] = leaves
-    for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
-        found[tree.parents[node]] += found[node]
-    return found
 
 
 # ---- what is done in each block --------------------------------------------------------------
@@ -452,8 +443,6 @@ def _add_up(
     X: Any, labels: Labels, counts: Labels | None, *, n_leaves: int
 ) -> tuple[IndexArray, Sums]:
     """Return the copies in each leaf, and the exact sums of their rows."""
-    there = labels >= 0
-    weights = None if counts is None else counts[there]
-    sizes = np.bincount(labels[there], weights=weights, minlength=n_leaves).astype(np.int64)
+    sizes = count_copies(labels, counts, n_labels=n_leaves)
     rows = seen_from(X, np.zeros(X.shape[1]))
     return sizes, sums_of_labels(rows, labels, counts, n_leaves)

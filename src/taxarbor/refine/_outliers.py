@@ -22,8 +22,8 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column
-from taxarbor.sweep._copies import Drawn, Listed, draw, limits
-from taxarbor.sweep._select import Extremes, extremes, share_of, total
+from taxarbor.sweep._copies import Drawn, draw, limits
+from taxarbor.sweep._select import Extremes, blocks_above, extremes, share_of, total
 
 MIDDLE, MOVES = 250, 50
 """Rows from which the middle is found, and the most moves that it takes."""
@@ -141,8 +141,7 @@ def _left(
     company = max(COMPANY, far.n // ONE_IN) * others.shape[0] / n_pool
     how = {"others": others, "company": max(round(company), 1), "far": far}
     # Blocks where nobody is far are not read again.
-    n_far = engine.sweep(_n_beyond, distances, bound=FAR * far.usual).items
-    there = np.flatnonzero(n_far).tolist()
+    there = blocks_above(engine, distances, FAR * far.usual)
     told = ([column[block] for block in there] for column in (data, distances, counts))
     changed, n_lost = engine.keep(_without_lonely, *told, **how)
     if not n_lost:
@@ -186,10 +185,6 @@ def _distances(X: Any, counts: Counts | None, middle: Array) -> tuple[Array, dic
 def _pooled(distances: Array, bound: float) -> NDArray[np.int32]:
     """Return 0 for rows beyond a distance, -1 for others."""
     return (distances > bound).astype(np.int32) - np.int32(1)
-
-
-def _n_beyond(distances: Array, bound: float) -> Listed:
-    return Listed([np.count_nonzero(distances > bound)])
 
 
 def _without_lonely(

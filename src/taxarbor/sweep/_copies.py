@@ -71,6 +71,15 @@ def _total(counts: NDArray[np.int32]) -> Listed:
     return Listed([int(counts.sum(dtype=np.int64))])
 
 
+def count_copies(
+    labels: NDArray[np.integer[Any]], counts: NDArray[np.int32] | None, *, n_labels: int
+) -> NDArray[np.int64]:
+    """Return how many copies there are of rows of each label; negative ones do not count."""
+    (there,) = np.nonzero(labels >= 0)
+    own = None if counts is None else counts[there]
+    return np.bincount(labels[there], weights=own, minlength=n_labels).astype(np.int64)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:

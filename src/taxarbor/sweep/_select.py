@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array
 from taxarbor.rows._order import Keys, float_of, key_of
+from taxarbor.sweep._copies import Listed
 from taxarbor.sweep._engine import Column, Engine
 
 BITS = 11
@@ -66,6 +67,14 @@ def extremes(
 def total(engine: Engine, column: Column, counts: Column | None, above: float = -np.inf) -> int:
     """Return how many numbers of a column are above a bound, each as often as it counts."""
     found: int = engine.sweep(_total, *_pair(column, counts), above=above)
+    return found
+
+
+def blocks_above(engine: Engine, column: Column, bound: float) -> list[int]:
+    """Return the blocks of a column that hold a number above a bound."""
+    found: list[int] = np.flatnonzero(
+        engine.sweep(_are_above, column, bound=bound).items
+    ).tolist()
     return found
 
 
@@ -126,6 +135,10 @@ def _own(values: Array, counts: Counts | None, above: float) -> tuple[Array, Cou
 
 def _extremes(values: Array, counts: Counts | None, above: float) -> Extremes:
     return Extremes.of(_own(values, counts, above)[0])
+
+
+def _are_above(values: Array, bound: float) -> Listed:
+    return Listed([bool((values > bound).any())])
 
 
 def _total(values: Array, counts: Counts | None, above: float) -> int:
