@@ -2,7 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class TaxarborError(Exception):
@@ -66,6 +67,17 @@ class TableWarning(UserWarning):
 
 class InterruptedFitWarning(UserWarning):
     """The fit was interrupted; the tree grown so far is kept."""
+
+
+@contextmanager
+def named_by(title: str | None) -> Iterator[None]:
+    """Let an error begin with the title of the part that it is about."""
+    try:
+        yield
+    except InputError as error:
+        if title is None:
+            raise
+        raise type(error)(f"{title}: {error}") from error
 
 
 def missing_extra(what: str, *packages: str) -> ImportError:

@@ -206,3 +206,12 @@ def test_rows_far_from_all_others_and_rows_without_a_value_take_no_part():
             found = Taxarbor(4, random_state=seed).fit(empty)
         np.testing.assert_array_equal(found.labels_[:400], want.labels_)
         assert set(found.labels_[400:].tolist()) == set(found.predict(X.mean(axis=0)[None]))
+
+
+def test_probabilities_of_rows_that_come_in_parts(tmp_path):
+    X, _, rng = planted(3)
+    np.save(tmp_path / "rows.npy", X)
+    for model in (Taxarbor(5, random_state=0), Taxarbor(6, branching=3, random_state=0)):
+        model.fit(X, sample_weight=rng.uniform(0.0, 5.0, len(X)))
+        P = model.predict_proba(X)
+        np.testing.assert_array_equal(model.predict_proba(tmp_path / "rows.npy"), P)

@@ -13,7 +13,7 @@ from taxarbor import TableWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor.explain import _sample, explain
-from taxarbor.explain._sample import draw_rows, hashes
+from taxarbor.explain._sample import draw_rows
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.report import report
 from taxarbor.sweep import LocalEngine
@@ -81,13 +81,6 @@ def test_the_same_rows_are_drawn_however_they_lie(planted, model, few):
         np.testing.assert_array_equal(again.weights, first.weights)
         data = again.X.toarray() if sparse.issparse(again.X) else again.X
         np.testing.assert_array_equal(data, first.X)
-
-
-def test_hashes_are_even():
-    found = hashes(np.arange(100_000, dtype=np.uint64))
-    assert len(np.unique(found)) == 100_000
-    counts = np.bincount((found >> np.uint64(60)).astype(int), minlength=16)
-    assert abs(counts - 6250).max() < 400
 
 
 def test_few_rows_are_all_read(planted, model, tmp_path):

@@ -147,7 +147,7 @@ def kth_scores(Z, nodes, counts, slots, planes, offsets, ranks, cuts=()):
                 prefixes,
                 shift,
             )
-        prefixes, ranks = narrowed(total, prefixes, ranks)
+        prefixes, ranks, _ = narrowed(total, prefixes, ranks)
     return float_of(prefixes.astype("u4"))
 
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxarbor._run import Run
+from taxarbor.rows._order import float_of, key_of
 from taxarbor.sweep import LocalEngine, _select
-from taxarbor.sweep._select import Extremes, extremes, keys_of, kth, share_of, top_of, total
+from taxarbor.sweep._select import Extremes, extremes, share_of, top_of, total
 
 
 def in_blocks(values, rng, most=7):
@@ -49,27 +50,26 @@ def test_ranks_are_those_of_sorted_copies(monkeypatch, dtype, kind, few):
             own = None if counts is None else in_blocks(counts, rng)
             assert total(engine, parts, own) == len(copies)
             for k in {0, 1, len(copies) // 2, len(copies) - 1}:
-                assert kth(engine, parts, own, k) == ordered[k]
+                assert share_of(engine, parts, own, (k + 0.5) / len(copies)) == ordered[k]
             beyond = ordered[ordered > ordered[len(copies) // 3]]
             if len(beyond):
                 bound = float(ordered[len(copies) // 3])
                 assert total(engine, parts, own, bound) == len(beyond)
-                assert (
-                    kth(engine, parts, own, len(beyond) // 2, bound) == beyond[len(beyond) // 2]
-                )
+                half = share_of(engine, parts, own, 0.5, bound)
+                assert half == beyond[len(beyond) // 2]
                 low = extremes(engine, parts, own, bound)
                 assert (low.low, low.high) == (beyond[0], beyond[-1])
             assert share_of(engine, parts, own, 0.9) == ordered[int(0.9 * len(copies))]
-            with pytest.raises(ValueError, match="none of rank"):
-                kth(engine, parts, own, len(copies))
+            assert share_of(engine, parts, own, 1.0) == ordered[-1]
 
 
 def test_large_counts_are_exact(monkeypatch):
     monkeypatch.setattr(_select, "FEW", 1)
     values, counts = np.array([3.0, 1.0, 2.0]), np.full(3, 2**31 - 1, dtype=np.int32)
     engine = LocalEngine(Run())
-    for k, expected in ((2**31 - 2, 1.0), (2**31 - 1, 2.0), (3 * (2**31 - 1) - 1, 3.0)):
-        assert kth(engine, [values[:1], values[1:]], [counts[:1], counts[1:]], k) == expected
+    n, parts = 2**31 - 1, ([values[:1], values[1:]], [counts[:1], counts[1:]])
+    for k, expected in ((n - 1, 1.0), (n, 2.0), (3 * n - 1, 3.0)):
+        assert share_of(engine, *parts, (k + 0.5) / (3 * n)) == expected
 
 
 def test_what_is_above_the_top_counts_for_no_more_than_asked():
@@ -86,7 +86,9 @@ def test_what_is_above_the_top_counts_for_no_more_than_asked():
 @given(st.lists(st.floats(allow_nan=False), min_size=1))
 def test_keys_are_ordered_as_numbers_are(values):
     array = np.array(values)
-    keys = keys_of(array)
+    keys = key_of(array)
+    assert keys.dtype == np.uint64
+    np.testing.assert_array_equal(float_of(keys), array)
     np.testing.assert_array_equal(keys[:, None] < keys, array[:, None] < array)
     np.testing.assert_array_equal(keys[:, None] == keys, array[:, None] == array)
 

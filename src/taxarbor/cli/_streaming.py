@@ -16,6 +16,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.sweep._room import available, size_of
 from taxarbor.tables import Table
 from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._dask import make_engine
 from taxarbor.tables._stream import Stream, open_stream, stored_format
 from taxarbor.tables._table import NamelessError, as_texts
 
@@ -225,7 +226,7 @@ def cluster(
             dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
             dask.Client(own),
         ):
-            yield _engine()
+            yield make_engine
         return
     try:
         client = dask.Client(scheduler, timeout=SECONDS)
@@ -233,7 +234,7 @@ def cluster(
         told = f"names {scheduler}, where no scheduler of Dask answers"
         raise InputError(told, "scheduler") from error
     with client:
-        yield _engine()
+        yield make_engine
 
 
 def _workers(n_workers: int, memory_limit: str | None) -> tuple[int, Any]:
@@ -247,13 +248,6 @@ def _workers(n_workers: int, memory_limit: str | None) -> tuple[int, Any]:
         raise InputError(told, "memory_limit")
     n_workers = min(n_workers, room // WORKER)
     return n_workers, room // n_workers
-
-
-def _engine() -> Callable[..., Any]:
-    """Return what makes an engine of Dask's current scheduler."""
-    from taxarbor.tables._dask import _make_engine
-
-    return _make_engine
 
 
 def _open_for(tree: Hierarchy, data: Path, id_column: str | None, format: str | None) -> Stream:

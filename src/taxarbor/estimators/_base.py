@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._progress import show_progress
-from taxarbor._run import Run
+from taxarbor._run import Run, look_away
 from taxarbor._types import Array, Status
 from taxarbor.estimators._parts import refuse_stream, rows_by_parts
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
@@ -159,6 +159,29 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         return self
 
 
+def begin(
+    estimator: HierarchyEstimator,
+    opening: ExitStack,
+    seed: int,
+    n_threads: int,
+    max_leaves: int | None,
+) -> tuple[Run, Any]:
+    """Return what the steps of a fit are told, and the context of its callbacks.
+
+    Until the stack is closed BLAS has one thread, the pool is open and progress is shown.
+    """
+    opening.enter_context(one_blas_thread())
+    bar = opening.enter_context(show_progress(type(estimator).__name__, estimator.verbose))
+    callbacks, context = call_back(estimator, max_leaves)
+    # Large nodes are swept by several threads, small ones are tried side by side.
+    pool = None
+    if n_threads > 1:
+        pool = ThreadPoolExecutor(n_threads)
+        opening.callback(pool.shutdown, cancel_futures=True)
+    watcher = look_away if bar is None else bar.watch
+    return Run(seed, observe_all(bar, callbacks), pool, watcher), context
+
+
 @final
 class Fitting:
     """One fit, from the check of its data to the attributes that it leaves.
@@ -226,16 +249,9 @@ class Fitting:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
-            opening.enter_context(one_blas_thread())
-            title, verbose = type(self._estimator).__name__, self._estimator.verbose
-            bar = opening.enter_context(show_progress(title, verbose))
-            callbacks, self._context = call_back(self._estimator, self._asked.n_leaves)
-            # Large nodes are swept by several threads, small ones are tried side by side.
-            pool = None
-            if self.rows.n_threads > 1:
-                pool = ThreadPoolExecutor(self.rows.n_threads)
-                opening.callback(pool.shutdown, cancel_futures=True)
-            self.run = Run(self.run.seed, observe_all(bar, callbacks), pool)
+            how = self.run.seed, self.rows.n_threads, self._asked.n_leaves
+            run, self._context = begin(self._estimator, opening, *how)
+            self.run = replace(run, watcher=look_away)
             self._open = opening.pop_all()
         return self
 

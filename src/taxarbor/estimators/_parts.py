@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor._errors import InputTypeError
+from taxarbor._errors import InputTypeError, named_by
 from taxarbor._run import Run
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._attach import for_new_rows
 from taxarbor.sweep._lazy_results import in_blocks, is_dask
-from taxarbor.tables._look import named_by
 from taxarbor.tables._stream import Stream, as_stream
 
 
@@ -35,7 +34,7 @@ def rows_by_parts(
     dtype, n_columns
         Of what the work returns; no columns for one number per row.
     """
-    bare = without_rows(tree) if tree.has_rows else tree
+    bare = for_new_rows(tree)
     if is_dask(X):
         return in_blocks(work, bare, X, dtype, n_columns)
     stream = as_stream(X)

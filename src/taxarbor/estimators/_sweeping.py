@@ -1,9 +1,7 @@
 """One fit of ours, by sweeps over blocks of rows, from its beginning to its end."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -11,20 +9,22 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from taxarbor import native
-from taxarbor._blas import one_blas_thread
 from taxarbor._errors import InputError, counted
-from taxarbor._progress import show_progress
-from taxarbor._run import Run, look_away
+from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
-from taxarbor.estimators._base import HierarchyEstimator, finish, made_by, warn_if_short
-from taxarbor.estimators._progress import call_back, observe_all
+from taxarbor.estimators._base import (
+    HierarchyEstimator,
+    begin,
+    finish,
+    made_by,
+    warn_if_short,
+)
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._attach import without_rows
-from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._repeats import regrouped, repeats_of, resized
+from taxarbor.hierarchy._repeats import regrouped, resized
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._route import place as place_rows
 from taxarbor.hierarchy._rule import deciding_rule
@@ -42,102 +42,23 @@ from taxarbor.refine._outliers import MIDDLE
 from taxarbor.refine._rules import without_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
-from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
-from taxarbor.sweep._copies import Copies
+from taxarbor.sweep import Column, LocalEngine
+from taxarbor.sweep._copies import Copies, count_copies
 from taxarbor.sweep._room import room
-from taxarbor.sweep._sums import Sums, sums_of_labels
-from taxarbor.tables._checks import SeenFeatures, check_jobs, check_weights
-from taxarbor.tables._stream import Stream, as_stream
+from taxarbor.sweep._sums import Sums, below, sums_of_labels
+from taxarbor.tables._checks import check_jobs, check_weights
+from taxarbor.tables._source import Source
+from taxarbor.tables._stream import as_stream
 from taxarbor.tables._streaming import train_on_stream
 from taxarbor.tables._training import Training
+
+MANY = 100_000
+"""Rows up to which nobody asks whether their coordinates fit into memory."""
 
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
 
 Labels = NDArray[np.int32]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """What a fit has of its data, in memory or not.
-
-    Attributes
-    ----------
-    blocks : Blocks
-        The rows as features.
-    seen : SeenFeatures
-        What an estimator remembers of them.
-    encoding : Encoding or None
-        What became of the columns; None where they are the features.
-    owner : int array or None
-        The column of each feature, where any column has several.
-    counts : Column or None
-        How often each row counts, at first.
-    weights : Column or None
-        What each row counts for, as it was given, and zero without any value.
-    empty : Column or None
-        Which rows have no value, if any.
-    decode : callable
-        Returns a tree in the user's units, given labels and counts of its rows.
-    """
-
-    blocks: Blocks
-    seen: SeenFeatures
-    encoding: Encoding | None
-    owner: IndexArray | None
-    counts: Column | None
-    weights: Column | None
-    empty: Column | None
-    decode: Callable[[Hierarchy, Column, Column], Hierarchy]
-
-    @classmethod
-    def in_memory(cls, training: Training, engine: LocalEngine, given: Array | None) -> Self:
-        """Return the source of data in memory, with their weights."""
-        blocks, encoding = blocks_of(training.data, engine), training.encoding
-        edges = np.cumsum(blocks.sizes)[:-1]
-        counts = weights = empty = None
-        if training.empty is not None:
-            empty = np.split(training.empty, edges)
-            given = np.where(training.empty, 0.0, 1.0 if given is None else given)
-        if given is not None:
-            counts = np.split(repeats_of(given).astype(np.int32), edges)
-            weights = np.split(given, edges)
-
-        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
-            return tree if encoding is None else encoding.decode(tree, training.gaps)
-
-        told = training.seen, encoding, training.owner
-        return cls(blocks, *told, counts, weights, empty, decode)
-
-    @classmethod
-    def of_stream(cls, stream: Stream, estimator: Any, run: Run, given: Any) -> Self:
-        """Return the source of a stream, with the weights of its rows."""
-        space = room(estimator.memory_limit, check_jobs(estimator.n_jobs))
-        if stream.sizes is not None:
-            space = max(space - PER_ROW * int(np.sum(stream.sizes)), 0)
-        found = train_on_stream(estimator, stream, run, space, given)
-        blocks, encoding = found.blocks, found.encoding
-        weights: Column | None = None
-        if found.weights is not None:
-            weights = np.split(found.weights, np.cumsum(blocks.sizes)[:-1])
-        if found.empty is not None:
-            own: Column = [None] * len(blocks.data) if weights is None else weights
-            weights, _ = blocks.engine.keep(_without, found.empty, own)
-
-        def decode(tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
-            if encoding is None:
-                return tree
-            missing = found.missing(labels, tree.n_leaves, weights, counts)
-            return encoding.decode(tree, missing=missing)
-
-        told = found.seen, encoding, found.owner
-        return cls(blocks, *told, found.counts, weights, found.empty, decode)
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether trees know which rows they have: those of rows in memory do."""
-        return self.blocks.whole is not None
 
 
 @final
@@ -168,16 +89,8 @@ class Sweeping:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
-            opening.enter_context(one_blas_thread())
-            title, verbose = type(self._estimator).__name__, self._estimator.verbose
-            bar = opening.enter_context(show_progress(title, verbose))
-            callbacks, self._context = call_back(self._estimator, self._asked.n_leaves)
-            pool = None
-            if self._n_threads > 1:
-                pool = ThreadPoolExecutor(self._n_threads)
-                opening.callback(pool.shutdown, cancel_futures=True)
-            watcher = look_away if bar is None else bar.watch
-            self.run = Run(self._seed, observe_all(bar, callbacks), pool, watcher)
+            how = self._seed, self._n_threads, self._asked.n_leaves
+            self.run, self._context = begin(self._estimator, opening, *how)
             self._source = self._found()
             self._blocks, self._engine = self._source.blocks, self._source.blocks.engine
             opening.callback(self._engine.close)
@@ -189,12 +102,17 @@ class Sweeping:
         self._open.__exit__(*raised)
 
     def _found(self) -> Source:
-        if self._stream is not None:
-            return Source.of_stream(self._stream, self._estimator, self.run, self._given)
-        assert self._training is not None
         asked: Any = self._estimator
-        engine = LocalEngine(self.run, room(asked.memory_limit, self._n_threads))
-        return Source.in_memory(self._training, engine, self._given)
+        space = None
+        is_large = self._training is None or self._training.rows.n_rows > MANY
+        if asked.memory_limit is not None or is_large:
+            space = room(asked.memory_limit, self._n_threads)
+        if self._stream is None:
+            assert self._training is not None
+            return Source.in_memory(self._training, LocalEngine(self.run, space), self._given)
+        if self._stream.sizes is not None and space is not None:
+            space = max(space - PER_ROW * int(np.sum(self._stream.sizes)), 0)
+        return train_on_stream(asked, self._stream, self.run, space, self._given)
 
     @property
     def owner(self) -> IndexArray | None:
@@ -312,10 +230,11 @@ class Sweeping:
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
             hierarchy, labels = self._without_noise(hierarchy, labels, found)
-            hierarchy = replace(hierarchy, usual=found.usual)
             columns = self._blocks.data, labels, self._copies.counts
             sums = self._engine.sweep(_add_up, *columns, n_leaves=hierarchy.n_leaves)
-            hierarchy = self._dressed(hierarchy, labels, how["holds"], sums)
+            means = self._means(hierarchy.leaves, hierarchy.parents, sums)
+            hierarchy = replace(hierarchy, means=means, usual=found.usual)
+            hierarchy = self._measured(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
@@ -365,7 +284,7 @@ class Sweeping:
         if tree.has_rows:
             return replace(tree, weights=np.concatenate(self._engine.gather(weights)))
         limbs = self._engine.sweep(_add_weights, weights, labels, n_leaves=tree.n_leaves)
-        totals = _below(tree, limbs)
+        totals = below(limbs, tree.leaves, tree.parents)
         return replace(tree, totals=native.exact_values(totals, False)[:, 0])
 
     def _settled(
@@ -412,27 +331,27 @@ class Sweeping:
             own = np.concatenate(self._engine.gather(labels))
             order = arranged(np.arange(len(own)), own, tree.n_leaves)
         names = None if self._source.encoding is not None else self._source.seen.names
-        frozen = tree.freeze(
-            placement, feature_names=names, made_by=made_by(self._estimator), order=order
-        )
-        return self._dressed(frozen, labels, holds, (copies, sums)), labels
+        means = self._means(np.array(tree.leaves), np.array(tree.parents), (copies, sums))
+        told: Any = {"feature_names": names, "means": means, "order": order}
+        frozen = tree.freeze(placement, made_by=made_by(self._estimator), **told)
+        return self._measured(frozen, labels, holds), labels
 
-    def _dressed(
-        self, tree: Hierarchy, labels: Column, holds: bool, found: tuple[IndexArray, Sums]
-    ) -> Hierarchy:
-        """Return the tree with what only its rows can tell: means of nodes, and more.
-
-        Given the copies in each leaf, and the sums of their rows.
-        """
+    def _means(
+        self, leaves: IndexArray, parents: IndexArray, found: tuple[IndexArray, Sums]
+    ) -> Array:
+        """Return the means of all nodes, given the copies in each leaf and their sums."""
         counts, sums = found
-        sizes = _below(tree, counts)
-        means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
-        tree = replace(tree, means=means.astype(self._blocks.dtype))
+        sizes = below(counts, leaves, parents)
+        means: Array = sums.below(leaves, parents).values() / sizes[:, None]
+        return means.astype(self._blocks.dtype)
+
+    def _measured(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
+        """Return the tree with whom its rules hold for, and what values its columns have."""
         encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
         told = self._blocks.data, labels, self._engine
         how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
-        return measured(tree, *told, **how)[0]
+        return measured(tree, *told, **how)
 
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
@@ -452,20 +371,7 @@ def _planned(
     return [plan.get(stands_for[leaf], -1) for leaf in tree.leaves]
 
 
-def _below(tree: Hierarchy, leaves: NDArray[Any]) -> NDArray[Any]:
-    """Add up what is known of the leaves for all nodes."""
-    found = np.zeros((tree.n_nodes, *leaves.shape[1:]), dtype=leaves.dtype)
-    found[tree.leaves] = leaves
-    for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
-        found[tree.parents[node]] += found[node]
-    return found
-
-
 # ---- what is done in each block --------------------------------------------------------------
-
-
-def _without(empty: NDArray[np.bool_], weights: Array | None) -> tuple[Array, None]:
-    return np.where(empty, 0.0, 1.0 if weights is None else weights), None
 
 
 def _n_present(counts: Labels | None, n: int) -> int:
@@ -544,8 +450,6 @@ def _add_up(
     X: Any, labels: Labels, counts: Labels | None, *, n_leaves: int
 ) -> tuple[IndexArray, Sums]:
     """Return the copies in each leaf, and the exact sums of their rows."""
-    there = labels >= 0
-    weights = None if counts is None else counts[there]
-    sizes = np.bincount(labels[there], weights=weights, minlength=n_leaves).astype(np.int64)
+    sizes = count_copies(labels, counts, n_labels=n_leaves)
     rows = seen_from(X, np.zeros(X.shape[1]))
     return sizes, sums_of_labels(rows, labels, counts, n_leaves)

@@ -1,26 +1,23 @@
-"""From a tree and its rows to reasons, examples and margins, as frames and as plain values."""
+"""Reasons, examples and margins of a tree and its rows, as frames and as plain values."""
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError, warn_caller
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import (
     Classes,
-    check_same_rows,
     columns_of,
     find_row,
     given_names,
     index_of,
-    name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._sample import Sample, draw_rows
 from taxarbor.explain._steps import (
     BROKEN,
     Source,
@@ -30,264 +27,24 @@ from taxarbor.explain._steps import (
     dense_part,
     find_steps,
     gaps_in,
-    least_margins,
-    measure,
     number_or_none,
 )
-from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._attach import without_rows
-from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
-from taxarbor.hierarchy._follows import measured_rows
+from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
-from taxarbor.hierarchy._repeats import regrouped, repeats_of
-from taxarbor.hierarchy._route import check_columns, expand, with_means
-from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._route import check_columns, expand
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
-from taxarbor.rows import Rows, as_rows
-from taxarbor.tables._checks import check_weights
-from taxarbor.tables._stream import as_stream
+from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOP = 10  # features that stand out, unless asked otherwise
-APART = 6.0
-"""Standard errors that the mean of a sample may differ by from that of all rows."""
 _FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
 )
 _NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
-
-
-def explain(
-    model: Any,
-    X: ArrayLike,
-    *,
-    row_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> "Explanation":
-    """Say why the rows of a tree are where they are, and how clearly.
-
-    Parameters
-    ----------
-    model : fitted estimator or Hierarchy
-        The tree. One made from labels or merges alone is explained by nearest means.
-    X : array-like or CSR matrix of shape (n_rows, n_features), or what is read part by part
-        The rows that it was grown on, in the same order; of a tree of a table, that table.
-        Arrays are not copied: do not change them while you use the explanation. Of more than
-        some 100,000 rows in a file, a memory map or a collection of Dask, a sample of each
-        leaf is drawn.
-    row_names : sequence of str, optional
-        What the rows are called; by default the index of a data frame that has names.
-    feature_names : sequence of str, optional
-        Names of the columns; by default the tree's own, or those of a data frame. A table
-        names its own.
-    classes : array-like of shape (n_rows,), optional
-        Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
-        or blank text) are counted as ``"(no label)"``.
-    sample_weight : array-like of shape (n_rows,), optional
-        What each row counts for in means, shares and histograms; by default what it counted
-        for in the fit.
-
-    Returns
-    -------
-    Explanation
-        Features, examples and margins of the nodes, and the paths of the rows. Where they come
-        from a sample, its ``notes`` say so.
-
-    Raises
-    ------
-    ValueError
-        If ``X`` does not have the rows and features of the tree, or there is not one name or
-        class for each. Rows that were scaled before the fit must be scaled here, too.
-    TypeError, sklearn.exceptions.NotFittedError
-        If there is no tree, or it is within a pipeline: pass its last step.
-
-    Examples
-    --------
-    >>> from taxarbor import Taxarbor, load_animals
-    >>> animals = load_animals()
-    >>> X = animals.X / animals.X.max(axis=0)
-    >>> model = Taxarbor(6, random_state=0).fit(X)
-    >>> why = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
-    >>> step = why.row("otter")["steps"][0]
-    >>> step["child_name"], step["margin"] > 0
-    ('gives_milk', True)
-    """
-    tree, stream = hierarchy_of(model), as_stream(X)
-    sample = None
-    if stream is not None:
-        if sample_weight is not None:
-            told = "cannot be given with rows that are read part by part: fit with weights"
-            raise InputError(told, "sample_weight")
-        sample = draw_rows(tree, stream)
-        X = sample.X
-    names = {"row": row_names, "feature": feature_names}
-    if sample is not None and sample.numbers is not None:
-        return _explain_sample(tree, sample, names, classes)
-    columns = _columns_of(tree, X)
-    data, gaps = _expanded(tree, X)
-    n_rows, n_features = data.shape
-    if n_rows != tree.n_rows:
-        raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
-            "rows, in the same order"
-        )
-    own = hierarchy_of(model)
-    if not tree.has_rows:
-        own = tree = tree.attach(X)
-    called = given_names("row", row_names, index_of(X), n_rows)
-    named = given_names("feature", feature_names, columns, n_features)
-    known = None if classes is None else Classes.of(classes, n_rows)
-    rows = as_rows(data)
-    tree = tree if named is None else tree.rename_features(named)
-    source = Source(rows, data, as_csr(gaps))
-    portraits = Portraits(tree, source)
-    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
-    tree = _described(tree, rows)
-    if sample_weight is not None:
-        tree = _weighted(tree, check_weights(sample_weight, n_rows), source, gaps)
-        portraits = Portraits(tree, source)
-    margins, units = measure(tree, rows)
-    least = least_margins(tree, margins)
-    if not isinstance(X, Expanded):
-        _doubt_order(own, least)
-    return Explanation(
-        hierarchy=tree,
-        names=name_nodes(tree),
-        row_names=called,
-        classes=known,
-        margins=margins,
-        units=units,
-        whole=tree,
-        numbers=None,
-        notes=(),
-        _least=least,
-        _columns=columns,
-        _n_used=tree.n_features_used.tolist(),
-        _source=source,
-        _portraits=portraits,
-    )
-
-
-def _explain_sample(
-    whole: Hierarchy,
-    sample: Sample,
-    names: dict[str, Sequence[str] | None],
-    classes: ArrayLike | None,
-) -> "Explanation":
-    """Explain a tree by a sample of its rows, and by what is known of all of them."""
-    columns = _columns_of(whole, sample.X)
-    data, gaps = _expanded(whole, sample.X)
-    numbers, n_rows = sample.numbers, whole.n_rows
-    assert numbers is not None
-    called = given_names("row", names["row"], None, n_rows)
-    found = index_of(sample.X) if called is None else [called[n] for n in numbers.tolist()]
-    named = given_names("feature", names["feature"], columns, data.shape[1])
-    known = None if classes is None else Classes.of(classes, n_rows)
-    if known is not None:
-        known = replace(known, codes=known.codes[numbers])
-    rows = as_rows(data)
-    whole = whole if named is None else whole.rename_features(named)
-    tree = _of_sample(whole, sample, rows)
-    source = Source(rows, data, as_csr(gaps))
-    portraits, weights = Portraits(tree, source, is_sample=True), tree.weights
-    assert weights is not None
-    # A sample differs a little, the less the more rows count.
-    n_effective = float(weights.sum()) ** 2 / float(np.square(weights).sum())
-    check_same_rows(whole, portraits.mean, portraits.spread, APART / np.sqrt(n_effective))
-    margins, units = measure(tree, rows, weights)
-    return Explanation(
-        hierarchy=tree,
-        names=name_nodes(tree),
-        row_names=None if found is None else tuple(found),
-        classes=known,
-        margins=margins,
-        units=units,
-        whole=whole,
-        numbers=numbers,
-        notes=(sample.told(n_rows),),
-        _least=least_margins(tree, margins),
-        _columns=columns,
-        _n_used=tree.n_features_used.tolist(),
-        _source=source,
-        _portraits=portraits,
-    )
-
-
-def _of_sample(whole: Hierarchy, sample: Sample, rows: Rows) -> Hierarchy:
-    """Return the tree with the rows of a sample, and with what is known of all rows."""
-    assert sample.labels is not None
-    tree = regrouped(without_rows(whole), sample.labels)
-    if whole.means is None:
-        tree = with_means(tree, rows)
-    tree = _described(replace(tree, weights=sample.weights), rows)
-    follows, known = tree.follows, whole.follows
-    assert follows is not None
-    if whole.two_values is not None:
-        tree = replace(tree, two_values=whole.two_values)
-    if known is not None:
-        follows = replace(known, broken=follows.broken)
-        tree = replace(tree, fidelity=whole.fidelity, follows=follows)
-    if whole.trust is None:
-        return tree
-    return replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[sample.numbers]))
-
-
-def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
-    """Return the names of the columns, those of a frame first, which must be the tree's."""
-    if tree.encoding is not None:
-        return tree.feature_names
-    check_columns(X, tree.feature_names)
-    return columns_of(X) or tree.feature_names
-
-
-def _expanded(tree: Hierarchy, X: Any) -> Expanded:
-    """Return the rows as the tree's features, and their gaps."""
-    found = expand(X, tree)
-    if found.gaps is not None and tree.encoding is None:
-        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
-    return found
-
-
-def _weighted(tree: Hierarchy, weights: Array | None, source: Source, gaps: Any) -> Hierarchy:
-    """Return a tree whose means and shares count rows by other weights."""
-    repeats = None if weights is None else repeats_of(weights)
-    assert source.rows is not None
-    tree = with_means(replace(tree, weights=weights), source.rows, repeats)
-    if gaps is None:
-        return tree
-    return replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
-
-
-def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
-    """Warn if the rules put most rows elsewhere: they may be in another order."""
-    follows = tree.follows
-    if follows is None or tree.placement is not None or tree.n_leaves == 1:
-        return
-    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
-    if share < 0.5 * follows.rows.mean():
-        told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
-        warn_caller(f"{told}: are they in the same order?", UserWarning)
-
-
-def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
-    """Return the tree with all that its rows tell, and nearest-mean rules if it has none."""
-    if tree.means is None:
-        tree = with_means(tree, rows)
-    assert tree.means is not None
-    if not any(rule is not None for rule in tree.rules):
-        families = [list(tree.children(node)) for node in range(tree.n_nodes)]
-        rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-        tree = replace(tree, rules=tuple(rules), follows=None)
-    if tree.follows is not None and tree.two_values is not None:
-        return tree
-    found = measured_rows(tree, rows)
-    # Where there are gaps, the rows do not tell which features have two values.
-    return found if tree.encoding is None else replace(found, two_values=tree.two_values)
 
 
 @final

@@ -4,20 +4,19 @@ Rows are drawn by a hash of their number, so that the same ones come however the
 parts. The parts are swept over twice: once to draw, once to fetch what was drawn.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, counted
+from taxarbor._errors import InputError, counted, named_by
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.sweep import Engine
+from taxarbor.sweep._copies import Drawn, Listed, draw, limits
 from taxarbor.tables._stream import Stream
 
 ROWS = 200_000
@@ -75,10 +74,15 @@ def _draw(tree: Hierarchy, stream: Stream, engine: Engine) -> Sample:
     homes: list[Any] = [None] * len(sizes)
     if tree.has_rows:
         homes = [tree.labels[first:last] for first, last in pairwise(starts)]
-    limits = _limits(tree, n_each)
+    # Hardly ever are there fewer rows below these hashes.
+    bounds = limits(tree.sizes[tree.leaves], n_each + 6.0 * np.sqrt(n_each) + 10.0)
+    low: Any = {"keys": np.full(tree.n_leaves, KEY, dtype=np.uint64), "bounds": bounds}
     columns = stream.parts, [*stream.titles], starts[:-1], homes
-    found = engine.sweep(_draw_part, *columns, tree=without_rows(tree), limits=limits)
-    numbers, labels = found.lowest(n_each)
+    found: Drawn = engine.sweep(_draw_part, *columns, tree=without_rows(tree), **low)
+    at, labels = found.lowest(n_each)
+    numbers = found.stacked()[at]
+    order = np.argsort(numbers)
+    numbers, labels = numbers[order], labels[order]
     drawn = np.bincount(labels, minlength=tree.n_leaves)
     if not drawn.all():
         raise InputError(
@@ -86,20 +90,13 @@ def _draw(tree: Hierarchy, stream: Stream, engine: Engine) -> Sample:
             "that the tree was grown on"
         )
     taken = engine.sweep(_take_part, stream.parts, starts[:-1], numbers=numbers)
-    return Sample(_joined(taken.parts), numbers, labels, _weights(tree, numbers, labels))
+    return Sample(_joined(taken.items), numbers, labels, _weights(tree, numbers, labels))
 
 
 def _rows_of_each(tree: Hierarchy) -> int | None:
     """Return how many rows of each leaf are drawn at most; None for all rows there are."""
     most = min(ROWS, CELLS // max(tree.n_features or 1, 1))
     return None if tree.n_rows <= most else max(1, min(EACH, most // tree.n_leaves))
-
-
-def _limits(tree: Hierarchy, n_each: int) -> NDArray[np.uint64]:
-    """Return hashes of each leaf that hardly ever fewer rows than so many are below."""
-    wanted = n_each + 6.0 * np.sqrt(n_each) + 10.0
-    shares = np.minimum(wanted / tree.sizes[tree.leaves], 1.0)
-    return np.array([min(int(share * 2.0**64), 2**64 - 1) for share in shares.tolist()], "u8")
 
 
 def _weights(tree: Hierarchy, numbers: IndexArray, labels: IndexArray) -> Array:
@@ -112,81 +109,26 @@ def _weights(tree: Hierarchy, numbers: IndexArray, labels: IndexArray) -> Array:
     return weights
 
 
-def hashes(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a hash of each number: splitmix64's, twice."""
-    found = np.uint64(KEY) ^ (numbers * np.uint64(0x9E3779B97F4A7C15))
-    for _ in range(2):
-        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found ^= found >> np.uint64(31)
-    return found
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """Rows whose hash is low, of several parts."""
-
-    numbers: IndexArray
-    labels: IndexArray
-    hashes: NDArray[np.uint64]
-
-    def merge(self, other: Self) -> Self:
-        names = "numbers", "labels", "hashes"
-        both = (np.concatenate((getattr(self, n), getattr(other, n))) for n in names)
-        return type(self)(*both)
-
-    def lowest(self, n_each: int) -> tuple[IndexArray, IndexArray]:
-        """Return the rows of each leaf that have the lowest hashes, by their numbers."""
-        order = np.lexsort((self.hashes, self.labels))
-        labels = self.labels[order]
-        place = np.arange(len(labels)) - np.searchsorted(labels, labels)
-        kept = np.sort(order[place < n_each])
-        kept = kept[np.argsort(self.numbers[kept], kind="stable")]
-        return self.numbers[kept], self.labels[kept]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Taken:
-    """Rows of several parts."""
-
-    parts: list[Any]
-
-    def merge(self, other: Self) -> Self:
-        return type(self)([*self.parts, *other.parts])
-
-
 def _counted(part: Any) -> tuple[int, None]:
     return part.shape[0], None
 
 
 def _draw_part(
-    part: Any,
-    title: str,
-    first: int,
-    labels: IndexArray | None,
-    *,
-    tree: Hierarchy,
-    limits: NDArray[np.uint64],
-) -> _Drawn:
-    """Return the rows of a part whose hash is below the limit of their leaf."""
+    part: Any, title: str, first: int, labels: IndexArray | None, *, tree: Hierarchy, **low: Any
+) -> Drawn:
+    """Return the numbers of rows of a part whose hash is below the limit of their leaf."""
     numbers: IndexArray = np.arange(first, first + part.shape[0])
-    found = hashes(numbers.astype(np.uint64))
     if labels is None:
-        try:
+        with named_by(title):
             labels = tree.predict(part) if len(numbers) else numbers
-        except InputError as error:
-            raise InputError(f"{title}: {error}") from error
-    is_drawn = (labels >= 0) & (found <= limits[labels])
-    return _Drawn(numbers[is_drawn], labels[is_drawn], found[is_drawn])
+    return draw(numbers, labels.astype(np.int32), None, first, **low)
 
 
-def _take_part(part: Any, first: int, *, numbers: IndexArray) -> _Taken:
+def _take_part(part: Any, first: int, *, numbers: IndexArray) -> Listed:
     """Return those rows of a part that were drawn."""
     begin, end = np.searchsorted(numbers, (first, first + part.shape[0]))
     rows = numbers[begin:end] - first
-    return _Taken([part.iloc[rows] if hasattr(part, "iloc") else part[rows]] * bool(len(rows)))
+    return Listed([part.iloc[rows] if hasattr(part, "iloc") else part[rows]] * bool(len(rows)))
 
 
 def _joined(parts: list[Any]) -> Any:

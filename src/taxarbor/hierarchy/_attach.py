@@ -63,6 +63,12 @@ def without_rows(tree: "Hierarchy") -> "Hierarchy":
     )
 
 
+def for_new_rows(tree: "Hierarchy") -> "Hierarchy":
+    """Return a tree that says the same of new rows, without what is known of its own."""
+    totals = tree.totals if tree.weights is None else tree.node_weights
+    return replace(without_rows(tree), totals=totals)
+
+
 def _refuse_streams(X: Any) -> None:
     """Raise for what may be larger than memory: a file, a part of one, or a lazy table."""
     is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]

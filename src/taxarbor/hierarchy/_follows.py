@@ -108,7 +108,7 @@ def measured_rows(
 ) -> "Hierarchy":
     """Return what :func:`measured` does, of a tree of rows in memory."""
     engine, labels = LocalEngine(run or Run()), [hierarchy.labels]
-    return measured(hierarchy, [rows], labels, engine, holds=holds, two_values=two_values)[0]
+    return measured(hierarchy, [rows], labels, engine, holds=holds, two_values=two_values)
 
 
 def measured(
@@ -120,7 +120,7 @@ def measured(
     counts: Column | None = None,
     holds: bool = False,
     two_values: Array | None = None,
-) -> tuple["Hierarchy", Column | None]:
+) -> "Hierarchy":
     """Return the tree with what only its rows can tell: whom the rules hold for, and where.
 
     One sweep over the rows. With ``holds`` the rules are known to hold for all rows, and only
@@ -143,14 +143,6 @@ def measured(
         Whether every row is where the rules send it.
     two_values : array of shape (n_features, 2), optional
         The two values of features that have no others, where that is known.
-
-    Returns
-    -------
-    Hierarchy
-        The tree.
-    Column or None
-        The first node on each row's path whose rule does not hold for it, else -1, int32.
-        None if there is none for any row. A tree of rows has it, too.
     """
     splits = _splits(hierarchy, holds)
     own: Column = [None] * len(entries) if counts is None else counts
@@ -163,18 +155,18 @@ def measured(
         assert found is not None
         assert found.pairs is not None
         two_values = found.pairs.two_values()
-    tree = replace(hierarchy, two_values=two_values)
+    tree = hierarchy
     if tree.n_leaves > 1 and not any(rule is not None for rule in tree.rules):
-        return tree, None
-    if holds or not splits:
-        broken = None
+        return replace(tree, two_values=two_values)
     by_row = None
     if tree.has_rows:
         by_row = np.full(tree.n_rows, -1, dtype=np.intp)
-        if broken is not None:
+        if splits and not holds:
+            assert broken is not None
             by_row = np.concatenate(engine.gather(broken))
     follows, fidelity = _of_nodes(tree, splits, found, by_row)
-    return replace(tree, fidelity=fidelity, follows=follows), broken
+    known: Any = {"fidelity": fidelity, "follows": follows, "two_values": two_values}
+    return replace(tree, **known)
 
 
 @final

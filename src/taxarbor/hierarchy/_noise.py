@@ -22,8 +22,8 @@ from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
 from taxarbor.sweep import Column, Engine, LocalEngine
-from taxarbor.sweep._copies import Listed
-from taxarbor.sweep._select import Extremes, extremes, top_of
+from taxarbor.sweep._copies import count_copies
+from taxarbor.sweep._select import Extremes, blocks_above, extremes, top_of
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -170,7 +170,7 @@ def scored(
     """
     assert tree.means is not None
     own: Column = [None] * len(entries) if counts is None else counts
-    sizes = engine.sweep(_leaf_sizes, labels, own, n_leaves=tree.n_leaves)
+    sizes = engine.sweep(count_copies, labels, own, n_labels=tree.n_leaves)
     groups = np.flatnonzero(sizes >= SMALL * sizes.mean())
     group_of = np.full(tree.n_leaves, -1, dtype=np.int32)
     group_of[groups] = np.arange(len(groups))
@@ -193,15 +193,6 @@ def scored(
         return Scored(found)
     # Halfway, so that rounding decides nothing.
     return Scored(found, last, Usual(centers, units, (last + first) / 2))
-
-
-def _leaf_sizes(
-    labels: NDArray[np.integer[Any]], counts: NDArray[np.int32] | None, n_leaves: int
-) -> NDArray[np.int64]:
-    """Return how many copies the leaves have."""
-    (there,) = np.nonzero(labels >= 0)
-    own = None if counts is None else counts[there]
-    return np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
 
 
 def _from_own(
@@ -249,8 +240,7 @@ def _nearest(
     least: float,
 ) -> Column:
     """Return scores, given those in the own groups; where all are low, nothing is read."""
-    n_far = engine.sweep(_n_far, bounds, least=least).items
-    there = np.flatnonzero(n_far).tolist()
+    there = blocks_above(engine, bounds, least)
     found = [*bounds]
     if there:
         told = [[column[block] for block in there] for column in (entries, bounds)]
@@ -258,10 +248,6 @@ def _nearest(
         for block, entry in zip(there, engine.keep(_least_of, *told, **how)[0], strict=True):
             found[block] = entry
     return found
-
-
-def _n_far(bounds: Array, least: float) -> Listed:
-    return Listed([int(np.count_nonzero(bounds > least))])
 
 
 def _least_of(

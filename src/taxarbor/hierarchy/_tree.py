@@ -1,7 +1,6 @@
 """The tree of clusters: what it holds, how to move in it, how to cut it."""
 
 import inspect
-import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import _attach, _display, _file, _lazy, _memberships, _reasons, _route
+from taxarbor.hierarchy import (
+    _attach,
+    _display,
+    _file,
+    _lazy,
+    _memberships,
+    _pruning,
+    _reasons,
+    _route,
+    _units,
+)
 from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
-from taxarbor.hierarchy._reasons import Reason, are_zero_and_one, dividing_feature
-from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.hierarchy._reasons import Reason, are_zero_and_one
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 from taxarbor.hierarchy._trust import Trust
 from taxarbor.sweep._lazy_results import is_dask
 
@@ -167,7 +176,7 @@ class Hierarchy:
         first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
         self._set("_first_child", first)
         leaves = np.flatnonzero(n_children == 0)
-        self._set("leaves", _from_left(self, leaves))
+        self._set("leaves", _pruning.from_left(self, leaves))
 
     def _copy_arrays(self) -> None:
         """Make what is given the arrays that are kept, of their types."""
@@ -378,35 +387,7 @@ class Hierarchy:
         >>> bool((tree.predict(X) == model.labels_).all())
         True
         """
-        if self.encoding is not None:
-            raise InputError(
-                "the tree is in the units of the table that it was grown on, and takes its "
-                "rows as they are: what was scaled for the fit is undone already"
-            )
-        shift, factor = _scaling(self, mean, scale)
-        placement, means = self.placement, self.means
-        if placement is not None:
-            placement = Placement(unscaled(placement.rule, shift, factor), placement.leaves)
-        if means is not None:
-            means = (means * factor + shift).astype(means.dtype)
-        rules = tuple(rule and unscaled(rule, shift, factor) for rule in self.rules)
-        follows, values = self.follows, self.two_values
-        if follows is not None:
-            alone = [rule and dividing_feature(rule) for rule in self.rules]
-            columns = np.array([-1 if column is None else column for column in alone])
-            gap = follows.gap * factor[columns, None] + shift[columns, None]
-            follows = replace(follows, gap=gap)
-        if values is not None:
-            values = values * factor[:, None] + shift[:, None]
-        return replace(
-            self,
-            rules=rules,
-            placement=placement,
-            means=means,
-            follows=follows,
-            two_values=values,
-            usual=self.usual and self.usual.unscaled(shift, factor),
-        )
+        return _units.unscaled_tree(self, mean, scale)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -428,8 +409,8 @@ class Hierarchy:
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
-        kept, is_inner = _kept(self, n_clusters, depth)
-        sizes = self.sizes[_from_left(self, kept[~is_inner])]
+        kept, is_inner = _pruning.kept_nodes(self, n_clusters, depth)
+        sizes = self.sizes[_pruning.from_left(self, kept[~is_inner])]
         return number(self.rows(self.root), sizes, self.n_rows)
 
     def prune(
@@ -449,37 +430,7 @@ class Hierarchy:
         >>> tree.prune(2), tree.prune(2).labels
         (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        kept, is_inner = _kept(self, n_clusters, depth)
-        inner = set(kept[is_inner].tolist())
-        nodes, placement = kept.tolist(), self.placement if len(kept) > 1 else None
-        new_id = np.full(self.n_nodes + 1, -1)  # the last for the parent of the root, -1
-        new_id[kept] = np.arange(len(kept))
-        if placement is not None:
-            frontier = _from_left(self, kept[~is_inner])
-            # The slices of the new leaves tile all rows: a leaf lies where its first row does.
-            first_rows = self.start[placement.leaves]
-            owners = np.searchsorted(self.start[frontier], first_rows, side="right") - 1
-            placement = Placement(placement.rule, new_id[frontier[owners]])
-        return replace(
-            self,
-            start=self.start[kept],
-            stop=self.stop[kept],
-            parents=new_id[self.parents[kept]],
-            # Splits that stay are counted anew: by depth, earlier ones may have gone.
-            birth=np.unique(self.birth[kept], return_inverse=True)[1],
-            score=self.score[kept],
-            objective=self.objective[kept],
-            rules=tuple(self.rules[i] if i in inner else None for i in nodes),
-            info=tuple(self.info[i] for i in nodes),
-            notes=tuple(self.notes[i] for i in nodes),
-            fidelity=np.where(is_inner, self.fidelity[kept], np.nan),
-            placement=placement,
-            means=None if self.means is None else self.means[kept],
-            missing=None if self.missing is None else self.missing[kept],
-            totals=None if self.totals is None else self.totals[kept],
-            follows=self.follows and _pruned(self.follows, kept, is_inner, new_id),
-            trust=None if self.trust is None else self.trust.take(kept, is_inner),
-        )
+        return _pruning.pruned(self, n_clusters, depth)
 
     def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Hierarchy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
@@ -688,10 +639,6 @@ def _depths(parents: IndexArray) -> IndexArray:
     return found
 
 
-def _from_left(tree: Hierarchy, nodes: IndexArray) -> IndexArray:
-    return nodes[np.argsort(tree.start[nodes])]
-
-
 def number(
     order: IndexArray, sizes: Sequence[int] | IndexArray, n_rows: int | None = None
 ) -> IndexArray:
@@ -702,67 +649,3 @@ def number(
     labels = np.full(len(order) if n_rows is None else n_rows, -1, dtype=np.intp)
     labels[order] = np.repeat(np.arange(len(sizes)), sizes)
     return labels
-
-
-def _scaling(
-    tree: Hierarchy, mean: ArrayLike | None, scale: ArrayLike | None
-) -> tuple[Array, Array]:
-    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
-    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
-    scaled = deciding_rule(tree), tree.means, tree.two_values
-    if any(part is not None for part in scaled):
-        shapes = [(tree.n_features,)]
-    expected = shapes[0] if shapes else (0,)
-    shift, factor = (
-        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
-        for values, usual in ((mean, 0.0), (scale, 1.0))
-    )
-    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
-        raise InputError(
-            f"mean and scale must have shape {expected}, one number per feature, or be None, "
-            f"got {shift.shape} and {factor.shape}"
-        )
-    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
-        raise InputError("mean and scale must be finite, and every scale positive")
-    return shift, factor
-
-
-def _pruned(
-    follows: Follows, kept: IndexArray, is_inner: NDArray[np.bool_], new_id: IndexArray
-) -> Follows:
-    """Forget the rules that have gone; all above a node that stays, stay as well."""
-    inner_id = np.full_like(new_id, -1)
-    inner_id[kept[is_inner]] = np.flatnonzero(is_inner)
-    return Follows(
-        broken=None if follows.broken is None else inner_id[follows.broken],
-        share=follows.share[kept],
-        worst=new_id[follows.worst[kept]],
-        worst_share=follows.worst_share[kept],
-        gap=np.where(is_inner[:, None], follows.gap[kept], np.nan),
-    )
-
-
-def _kept(
-    tree: Hierarchy, n_clusters: SupportsIndex | None, depth: SupportsIndex | None
-) -> tuple[IndexArray, NDArray[np.bool_]]:
-    """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
-    if (n_clusters is None) == (depth is None):
-        raise ValueError("give either n_clusters or depth, and not both")
-    if n_clusters is not None:
-        wanted = operator.index(n_clusters)
-        if not 1 <= wanted <= tree.n_leaves:
-            raise ValueError(
-                "n_clusters must be between 1 and the number of leaves, "
-                f"{tree.n_leaves}, got {wanted}"
-            )
-        n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
-        last_step = np.searchsorted(n_leaves_after, wanted, side="right")
-        kept = np.flatnonzero(tree.birth <= last_step)
-    else:
-        limit = operator.index(depth)  # type: ignore[arg-type]
-        if limit < 0:
-            raise ValueError(f"depth must be 0 or more, got {limit}")
-        kept = np.flatnonzero(tree.depth <= limit)
-    is_inner = np.zeros(tree.n_nodes, dtype=bool)
-    is_inner[tree.parents[kept[1:]]] = True
-    return kept, is_inner[kept]

@@ -13,7 +13,7 @@ from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.sweep import Blocks, Column, LocalEngine, blocks_of
-from taxarbor.sweep._copies import Copies, Drawn, draw, exact_mean, limits
+from taxarbor.sweep._copies import Copies, Drawn, draw, limits
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -58,9 +58,9 @@ class Survey:
             bounds=limits(np.array([copies.n]), SAMPLE),
         )
         sums, drawn = found
-        center = exact_mean(sums[0], copies.n, blocks.dtype).astype(blocks.dtype)
+        center = native.exact_values(sums[0], blocks.dtype == np.float32) / copies.n
         at, _ = drawn.lowest(SAMPLE)
-        return cls(center.astype(np.float64), drawn.stacked()[at])
+        return cls(center.astype(blocks.dtype).astype(np.float64), drawn.stacked()[at])
 
 
 def _survey(X: Any, counts: Any, first: int, **low: Any) -> tuple[NDArray[np.int64], Drawn]:

@@ -19,7 +19,7 @@ from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.grow import Path
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.rows._order import SHIFTS, float_of
+from taxarbor.rows._order import SHIFTS, float_of, narrowed
 from taxarbor.split import GapSplitter, Refusal
 from taxarbor.split._gap import SAMPLE, Plane
 from taxarbor.sweep import Column
@@ -265,24 +265,19 @@ class Field:
 
         Rows of equal scores stay together, where most of them would be.
         """
-        n = len(wanted)
-        above, keys = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        alike = above
+        keys, ranks = np.full(len(wanted), -1), sizes - wanted
+        alike = ranks
         for shift in SHIFTS:
-            prefixes = keys >> (shift + 11) if shift < SHIFTS[0] else np.full(n, -1)
             counts = self._engine.sweep(
                 _count_scores,
                 *self._columns,
                 slots=slots,
                 planes=planes,
-                prefixes=prefixes.astype(np.int64),
+                prefixes=keys,
                 shift=shift,
             )
-            at_least = above[:, None] + np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-            bins = np.count_nonzero(at_least >= wanted[:, None], axis=1) - 1
-            alike = counts[np.arange(n), bins]
-            above = at_least[np.arange(n), bins] - alike
-            keys = keys >> (shift + 11) << (shift + 11) | bins << shift
+            keys, ranks, alike = narrowed(counts, keys, ranks)
+        above = wanted + ranks - alike
         is_above = wanted - above < above + alike - wanted  # most of those alike are below
         n_high = np.where(is_above, above, above + alike)
         least = max(self._splitter.min_size, 1)

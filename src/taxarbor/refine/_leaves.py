@@ -26,6 +26,7 @@ from taxarbor.refine._coordinates import Coordinates
 from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
 from taxarbor.sweep import Column
+from taxarbor.sweep._copies import count_copies
 
 STEPS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -250,9 +251,7 @@ def _add_up(
     Z: Array, labels: Labels, counts: Labels | None, *, n_leaves: int
 ) -> tuple[IndexArray, Array]:
     """Return the copies in each leaf, and their sums."""
-    there = labels >= 0
-    own = None if counts is None else counts[there]
-    sizes = np.bincount(labels[there], weights=own, minlength=n_leaves).astype(np.int64)
+    sizes = count_copies(labels, counts, n_labels=n_leaves)
     return sizes, native.label_sums(Z, labels, n_leaves, counts)
 
 
@@ -270,9 +269,7 @@ def count_stayed(
     before: Labels, after: Labels, counts: Labels | None, *, n_leaves: int
 ) -> IndexArray:
     """Count the copies of each leaf that were in the leaf of the same position before."""
-    same = (before == after) & (after >= 0)
-    own = None if counts is None else counts[same]
-    return np.bincount(after[same], weights=own, minlength=n_leaves).astype(np.int64)
+    return count_copies(np.where(before == after, after, -1), counts, n_labels=n_leaves)
 
 
 def _gain(Z: Array, at: IndexArray, to: Labels, came_from: Labels, model: Any) -> Array:

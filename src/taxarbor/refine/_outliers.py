@@ -21,9 +21,9 @@ from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
-from taxarbor.sweep import Blocks, Column, Engine
-from taxarbor.sweep._copies import Drawn, Listed, draw, limits
-from taxarbor.sweep._select import Extremes, extremes, share_of, total
+from taxarbor.sweep import Blocks, Column
+from taxarbor.sweep._copies import Drawn, draw, limits
+from taxarbor.sweep._select import Extremes, blocks_above, extremes, share_of, total
 
 MIDDLE, MOVES = 250, 50
 """Rows from which the middle is found, and the most moves that it takes."""
@@ -81,7 +81,7 @@ class Outliers:
 
 
 def find_outliers(
-    blocks: Blocks, counts: Column | None, first: Column, seed: int, some: Any = None
+    blocks: Blocks, counts: Column | None, first: Column, seed: int, some: Any
 ) -> Outliers:
     """Find rows that are far and alone, one in ten at most.
 
@@ -95,16 +95,11 @@ def find_outliers(
         The number of the first copy in each block.
     seed : int
         Of the samples.
-    some : array or CSR matrix, optional
-        Rows that were drawn before, from which the middle is found: they spare a sweep.
+    some : array or CSR matrix
+        Rows that were drawn before, from which the middle is found.
     """
     engine, data = blocks.engine, blocks.data
     own: Column = [None] * len(data) if counts is None else counts
-    if some is None:
-        n_last = engine.sweep(_n_copies, own[-1:], blocks.sizes[-1:].tolist())
-        everyone = [None] * len(data)
-        told = data, everyone, own, first
-        some = _drawn(engine, told, node_seed(seed, (0,)), int(first[-1]) + n_last, MIDDLE)
     middle = _middle(some)
     distances, found = engine.keep(_distances, data, own, middle=middle)
     reach, farthest = float(found["counting"].high), float(found["all"].high)
@@ -139,13 +134,14 @@ def _left(
     bound = (1.0 - AROUND) * FAR * far.usual
     n_pool = total(engine, distances, counts, above=bound)
     pool = engine.lazy(_pooled, distances, bound=bound)
-    key = node_seed(far.seed, (1,))
-    others = _drawn(engine, (data, pool, counts, first), key, n_pool, REFERENCE)
+    keys = np.array([node_seed(far.seed, (1,))], dtype=np.uint64)
+    bounds = limits(np.array([n_pool]), REFERENCE + SPARE * math.isqrt(REFERENCE))
+    drawn: Drawn = engine.sweep(draw, data, pool, counts, first, keys=keys, bounds=bounds)
+    others = drawn.stacked()[drawn.lowest(REFERENCE)[0]]
     company = max(COMPANY, far.n // ONE_IN) * others.shape[0] / n_pool
     how = {"others": others, "company": max(round(company), 1), "far": far}
     # Blocks where nobody is far are not read again.
-    n_far = engine.sweep(_n_beyond, distances, bound=FAR * far.usual).items
-    there = np.flatnonzero(n_far).tolist()
+    there = blocks_above(engine, distances, FAR * far.usual)
     told = ([column[block] for block in there] for column in (data, distances, counts))
     changed, n_lost = engine.keep(_without_lonely, *told, **how)
     if not n_lost:
@@ -156,20 +152,8 @@ def _left(
     return left
 
 
-def _n_copies(counts: Counts | None, size: int) -> int:
-    return size if counts is None else int(counts.sum(dtype=np.int64))
-
-
 def _as_counts(counts: Counts | None, size: int) -> tuple[Counts, None]:
     return np.ones(size, dtype=np.int32) if counts is None else counts, None
-
-
-def _drawn(engine: Engine, columns: Sequence[Column], key: int, n: int, most: int) -> Any:
-    """Return the copies with the lowest hashes, of the ``n`` whose node is not negative."""
-    keys = np.array([key], dtype=np.uint64)
-    bounds = limits(np.array([n]), most + SPARE * math.isqrt(most))
-    found: Drawn = engine.sweep(draw, *columns, keys=keys, bounds=bounds)
-    return found.stacked()[found.lowest(most)[0]]
 
 
 def _middle(some: Any) -> Array:
@@ -194,17 +178,13 @@ def _distances(X: Any, counts: Counts | None, middle: Array) -> tuple[Array, dic
     every = Extremes.of(found)
     if counts is None:
         return found, {"all": every, "counting": every, "n": len(found)}
-    own = {"counting": Extremes.of(found[counts > 0]), "n": _n_copies(counts, len(found))}
-    return found, {"all": every} | own
+    n = int(counts.sum(dtype=np.int64))
+    return found, {"all": every, "counting": Extremes.of(found[counts > 0]), "n": n}
 
 
 def _pooled(distances: Array, bound: float) -> NDArray[np.int32]:
     """Return 0 for rows beyond a distance, -1 for others."""
     return (distances > bound).astype(np.int32) - np.int32(1)
-
-
-def _n_beyond(distances: Array, bound: float) -> Listed:
-    return Listed([np.count_nonzero(distances > bound)])
 
 
 def _without_lonely(

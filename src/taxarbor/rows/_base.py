@@ -210,15 +210,12 @@ class Rows(Protocol):
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         ...
 
-    def two_values(self) -> Array:
-        """Return the two values of each column that has no others, (n_features, 2), float64.
-
-        The smaller one first; NaN for all other columns. One sweep, mostly over few columns.
-        """
-        ...
-
     def few_values(self) -> Array:
-        """Return the same, but of columns of one value that one, twice."""
+        """Return the values of each column that has at most two, (n_features, 2), float64.
+
+        The smaller one first, a single one twice; NaN for all other columns. One sweep, mostly
+        over few columns.
+        """
         ...
 
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:

@@ -165,12 +165,6 @@ class MemoryRows:
         """Return the mean absolute deviation of each feature."""
         return native.moment(self._data, True)
 
-    def two_values(self) -> Array:
-        """Return the two values of each column that has no others."""
-        found = self.few_values()
-        found[~(found[:, 0] < found[:, 1])] = np.nan
-        return found
-
     def few_values(self) -> Array:
         """Return the least and greatest value of columns that have at most two, others NaN."""
         return _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()

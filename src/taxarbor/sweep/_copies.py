@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor import native
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray
 from taxarbor.sweep._engine import Column, Engine
 
 ALL = np.uint64(2**64 - 1)
@@ -71,6 +71,15 @@ def _total(counts: NDArray[np.int32]) -> Listed:
     return Listed([int(counts.sum(dtype=np.int64))])
 
 
+def count_copies(
+    labels: NDArray[np.integer[Any]], counts: NDArray[np.int32] | None, *, n_labels: int
+) -> NDArray[np.int64]:
+    """Return how many copies there are of rows of each label; negative ones do not count."""
+    (there,) = np.nonzero(labels >= 0)
+    own = None if counts is None else counts[there]
+    return np.bincount(labels[there], weights=own, minlength=n_labels).astype(np.int64)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
@@ -104,7 +113,7 @@ class Drawn:
         return self.rows[0] if len(self.rows) == 1 else np.concatenate(self.rows)
 
 
-def limits(sizes: IndexArray, wanted: int) -> Hashes:
+def limits(sizes: IndexArray, wanted: float) -> Hashes:
     """Return up to which hash to draw, to find about so many of each part."""
     share = wanted / np.maximum(sizes, 1)
     found = np.full(np.shape(sizes), ALL)
@@ -126,9 +135,3 @@ def draw(
     at, hashes = native.draw(keys, bounds, nodes, counts, X.shape[0], first)
     parts = np.zeros(len(at), dtype=np.intp) if nodes is None else nodes[at].astype(np.intp)
     return Drawn(parts, hashes, [X[at]])
-
-
-def exact_mean(limbs: NDArray[np.int64], n: float | Array, dtype: np.dtype[Any]) -> Array:
-    """Return the mean of exact sums, in float64."""
-    mean: Array = native.exact_values(limbs, dtype == np.float32) / n
-    return mean

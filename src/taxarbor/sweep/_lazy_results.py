@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from taxarbor._errors import InputError, InputTypeError, missing_extra
+from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by
 from taxarbor._types import IndexArray
 from taxarbor.sweep._dask import DaskEngine, Sealed, once
 from taxarbor.sweep._engine import Column
@@ -53,13 +53,7 @@ def check_chunks(X: Any) -> None:
         raise InputTypeError(f"must hold numbers, got {X.dtype}; X.astype(float)", "X")
 
 
-def lazy_rows(
-    engine: DaskEngine,
-    column: Column,
-    sizes: IndexArray,
-    dtype: Any,
-    n_columns: int | None = None,
-) -> Any:
+def lazy_rows(engine: DaskEngine, column: Column, sizes: IndexArray, dtype: Any) -> Any:
     """Return a column of arrays, such as the labels of each block, as one Dask array.
 
     What it needs of the column outlives the engine.
@@ -69,19 +63,16 @@ def lazy_rows(
     engine : DaskEngine
         Made the column.
     column : Column
-        An array of shape (n,), or (n, n_columns), for each block.
+        An array of one dimension for each block.
     sizes : int array of shape (n_blocks,)
         The rows of each block.
     dtype : dtype
         Of the arrays.
-    n_columns : int, optional
-        None for arrays of one dimension.
     """
     import dask.array as da
 
-    width = () if n_columns is None else (n_columns,)
     blocks = [
-        da.from_delayed(task, shape=(n, *width), dtype=dtype)
+        da.from_delayed(task, shape=(n,), dtype=dtype)
         for task, n in zip(engine.delayed(column), sizes.tolist(), strict=True)
     ]
     return da.concatenate(blocks)
@@ -159,10 +150,8 @@ def _part_result(rows: Any, call: Sealed, empty: Sealed, title: str) -> Any:
     if not rows.shape[0]:
         return nothing
     work, model = call.load()
-    try:
+    with named_by(f"{title} of X"):
         return np.asarray(work(model, rows)).astype(nothing.dtype, copy=False)
-    except InputError as error:
-        raise type(error)(f"{title} of X: {error}") from error
 
 
 def _is_a(X: Any, module: str, name: str) -> bool:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array
+from taxarbor.rows._order import Keys, float_of, key_of
+from taxarbor.sweep._copies import Listed
 from taxarbor.sweep._engine import Column, Engine
 
 BITS = 11
@@ -28,7 +30,6 @@ PART = 1 << 22
 """Numbers whose counts are added up in float64, which is exact for counts below 2 ** 31."""
 
 Counts = NDArray[np.integer[Any]]
-Keys = NDArray[np.unsignedinteger[Any]]
 
 
 @final
@@ -69,37 +70,12 @@ def total(engine: Engine, column: Column, counts: Column | None, above: float = 
     return found
 
 
-def kth(
-    engine: Engine, column: Column, counts: Column | None, k: int, above: float = -np.inf
-) -> float:
-    """Return the number of rank ``k``, from 0, of those of a column that are above a bound.
-
-    Parameters
-    ----------
-    engine : Engine
-        Sweeps the column.
-    column : Column
-        Arrays of float32 or of float64, one-dimensional, without NaN.
-    counts : Column or None
-        How often each number counts, whole numbers below ``2 ** 31``; None, or an entry of
-        None, for once.
-    k : int
-        The rank, from the smallest, among all copies.
-    above : float
-        Numbers that are not greater do not count.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many.
-    """
-
-    def rank(n: int) -> int:
-        if not 0 <= k < n:
-            raise ValueError(f"there are {n} numbers, and none of rank {k}")
-        return k
-
-    return _of_rank(engine, _pair(column, counts), above, rank)
+def blocks_above(engine: Engine, column: Column, bound: float) -> list[int]:
+    """Return the blocks of a column that hold a number above a bound."""
+    found: list[int] = np.flatnonzero(
+        engine.sweep(_are_above, column, bound=bound).items
+    ).tolist()
+    return found
 
 
 def share_of(
@@ -134,29 +110,13 @@ def _of_rank(
         n = int(bins[chosen])
         rank -= int(stops[chosen]) - n
         prefix = (prefix << n_bits) | chosen
-    if shift == 0:
-        return _float_of(prefix, width)
-    keys, own = engine.sweep(_left, *pair, above=above, prefix=prefix, shift=shift).joined()
-    order = np.argsort(keys, kind="stable")
-    place = int(np.searchsorted(np.cumsum(own[order]), rank, side="right"))
-    return _float_of(int(keys[order[place]]), width)
-
-
-def keys_of(values: Array) -> Keys:
-    """Return unsigned integers, as wide as the numbers, that are ordered as they are."""
-    width = 8 * values.dtype.itemsize
-    kind = np.uint32 if width == 32 else np.uint64
-    bits: Any = (values + values.dtype.type(0.0)).view(kind)  # -0.0 is 0.0
-    top = kind(1 << (width - 1))
-    keys: Keys = np.where(bits & top, ~bits, bits | top)
-    return keys
-
-
-def _float_of(key: int, width: int) -> float:
-    top = 1 << (width - 1)
-    bits = key ^ top if key & top else key ^ ((1 << width) - 1)
-    kind, real = (np.uint32, np.float32) if width == 32 else (np.uint64, np.float64)
-    return float(np.array([bits], dtype=kind).view(real)[0])
+    key = prefix
+    if shift > 0:
+        keys, own = engine.sweep(_left, *pair, above=above, prefix=prefix, shift=shift).joined()
+        order = np.argsort(keys, kind="stable")
+        place = int(np.searchsorted(np.cumsum(own[order]), rank, side="right"))
+        key = int(keys[order[place]])
+    return float(float_of(np.array([key], dtype=f"u{width // 8}"))[0])
 
 
 def _pair(column: Column, counts: Column | None) -> tuple[Column, Column]:
@@ -175,6 +135,10 @@ def _own(values: Array, counts: Counts | None, above: float) -> tuple[Array, Cou
 
 def _extremes(values: Array, counts: Counts | None, above: float) -> Extremes:
     return Extremes.of(_own(values, counts, above)[0])
+
+
+def _are_above(values: Array, bound: float) -> Listed:
+    return Listed([bool((values > bound).any())])
 
 
 def _total(values: Array, counts: Counts | None, above: float) -> int:
@@ -214,7 +178,7 @@ def _by_bits(
         part = slice(first, first + PART)
         own = None if counts is None else counts[part]
         some, own = _own(values[part], own, above)
-        keys = keys_of(some)
+        keys = key_of(some)
         fits = _begins(keys, shift + n_bits, prefix)
         keys, own = keys[fits], None if own is None else own[fits]
         last = keys.dtype.type((1 << n_bits) - 1)
@@ -241,7 +205,7 @@ class _Few:
 def _left(values: Array, counts: Counts | None, above: float, prefix: int, shift: int) -> _Few:
     """Return the numbers whose keys begin with a prefix."""
     some, own = _own(values, counts, above)
-    keys = keys_of(some)
+    keys = key_of(some)
     n_each = np.ones(len(keys), dtype=np.int64) if own is None else own.astype(np.int64)
     fits = _begins(keys, shift, prefix)
     return _Few(((keys[fits], n_each[fits]),))

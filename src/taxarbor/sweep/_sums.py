@@ -70,15 +70,8 @@ class Sums:
         return Sums(first, limbs, self.is_float32)
 
     def below(self, leaves: Any, parents: Any) -> "Sums":
-        """Return the sums of all nodes of a tree, given its leaves, whose sums these are.
-
-        ``parents`` are those of all nodes, each before its children.
-        """
-        limbs = np.zeros((len(parents), *self.limbs.shape[1:]), dtype=np.int64)
-        limbs[leaves] = self.limbs
-        for node in range(len(parents) - 1, 0, -1):
-            limbs[parents[node]] += limbs[node]
-        return Sums(self.first, limbs, self.is_float32)
+        """Return the sums of all nodes of a tree, of whose leaves these are the sums."""
+        return Sums(self.first, below(self.limbs, leaves, parents), self.is_float32)
 
     def values(self) -> Array:
         """Return the nearest doubles, of shape (n_labels, n_features)."""
@@ -105,6 +98,18 @@ class Sums:
 
 N_LIMBS = {True: 10, False: 67}
 """Of the sums of float32 values, and of others."""
+
+
+def below(values: NDArray[Any], leaves: Any, parents: Any) -> NDArray[Any]:
+    """Return for all nodes of a tree what there is in the leaves below them, added up.
+
+    ``parents`` are those of all nodes, each before its children.
+    """
+    found = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
+    found[leaves] = values
+    for node in range(len(parents) - 1, 0, -1):
+        found[parents[node]] += found[node]
+    return found
 
 
 def sums_of_labels(

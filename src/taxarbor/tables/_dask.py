@@ -49,7 +49,7 @@ def dask_stream(X: Any) -> Stream:
             raise InputError("holds no rows; all of its chunks are empty", "X")
         parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
         sizes = sizes[kept]
-    return Stream(parts, titles, sizes, names, _make_engine, dtype)
+    return Stream(parts, titles, sizes, names, make_engine, dtype)
 
 
 @final
@@ -107,6 +107,6 @@ def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
     return frame
 
 
-def _make_engine(run: Run, room: int | None) -> DaskEngine:
+def make_engine(run: Run, room: int | None) -> DaskEngine:
     """Return who sweeps; threads and memory are the scheduler's."""
     return DaskEngine(run)

@@ -6,8 +6,7 @@ the same encoding in memory, on disk and on a cluster.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, named_by
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import (
     Factor,
@@ -30,6 +29,7 @@ from taxarbor.hierarchy._cells import (
 )
 from taxarbor.hierarchy._encoding import date_parts
 from taxarbor.sweep import Column, Engine
+from taxarbor.sweep._copies import Listed
 from taxarbor.tables._exact import exact_sums
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
@@ -99,17 +99,6 @@ class Parts:
         """Return what ``work(table, place, counts, **shared)`` finds in all parts."""
         counts = [None] * len(self.places) if self.counts is None else self.counts
         return self.engine.sweep(work, self.tables, self.places, counts, **shared)
-
-
-@contextmanager
-def named_by(title: str | None) -> Iterator[None]:
-    """Let an error begin with the title of the part that it is about."""
-    try:
-        yield
-    except InputError as error:
-        if title is None:
-            raise
-        raise type(error)(f"{title}: {error}") from error
 
 
 @final
@@ -581,18 +570,6 @@ def near_sums(
     return weights.astype(np.int64) @ is_near, _powers(values, counts, wanted.has_squares)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Joined:
-    """What all parts have, one after the other."""
-
-    items: tuple[Any, ...]
-
-    def merge(self, other: "Joined") -> "Joined":
-        """Return those of both."""
-        return Joined(self.items + other.items)
-
-
 def some_values(
     table: Any,
     place: Place,
@@ -601,7 +578,7 @@ def some_values(
     slots: Sequence[Slot],
     limits: Sequence[int],
     wanted: Wanted,
-) -> list[Joined]:
+) -> list[Listed]:
     """Return those values of each column whose own hashes are not above a limit.
 
     Equal values are drawn together, so that they are seen to be equal.
@@ -612,7 +589,7 @@ def some_values(
     for at, limit in enumerate(limits):
         own = values[~np.isnan(values[:, at]), at] + 0.0
         keys = native.hashes(VALUE_KEY, own.view(np.int64))
-        found.append(Joined((own[keys <= np.uint64(limit)],)))
+        found.append(Listed([own[keys <= np.uint64(limit)]]))
     return found
 
 

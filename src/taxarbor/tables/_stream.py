@@ -16,6 +16,7 @@ from taxarbor._run import Run
 from taxarbor._types import IndexArray
 from taxarbor.sweep import Column, Engine, LocalEngine
 from taxarbor.sweep._engine import loaded
+from taxarbor.sweep._lazy_results import is_dask
 from taxarbor.tables._scan import Scan, one_line
 from taxarbor.tables._scan_arrays import scan_h5ad, scan_memmap, scan_npy
 from taxarbor.tables._scan_parquet import SUFFIXES, scan_dataset, scan_parquet
@@ -92,7 +93,7 @@ def as_stream(X: Any) -> Stream | None:
         return None if X._mmap is None else _stream(scan_memmap(X))  # type: ignore[attr-defined]
     if isinstance(X, str | os.PathLike):
         return open_stream(X)
-    if type(X).__module__.startswith("dask."):
+    if is_dask(X):
         from taxarbor.tables._dask import dask_stream
 
         found: Stream = dask_stream(X)

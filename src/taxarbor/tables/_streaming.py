@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 
-from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._errors import InputError, InputTypeError, counted, named_by, some
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import as_numbers, column, column_names, is_frame
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.hierarchy._encoding import Encoding, empty_rows
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.rows import as_rows
-from taxarbor.sweep import Blocks, Column, Engine
-from taxarbor.sweep._sums import Sums, sums_of_labels
+from taxarbor.sweep import Blocks, Engine
+from taxarbor.sweep._copies import Listed
 from taxarbor.tables._checks import RANGE, SeenFeatures, check_spread, check_weights
 from taxarbor.tables._encoder import TableEncoder, check_encoder
 from taxarbor.tables._exact import exact_sums, sums_of
-from taxarbor.tables._look import Joined, Parts, Place, named_by
+from taxarbor.tables._look import Parts, Place
+from taxarbor.tables._source import Source
 from taxarbor.tables._stream import Stream
 from taxarbor.tables._study import Study, Subject, canonical
 from taxarbor.tables._training import asks_for_auto, owner_of, warn_of, without_rows
@@ -35,74 +35,9 @@ NUMBERS = "fiub"
 """Kinds of types that are numbers."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Streamed:
-    """A user's training data in parts: blocks to fit, and how they came about.
-
-    Attributes
-    ----------
-    blocks : Blocks
-        The rows as features.
-    seen : SeenFeatures
-        What an estimator remembers of them.
-    encoding : Encoding or None
-        What became of the columns; None where they are the features.
-    owner : int array or None
-        The column of each feature, where any column has several.
-    weights : array of shape (n_rows,) or None
-        What rows count for, as given; None where all count one.
-    counts : Column or None
-        How many copies a fit sees of each row, int32; 0 for rows of weight 0 and rows without a
-        value. None where all have one.
-    empty : Column or None
-        Which rows have no value at all, if any.
-    n_empty : int
-        How many these are.
-    may_have_gaps : bool
-        Whether a column that is used may lack values.
-    tables, titles : Column, sequence of str
-        The parts of the table, each compared with the first when it is read.
-    """
-
-    blocks: Blocks
-    seen: SeenFeatures
-    encoding: Encoding | None = None
-    owner: IndexArray | None = None
-    weights: Array | None = None
-    counts: Column | None = None
-    empty: Column | None = None
-    n_empty: int = 0
-    may_have_gaps: bool = False
-    tables: Column = ()
-    titles: Sequence[str] = ()
-
-    def missing(
-        self,
-        labels: Column,
-        n_leaves: int,
-        weights: Column | None = None,
-        counts: Column | None = None,
-    ) -> Array | None:
-        """Return how much of each leaf has no value, per column of the table, in one sweep.
-
-        ``labels`` are the leaves of all rows, negative for none, ``weights`` what each row
-        counts for, and rows whose ``counts`` are zero weigh nothing. The result is for
-        :meth:`Encoding.decode`; None where there are no gaps.
-        """
-        if self.encoding is None or not self.may_have_gaps:
-            return None
-        nothing = [None] * len(self.titles)
-        more = (nothing if one is None else one for one in (weights, counts))
-        told: Any = {"encoding": self.encoding, "n_leaves": n_leaves}
-        columns = self.tables, self.titles, labels, *more
-        sums, n_gaps = self.blocks.engine.sweep(count_missing, *columns, **told)
-        return sums.values() if n_gaps else None
-
-
 def train_on_stream(
     estimator: Any, stream: Stream, run: Run, room: int | None, weights: Any = None
-) -> Streamed:
+) -> Source:
     """Return the blocks that an estimator is fitted to, or raise InputError.
 
     The engine in them is open, and the caller's to close.
@@ -142,7 +77,7 @@ class _Training:
         names = None if self.names is None else np.array(self.names, dtype=object)
         self.seen = SeenFeatures(self.like.n_columns, names)
 
-    def made(self, given: Any) -> Streamed:
+    def made(self, given: Any) -> Source:
         """Return the blocks, with weights."""
         weights = check_weights(given, int(self.sizes.sum()))
         repeats = None if weights is None else repeats_of(weights).astype(np.int32)
@@ -154,7 +89,8 @@ class _Training:
             if is_plain or not seen.n_gaps:
                 found = self._as_it_is(seen)
                 owner = owner_of(encoder) if isinstance(encoder, Encoding) else None
-                return replace(found, owner=owner, weights=weights, counts=parts.counts)
+                own = self._cut(weights)
+                return replace(found, owner=owner, weights=own, counts=parts.counts)
         if self.is_auto:
             encoder = TableEncoder(scale="auto" if self.like.kind == "frame" else None)
         return self._encoded(clone(encoder), parts, weights)
@@ -162,7 +98,7 @@ class _Training:
     def _names(self) -> tuple[str, ...]:
         return tuple(self.names or (f"x{at}" for at in range(self.like.n_columns)))
 
-    def _as_it_is(self, seen: "_Cells") -> Streamed:
+    def _as_it_is(self, seen: "_Cells") -> Source:
         """Return blocks of numbers that nothing is done to."""
         is_single = seen.types == {"float32"}
         dtype = np.dtype(np.float32 if is_single else np.float64)
@@ -171,9 +107,9 @@ class _Training:
         n_features = self.like.n_columns
         blocks = Blocks(self.engine, data, self.sizes, n_features, dtype, n_cells)
         self._check_range(blocks, float((seen.high - seen.low).max()))
-        return Streamed(blocks, self.seen, tables=self.tables, titles=self.titles)
+        return Source(blocks, self.seen)
 
-    def _encoded(self, encoder: TableEncoder, parts: Parts, weights: Array | None) -> Streamed:
+    def _encoded(self, encoder: TableEncoder, parts: Parts, weights: Array | None) -> Source:
         check_encoder(encoder)
         is_sparse, is_table = self.like.kind == "sparse", self.like.kind == "frame"
         told: Any = {"asked": self.asked, "has_identifiers": is_table}
@@ -191,22 +127,20 @@ class _Training:
         is_bounded = not (is_sparse or encoding.unit_length)
         width = float(study.widths(encoding).max()) if is_bounded else np.nan
         self._check_range(blocks, width)
-        found = Streamed(
-            blocks,
-            self.seen,
-            weights=weights,
-            counts=parts.counts,
-            may_have_gaps=n_full < len(encoding.columns),
-            tables=self.tables,
-            titles=self.titles,
-        )
+        found = Source(blocks, self.seen, weights=self._cut(weights), counts=parts.counts)
+        has_gaps = n_full < len(encoding.columns)
         if n_full == 0 and not is_sparse:
-            found, encoding = self._without_empty(found, encoding)
+            found, encoding = self._without_empty(found, encoding, weights)
         if self.is_auto:
             warn_of(encoding)
-        if encoding.is_identity and not found.may_have_gaps:
+        if encoding.is_identity and not has_gaps:
             return found
-        return replace(found, encoding=encoding, owner=owner_of(encoding))
+        found = replace(found, encoding=encoding, owner=owner_of(encoding))
+        return replace(found, tables=self.tables, titles=self.titles) if has_gaps else found
+
+    def _cut(self, values: NDArray[Any] | None) -> list[NDArray[Any]] | None:
+        """Return what is known of each row as a column."""
+        return None if values is None else np.split(values, np.cumsum(self.sizes)[:-1])
 
     def _float_type(self, types: frozenset[str]) -> type[np.floating[Any]]:
         """Return float32 for a table whose numbers all are, as in memory, else float64."""
@@ -215,20 +149,24 @@ class _Training:
         numbers = {kind for kind in kinds if kind.startswith(starts)}
         return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
 
-    def _without_empty(self, found: Streamed, encoding: Encoding) -> tuple[Streamed, Encoding]:
-        """Give rows without any value no copies."""
-        told: Any = {"encoding": encoding}
-        empty, n_empty = self.engine.keep(find_empty, self.tables, self.titles, **told)
+    def _without_empty(
+        self, found: Source, encoding: Encoding, weights: Array | None
+    ) -> tuple[Source, Encoding]:
+        """Give rows without any value neither copies nor weight."""
+        columns = self.tables, self.titles
+        empty, n_empty = self.engine.keep(find_empty, *columns, encoding=encoding)
         if not n_empty:
             return found, encoding
-        if found.weights is None:
-            counts, _ = self.engine.keep(ones_but_for, empty)
+        if weights is None:
+            own, _ = self.engine.keep(ones_but_for, empty, dtype=np.float64)
+            counts, _ = self.engine.keep(ones_but_for, empty, dtype=np.int32)
+            found = replace(found, weights=own, counts=counts)
         else:
             is_empty = np.concatenate(self.engine.gather(empty))
-            repeats = repeats_of(np.where(is_empty, 0.0, found.weights)).astype(np.int32)
-            counts = np.split(repeats, np.cumsum(self.sizes)[:-1])
-        found = replace(found, empty=empty, n_empty=n_empty, counts=counts)
-        return found, without_rows(encoding, n_empty)
+            weights = np.where(is_empty, 0.0, weights)
+            repeats = repeats_of(weights).astype(np.int32)
+            found = replace(found, weights=self._cut(weights), counts=self._cut(repeats))
+        return replace(found, empty=empty), without_rows(encoding, n_empty)
 
     def _check_range(self, blocks: Blocks, width: float) -> None:
         """Refuse data that vary too little or too much, given how far apart values are."""
@@ -263,10 +201,10 @@ class _Facts:
     names: tuple[str, ...] | None
 
 
-def facts_of(part: Any, title: str) -> Joined:
+def facts_of(part: Any, title: str) -> Listed:
     """Return what a part is, or raise InputError if it is nothing that can be used."""
     with named_by(title):
-        return Joined((_facts(part),))
+        return Listed([_facts(part)])
 
 
 def _facts(part: Any) -> _Facts:
@@ -420,9 +358,9 @@ def find_empty(table: Any, title: str, *, encoding: Encoding) -> tuple[NDArray[n
     return empty, int(empty.sum())
 
 
-def ones_but_for(empty: NDArray[np.bool_]) -> tuple[NDArray[np.int32], None]:
+def ones_but_for(empty: NDArray[np.bool_], *, dtype: Any) -> tuple[NDArray[Any], None]:
     """Return one for each row that has a value, else zero."""
-    return (~empty).astype(np.int32), None
+    return (~empty).astype(dtype), None
 
 
 def count_stored(data: Any) -> int:
@@ -443,30 +381,3 @@ def add_deviations(data: Any, *, means: Array) -> tuple[NDArray[np.int64], Index
     away = data.astype(np.float64)
     away.data = np.abs(away.data - means[away.indices])
     return exact_sums(away), np.bincount(away.indices, minlength=away.shape[1])
-
-
-def count_missing(
-    table: Any,
-    title: str,
-    labels: IndexArray,
-    weights: Array | None,
-    counts: NDArray[np.int32] | None,
-    *,
-    encoding: Encoding,
-    n_leaves: int,
-) -> tuple[Sums | None, int]:
-    """Return exact sums, per leaf and column, of the weights of rows without a value.
-
-    And how many cells have none; if all have one, no sums.
-    """
-    with named_by(title):
-        gaps = encoding.encode(table).gaps
-    if gaps is None:
-        return None, 0
-    own = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
-    own = own if counts is None else np.where(counts > 0, own, 0.0)
-    where = np.asarray(labels, dtype=np.int32)
-    cells = csr_array(gaps)
-    cells.data = np.repeat(own, np.diff(cells.indptr))
-    rows = as_rows(cells, center=np.zeros(cells.shape[1]))
-    return sums_of_labels(rows, where, None, n_leaves), int(cells.nnz)
