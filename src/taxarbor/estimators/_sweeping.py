@@ -52,6 +52,9 @@ from taxarbor.tables._stream import as_stream
 from taxarbor.tables._streaming import train_on_stream
 from taxarbor.tables._training import Training
 
+MANY = 100_000
+"""Rows up to which nobody asks whether their coordinates fit into memory."""
+
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
 
@@ -100,11 +103,14 @@ class Sweeping:
 
     def _found(self) -> Source:
         asked: Any = self._estimator
-        space = room(asked.memory_limit, self._n_threads)
+        space = None
+        is_large = self._training is None or self._training.rows.n_rows > MANY
+        if asked.memory_limit is not None or is_large:
+            space = room(asked.memory_limit, self._n_threads)
         if self._stream is None:
             assert self._training is not None
             return Source.in_memory(self._training, LocalEngine(self.run, space), self._given)
-        if self._stream.sizes is not None:
+        if self._stream.sizes is not None and space is not None:
             space = max(space - PER_ROW * int(np.sum(self._stream.sizes)), 0)
         return train_on_stream(asked, self._stream, self.run, space, self._given)
 
@@ -224,10 +230,11 @@ class Sweeping:
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
             hierarchy, labels = self._without_noise(hierarchy, labels, found)
-            hierarchy = replace(hierarchy, usual=found.usual)
             columns = self._blocks.data, labels, self._copies.counts
             sums = self._engine.sweep(_add_up, *columns, n_leaves=hierarchy.n_leaves)
-            hierarchy = self._dressed(hierarchy, labels, how["holds"], sums)
+            means = self._means(hierarchy.leaves, hierarchy.parents, sums)
+            hierarchy = replace(hierarchy, means=means, usual=found.usual)
+            hierarchy = self._measured(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
@@ -324,22 +331,22 @@ class Sweeping:
             own = np.concatenate(self._engine.gather(labels))
             order = arranged(np.arange(len(own)), own, tree.n_leaves)
         names = None if self._source.encoding is not None else self._source.seen.names
-        frozen = tree.freeze(
-            placement, feature_names=names, made_by=made_by(self._estimator), order=order
-        )
-        return self._dressed(frozen, labels, holds, (copies, sums)), labels
+        means = self._means(np.array(tree.leaves), np.array(tree.parents), (copies, sums))
+        told: Any = {"feature_names": names, "means": means, "order": order}
+        frozen = tree.freeze(placement, made_by=made_by(self._estimator), **told)
+        return self._measured(frozen, labels, holds), labels
 
-    def _dressed(
-        self, tree: Hierarchy, labels: Column, holds: bool, found: tuple[IndexArray, Sums]
-    ) -> Hierarchy:
-        """Return the tree with what only its rows can tell: means of nodes, and more.
-
-        Given the copies in each leaf, and the sums of their rows.
-        """
+    def _means(
+        self, leaves: IndexArray, parents: IndexArray, found: tuple[IndexArray, Sums]
+    ) -> Array:
+        """Return the means of all nodes, given the copies in each leaf and their sums."""
         counts, sums = found
-        sizes = below(counts, tree.leaves, tree.parents)
-        means = sums.below(tree.leaves, tree.parents).values() / sizes[:, None]
-        tree = replace(tree, means=means.astype(self._blocks.dtype))
+        sizes = below(counts, leaves, parents)
+        means: Array = sums.below(leaves, parents).values() / sizes[:, None]
+        return means.astype(self._blocks.dtype)
+
+    def _measured(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
+        """Return the tree with whom its rules hold for, and what values its columns have."""
         encoding = self._source.encoding
         pairs = None if encoding is None else encoding.two_values
         told = self._blocks.data, labels, self._engine

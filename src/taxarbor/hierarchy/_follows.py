@@ -155,9 +155,9 @@ def measured(
         assert found is not None
         assert found.pairs is not None
         two_values = found.pairs.two_values()
-    tree = replace(hierarchy, two_values=two_values)
+    tree = hierarchy
     if tree.n_leaves > 1 and not any(rule is not None for rule in tree.rules):
-        return tree
+        return replace(tree, two_values=two_values)
     by_row = None
     if tree.has_rows:
         by_row = np.full(tree.n_rows, -1, dtype=np.intp)
@@ -165,7 +165,8 @@ def measured(
             assert broken is not None
             by_row = np.concatenate(engine.gather(broken))
     follows, fidelity = _of_nodes(tree, splits, found, by_row)
-    return replace(tree, fidelity=fidelity, follows=follows)
+    known: Any = {"fidelity": fidelity, "follows": follows, "two_values": two_values}
+    return replace(tree, **known)
 
 
 @final

@@ -29,7 +29,7 @@ from taxarbor.sweep._engine import Column, Then, Work, loaded, merged
 
 FAN_IN = 8
 """How many findings one task adds up."""
-SMALL = 100_000
+SMALL = 4_000
 """Bytes that are sent along with each task; more are put into the graph once."""
 PATIENCE = 25.0
 """Seconds without any worker, or without a word from the scheduler, that end a fit."""
