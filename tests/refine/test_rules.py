@@ -19,14 +19,21 @@ from taxarbor.refine import (
     Clusters,
     Leafing,
     Sparsity,
-    Witnesses,
     _rules,
     compete,
     decide,
     describe,
     gather,
 )
-from taxarbor.refine._rules import OF_LEAF, RIDGE, SAMPLE, _Search, _thresholds, find_rule
+from taxarbor.refine._rules import (
+    OF_LEAF,
+    RIDGE,
+    SAMPLE,
+    _heard,
+    _Search,
+    _thresholds,
+    find_rule,
+)
 from taxarbor.rows import as_rows
 
 KINDS = ("dense", "csr")
@@ -403,6 +410,11 @@ def three_leaves(coordinates_of, column_of, counts=None, **how):
     return X, labels, Clusters(leafing, rule), coordinates
 
 
+def witnesses_of(clusters, coordinates, seed):
+    """Return rows that were drawn of all leaves."""
+    return _heard(clusters, coordinates, seed, lambda found, run: found)
+
+
 def seen(rows):
     """Return the values of rows."""
     return rows.scores(np.eye(rows.n_features)) + rows.center
@@ -410,7 +422,7 @@ def seen(rows):
 
 def test_a_sample_has_rows_of_each_part(coordinates_of, column_of):
     X, labels, clusters, coordinates = three_leaves(coordinates_of, column_of)
-    found = Witnesses.of(clusters, coordinates, 5)
+    found = witnesses_of(clusters, coordinates, 5)
     n_first, *others = np.bincount(found.places).tolist()
     assert others == [40, 10]
     assert n_first == pytest.approx(OF_LEAF, rel=0.1)
@@ -444,10 +456,10 @@ def test_a_sample_has_rows_of_each_part(coordinates_of, column_of):
 
 def test_witnesses_are_the_same_however_rows_lie(coordinates_of, column_of):
     _, _, clusters, coordinates = three_leaves(coordinates_of, column_of)
-    one = Witnesses.of(clusters, coordinates, 5)
+    one = witnesses_of(clusters, coordinates, 5)
     for how in ({"sizes": [7000, 1, 12_999]}, {"whole": False}, {"kind": "csr"}):
         _, _, clusters, coordinates = three_leaves(coordinates_of, column_of, **how)
-        other = Witnesses.of(clusters, coordinates, 5)
+        other = witnesses_of(clusters, coordinates, 5)
         for name in ("places", "chances", "weights"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
         np.testing.assert_allclose(seen(one.rows), seen(other.rows), atol=1e-12)
@@ -457,7 +469,7 @@ def test_of_wide_rows_there_are_fewer_witnesses(coordinates_of, column_of, monke
     _, _, clusters, coordinates = three_leaves(coordinates_of, column_of)
     for cells, wanted in ((3 * 3 * 700, 700), (1, 250)):
         monkeypatch.setattr(_rules, "CELLS", cells)
-        sizes = np.bincount(Witnesses.of(clusters, coordinates, 5).places)
+        sizes = np.bincount(witnesses_of(clusters, coordinates, 5).places)
         assert sizes[0] == pytest.approx(wanted, rel=0.2)
         assert sizes[1:].tolist() == [40, 10]
 
@@ -466,11 +478,11 @@ def test_copies_of_a_row_are_as_many_witnesses(coordinates_of, column_of):
     counts = np.random.default_rng(1).integers(0, 3, 20_000)
     counts[:50] = 1
     X, labels, clusters, coordinates = three_leaves(coordinates_of, column_of, counts)
-    found = Witnesses.of(clusters, coordinates, 5)
+    found = witnesses_of(clusters, coordinates, 5)
     index = np.repeat(np.arange(20_000), counts)
     again = coordinates_of(X[index])
     leafing = Leafing.of(clusters.tree, column_of(labels[index], again), again)
-    other = Witnesses.of(Clusters(leafing, clusters.placement), again, 5)
+    other = witnesses_of(Clusters(leafing, clusters.placement), again, 5)
     for name in ("places", "chances", "weights"):
         np.testing.assert_array_equal(getattr(found, name), getattr(other, name))
     np.testing.assert_array_equal(seen(found.rows), seen(other.rows))
@@ -488,7 +500,7 @@ def planned(coordinates_of, grown_on):
         coordinates = coordinates_of(X, kind, pool=run.pool, **how)
         leafing, model = compete(grown_on(coordinates, n_leaves, run=run), coordinates)
         clusters = Clusters(leafing, coordinates.rule(model.weights, model.offsets))
-        return clusters, Witnesses.of(clusters, coordinates, run.seed), coordinates
+        return clusters, witnesses_of(clusters, coordinates, run.seed), coordinates
 
     return make
 

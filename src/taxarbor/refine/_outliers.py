@@ -70,14 +70,11 @@ class Outliers:
         A robust mean of the rows.
     reach : float
         The largest distance from there of a row that counts.
-    farthest : float
-        The same of all rows, outliers and those that take no part among them.
     """
 
     counts: Column | None
     middle: Array
     reach: float
-    farthest: float
 
 
 def find_outliers(
@@ -102,16 +99,16 @@ def find_outliers(
     own: Column = [None] * len(data) if counts is None else counts
     middle = _middle(some)
     distances, found = engine.keep(_distances, data, own, middle=middle)
-    reach, farthest = float(found["counting"].high), float(found["all"].high)
+    reach = float(found["ends"].high)
     usual = share_of(engine, distances, own, USUAL)
-    if found["counting"].low == usual < reach:  # most are equal: what is usual of the others
+    if found["ends"].low == usual < reach:  # most are equal: what is usual of the others
         usual = share_of(engine, distances, own, USUAL, above=usual)
     left = None
     if reach > FAR * usual:
         left = _left(blocks, distances, own, first, _Far(middle, usual, found["n"], seed))
     if left is not None:
         reach = float(extremes(engine, distances, left).high)
-    return Outliers(left, middle, reach, farthest)
+    return Outliers(left, middle, reach)
 
 
 @final
@@ -173,13 +170,12 @@ def _middle(some: Any) -> Array:
 
 
 def _distances(X: Any, counts: Counts | None, middle: Array) -> tuple[Array, dict[str, Any]]:
-    """Return how far each row is from the middle; the extremes, and the number of copies."""
+    """Return how far each row is from the middle; of those that count, extremes and copies."""
     found = np.sqrt(seen_from(X, middle).norms())
-    every = Extremes.of(found)
     if counts is None:
-        return found, {"all": every, "counting": every, "n": len(found)}
+        return found, {"ends": Extremes.of(found), "n": len(found)}
     n = int(counts.sum(dtype=np.int64))
-    return found, {"all": every, "counting": Extremes.of(found[counts > 0]), "n": n}
+    return found, {"ends": Extremes.of(found[counts > 0]), "n": n}
 
 
 def _pooled(distances: Array, bound: float) -> NDArray[np.int32]:

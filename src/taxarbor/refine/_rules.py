@@ -123,12 +123,6 @@ class Witnesses:
     chances: Array
     weights: Array
 
-    @classmethod
-    def of(cls, clusters: Clusters, coordinates: Coordinates, seed: int) -> "Witnesses":
-        """Draw rows of all leaves: one sweep over the data, unless they are in memory."""
-        found: Witnesses = _heard(clusters, coordinates, seed, lambda found, run: found)
-        return found
-
 
 def find_rules(
     clusters: Clusters,
@@ -158,7 +152,7 @@ def _heard(clusters: Clusters, coordinates: Coordinates, seed: int, then: Any) -
     most = int(np.clip(CELLS / cells, FEWEST, OF_LEAF))
     numbers = (np.cumsum(blocks.sizes) - blocks.sizes).tolist()
     return blocks.engine.sweep(
-        _draw_rows if blocks.whole is None else _draw_numbers,
+        draw if blocks.whole is None else _draw_numbers,
         blocks.data if blocks.whole is None else numbers,
         *(clusters.leafing.labels, copies.counts, copies.first),
         keys=np.full(len(sizes), node_seed(seed, (RULES,)), dtype=np.uint64),
@@ -205,10 +199,6 @@ class _Seek:
         tree = gather(self.tree, self.how["branching"])
         describe(tree, *told)
         return tree, None
-
-
-def _draw_rows(X: Any, labels: Any, counts: Any, first: int, **low: Any) -> Drawn:
-    return draw(X, labels, counts, first, **low)
 
 
 def _draw_numbers(start: int, labels: Any, counts: Any, first: int, **low: Any) -> Drawn:
