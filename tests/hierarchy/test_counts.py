@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pickle
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +91,7 @@ def test_plots_without_classes_need_no_rows(animals):
     _, tree = animals
     for plot in (plot_tree, plot_icicle, plot_dendrogram):
         plot(without_rows(tree))
+    plt.close("all")
 
 
 def test_node_weights_are_kept(weighted, same, tmp_path):
