@@ -33,6 +33,7 @@ from taxarbor.tables._table import (
     by_position,
     infinite,
     refuse_absent,
+    refuse_excess,
     refuse_repeated,
 )
 
@@ -126,6 +127,9 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
         file = pq.ParquetFile(stream, read_dictionary=coded)
         n_rows = file.metadata.num_rows
+        told = f"{counted(n_rows, 'row')} and {counted(len(kinds), 'column')}"
+        n_bytes = n_rows * sum(_width(kind, name in coded) for name, kind in kinds.items())
+        refuse_excess(request, told, n_bytes)
         index = next((name for name in kinds if INDEX.fullmatch(name)), None)
         wanted = [*request.text_columns, *([] if index is None else [index])]
         texts = {
@@ -137,6 +141,14 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
         pa.default_memory_pool().release_unused()  # as much as the table, half of the time
         return found
+
+
+def _width(kind: Any, is_coded: bool) -> int:
+    """Return the least bytes that a cell of a type takes."""
+    try:
+        return 4 if is_coded else max(kind.bit_width // 8, 1)
+    except ValueError:  # of any length
+        return 4
 
 
 def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
