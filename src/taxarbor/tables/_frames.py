@@ -75,6 +75,8 @@ ODD = 3
 """Different texts among numbers that are taken for mistakes, however often they come."""
 MANY = 1_000
 """Different texts that are enough to tell that a column spells neither numbers nor dates."""
+LONGEST_LINE = 1 << 26
+"""Characters of a first line; a million columns with names of sixty are less."""
 LONGEST_NAME = 100
 """Characters of a text that may be the name of a row."""
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -278,9 +280,12 @@ class _Text:
 def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _Text:
     """Find out how a text is to be read, by its first two lines."""
     with _Text(stream, ",").opened() as text:
-        line = next((line for line in text if line.strip()), None)
+        lines = iter(lambda: text.readline(LONGEST_LINE), "")
+        line = next((line for line in lines if line.strip()), None)
     if line is None:
         raise request.error("is empty")
+    if len(line) >= LONGEST_LINE:
+        raise request.error(f"has a first line of more than {LONGEST_LINE:,} characters")
     bare = QUOTED.sub("", line)
     found = _Text(stream, separator or max(SEPARATORS, key=bare.count))
     with found.opened() as text:
