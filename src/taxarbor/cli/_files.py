@@ -30,8 +30,9 @@ from taxarbor.hierarchy._route import check_data, expand
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._files import rest_of
 from taxarbor.tables._study import ASKED
-from taxarbor.tables._table import NamelessError
+from taxarbor.tables._table import NamelessError, Request
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
@@ -45,7 +46,9 @@ class _Stdin(io.BytesIO):
 
 
 def _kept(path: Path) -> Any:
-    return _Stdin(sys.stdin.buffer.read()) if str(path) == STDIN else str(path)
+    if str(path) != STDIN:
+        return str(path)
+    return _Stdin(rest_of(sys.stdin.buffer, Request(_Stdin.name)))
 
 
 def split_names(text: str | None, option: str) -> list[str]:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import unmasked
+from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
@@ -157,6 +157,7 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
     known = hierarchy.means if rule is None else rule.weights  # of a column per feature
+    refuse_times(X)
     data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
     if data.ndim != 2:
         raise InputError(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import unmasked
+from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows
 
@@ -68,7 +68,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
         return None
     name = "sample_weight"
     try:
-        given = np.asarray(sample_weight)
+        given = np.asarray(unmasked(sample_weight))
         weights = given.astype(
             np.float64, casting="unsafe" if given.dtype == object else "safe"
         )
@@ -95,7 +95,7 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     if tree is None or tree.encoding is None:
         has_gaps = vars(estimator).get("encoder") is not None
         is_finite: Any = "allow-nan" if has_gaps else True
-        return _checked(estimator, unmasked(X), reset=False, ensure_all_finite=is_finite)
+        return _checked(estimator, X, reset=False, ensure_all_finite=is_finite)
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X
@@ -178,6 +178,8 @@ def _short(value: Any) -> str:
 def _checked(estimator: Any, X: Any, **options: Any) -> Any:
     """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
     with input_errors(), np.errstate(over="ignore", invalid="ignore"):
+        refuse_times(X)
+        X = unmasked(X)
         if issparse(X):
             check_structure(X)
         found: Any = validate_data(

@@ -17,7 +17,7 @@ from taxarbor._errors import InputError, counted, missing_extra
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.tables._frames import INDEX
 from taxarbor.tables._scan import File, Scan, edges, one_line, spans, told_rows
-from taxarbor.tables._table import Request, refuse_absent, refuse_repeated
+from taxarbor.tables._table import Request, refuse_absent, refuse_excess, refuse_repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,8 @@ BUFFERS = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 PER_COLUMN = 1 << 22
 """Bytes that a cursor takes for a column: pages, as they are and unpacked, and a dictionary."""
+PART = 1 << 10
+"""Bytes that a part takes before it is read."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -256,7 +258,7 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
         for groups in _bundles(lengths, step):
             n_rows = sum(lengths[i] for i in groups)
             source = Groups(file, groups, chosen)
-            bounds = edges(n_rows, len(chosen)).tolist()
+            bounds = _bounds(request, n_rows, len(chosen))
             for first, n in spans(bounds):
                 width = step if len(bounds) > 2 else 0
                 scan.parts.append(ParquetPart(source, offset, first, n, width, n_rows))
@@ -266,6 +268,14 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
     if not scan.parts:
         raise request.error("has no rows" if len(files) == 1 else "and all others have no rows")
     return scan._replace(reserve=_reserve(metas, len(chosen), step))
+
+
+def _bounds(request: Request, n_rows: int, n_columns: int) -> list[int]:
+    """Return where parts begin, and the end; refuse more of them than memory can hold."""
+    n_parts = n_rows // rows_per_block(n_columns)
+    refuse_excess(request, f"{n_rows:,} rows, to be read in {n_parts:,} parts", PART * n_parts)
+    bounds: list[int] = edges(n_rows, n_columns).tolist()
+    return bounds
 
 
 def _reserve(metas: Sequence[Any], n_columns: int, step: int) -> int:
@@ -389,7 +399,7 @@ def scan_dataset(dataset: Any, columns: Sequence[str] | None = None) -> Scan:
         with Request(name).reading("readable"):
             n_rows = fragment.count_rows()
         source = Fragment(fragment, dataset.schema, tuple(columns))
-        for first, n in spans(edges(n_rows, len(columns)).tolist()):
+        for first, n in spans(_bounds(Request(name), n_rows, len(columns))):
             scan.parts.append(FragmentPart(source, name, first, n, step, n_rows))
             scan.titles.append(f"{name}, {told_rows(first, n)}")
             scan.sizes.append(n)
