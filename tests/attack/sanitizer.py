@@ -1,0 +1,29 @@
+"""The kernels under AddressSanitizer and UBSan, with spoilt arguments; see ``make sanitize``."""
+
+import os
+import subprocess
+import sys
+
+from tests.attack.tally import ROOT, Tally, one_line
+from tests.native import sanitize
+
+
+def attack(seed, seconds):
+    """Build the kernels with sanitizers, which takes a minute the first time, and fuzz them."""
+    tally = Tally()
+    os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", "1")
+    folder = sanitize.build("sanitize", "TAXARBOR_SANITIZE", quiet=True)
+    fuzz = sanitize.RUN_FUZZ.format(seconds=str(seconds), seed=str(seed))
+    code = sanitize.START.format(folder=str(folder)) + fuzz
+    env = {**os.environ, "PYTHONPATH": str(folder), **sanitize.strict()}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, check=False, env=env, cwd=ROOT, capture_output=True, text=True
+    )
+    last = one_line(done.stdout)
+    if done.returncode or "runtime error" in done.stderr:
+        tally.forbid(f"{last}\n{done.stderr[-3000:]}", "make sanitize")
+    numbers = [int(word) for word in last.split() if word.isdigit()]  # seeds, calls, refused
+    if len(numbers) == 4:
+        tally["refused"], tally["finished"] = numbers[3], numbers[2] - numbers[3]
+    return tally
