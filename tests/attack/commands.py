@@ -10,8 +10,6 @@ import time
 import traceback
 from contextlib import suppress
 
-from tests.attack.tally import ROOT
-
 ENDS = 10.0
 """Seconds within which a command must have ended, once it is told to."""
 MODULES = ("_explain", "_fit", "_fitting", "_labels", "_model", "_rows", "_streaming", "_demo")
@@ -37,7 +35,8 @@ def run(arguments, folder, *, file_size=None, stdout=None, seconds=60.0):
         if stdout is not None:
             os.dup2(os.open(stdout, os.O_WRONLY), 1)
         sys.stdin, sys.stdout, sys.stderr = (  # as new: the old ones may have been files
-            open(number, "rw"[number > 0], encoding="utf-8", closefd=False) for number in range(3)
+            open(number, "rw"[number > 0], encoding="utf-8", closefd=False)  # noqa: SIM115
+            for number in range(3)
         )
         from taxarbor.cli import main
 
@@ -67,8 +66,7 @@ def start(arguments, folder):
     """Start a command afresh on a terminal; return its process and the terminal."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
-    paths = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    env = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"}
     process, terminal = pty.fork()
     if not process:
         os.chdir(folder)

@@ -1,10 +1,10 @@
 """Bad data and parameters: what comes of each is decided, one line each, in decided.csv.
 
-A line holds an estimator, a call, in which it is called ``E``, and the outcome: what is raised, with
-a part of its message, or ``fits``, with the warnings there are and how each begins.
+A line holds an estimator, a call, in which it is called ``E``, and the outcome: what is raised,
+with a part of its message, or ``fits``, with the warnings there are and how each begins.
 
-``python -m tests.attack.data`` says which lines do not hold. With ``--decide``, outcomes that are
-missing are filled in with what happens: look at them.
+``python -m tests.attack.data`` says which lines do not hold. With ``--decide``, outcomes
+that are missing are filled in with what happens: look at them.
 """
 
 import csv
@@ -78,7 +78,9 @@ def outcome(line, given):
         except Exception as error:
             return _said(getattr(error, "strerror", None) or error, type(error))
     kinds = (UserWarning, RuntimeWarning)
-    said = [_said(one.message, one.category) for one in caught if issubclass(one.category, kinds)]
+    said = [
+        _said(one.message, one.category) for one in caught if issubclass(one.category, kinds)
+    ]
     return ", ".join([*told, *(f"warns {one}" for one in dict.fromkeys(said))])
 
 

@@ -27,7 +27,16 @@ TIME, MEMORY = 20.0, 1 << 30
 """Most seconds and bytes for a file of a few kilobytes, beside what the libraries take."""
 STREAMED = (".npy", ".parquet", ".h5ad")
 EXTREMES = (b"0", b"-1", b"1e308", b"nan", b"inf", b"-0", b"2147483648", b"9223372036854775807")
-EXTREMES += (b"99999999999999999999999", b"1e-320", b"", b"1.5", b"0x10", b"1_000", b"x", b"\xff")
+EXTREMES += (
+    b"99999999999999999999999",
+    b"1e-320",
+    b"",
+    b"1.5",
+    b"0x10",
+    b"1_000",
+    b"x",
+    b"\xff",
+)
 PLAIN = (OSError, ImportError)
 """What the documentation of ``read_table`` names, beside our own errors."""
 
@@ -86,8 +95,10 @@ def duplicate(rng, data, others):
     a, b = np.sort(rng.integers(0, len(data) + 1, 2))
     at = int(rng.integers(0, len(data)))
     rest = (data[at:], data[at + b - a :], b"")
-    return (data[:at] + data[a:b] + rest[rng.integers(2)]) if rng.random() < 0.7 else (
-        data[:a] + data[b:]
+    return (
+        (data[:at] + data[a:b] + rest[rng.integers(2)])
+        if rng.random() < 0.7
+        else (data[:a] + data[b:])
     )
 
 

@@ -1,7 +1,7 @@
 """Hostile names of columns, rows, categories and pages, through all that is written and shown.
 
-Nothing may break out of where it stands: a page has the elements that it has with plain names, a
-label file a line per row, a terminal gets no control characters, and files read back.
+Nothing may break out of where it stands: a page has the elements that it has with plain names,
+a label file a line per row, a terminal gets no control characters, and files read back.
 """
 
 import csv
@@ -22,19 +22,39 @@ from tests.attack import commands
 from tests.attack.tally import ESCAPE, Tally, one_line
 
 HOSTILE = (
-    *("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", '"><b>', "' onload='x"),
-    *("</title><svg onload=alert(1)>", "</pre>", "<!--", "]]>", "&amp;", "&#10;", "javascript:x"),
-    *("a\nb", "a\rb", "a\r\nb", "a\tb", "a\x00b", "a\x0bb", "\x85", "\u2028x", "\u200b", "\x7f"),
-    *("\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b31m", "\b\b\b", "\u202egnp.exe", "\ud800"),
+    *("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", '"><b>'),
+    *(
+        "</title><svg onload=alert(1)>",
+        "' onload='x",
+        "</pre>",
+        "<!--",
+        "]]>",
+        "&amp;",
+        "&#10;",
+    ),
+    *("a\nb", "a\rb", "a\r\nb", "a\tb", "a\x00b", "a\x0bb", "\x85", "\u2028x", "\u200b"),
+    *("\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b31m", "\b\b\b", "\x7f", "\ud800"),
     *("=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", '=HYPERLINK("http://x")', "\t=1"),
-    *("(a,b:1);", "[x]", "'", '"', "it's", '""', "\\", "\\n", "\\N", "a -> b;", "{a|b}", "/* x"),
+    *("(a,b:1);", "[x]", "'", '"', "it's", '""', "\\", "\\n", "\\N", "a -> b;", "{a|b}"),
     *("{{7*7}}", "${x}", "%s%n", "$\\frac{", "$x^", "$$", "%%data%%", "__proto__", "../../x"),
     *("", " ", "  a ", "x" * 5000, "\U0001f989" * 300, "e\u0301" * 50, "a,b", "a;b", "a|b"),
-    *("\ufeffid", "nan", "NaN", "None", "null", "-1", "0", "1e400", "c0", "node 0", "[bold]x[/]"),
-    *("\u05d0\u05d1", "\uffff", "\U0010ffff", "[link=http://x]y[/link]", ":owl:"),
+    *("\ufeffid", "nan", "NaN", "None", "null", "-1", "0", "1e400", "c0", "node 0", "/* x"),
+    *("[bold]x[/]", "[link=http://x]y[/link]", ":owl:", "javascript:x", "\u202egnp.exe"),
+    *("\u05d0\u05d1", "\uffff", "\U0010ffff"),
 )
 N_ROWS = 40
-SVG_ELEMENTS = {"svg", "metadata", "defs", "style", "g", "path", "use", "clipPath", "rect", "text"}
+SVG_ELEMENTS = {
+    "svg",
+    "metadata",
+    "defs",
+    "style",
+    "g",
+    "path",
+    "use",
+    "clipPath",
+    "rect",
+    "text",
+}
 SVG_ELEMENTS |= {"RDF", "Work", "type", "date", "format", "creator", "Agent", "title", "image"}
 SVG_ELEMENTS |= {"tspan", "linearGradient", "stop"}
 
@@ -75,7 +95,9 @@ def table(texts, *, plain=False):
 
     rng = np.random.default_rng(0)
     kind = np.arange(N_ROWS) % 4
-    X = np.array([[0, 0, 9], [9, 0, 0], [0, 9, 9], [9, 9, 0]])[kind] + rng.normal(size=(N_ROWS, 3))
+    X = np.array([[0, 0, 9], [9, 0, 0], [0, 9, 9], [9, 9, 0]])[kind] + rng.normal(
+        size=(N_ROWS, 3)
+    )
     frame = pd.DataFrame(X.round(3), columns=[called(at, "column") for at in range(3)])
     frame["kind" if plain else called(3, "")] = pd.Categorical.from_codes(
         kind % 3, [called(4 + at, "kind") for at in range(3)]
@@ -141,7 +163,7 @@ def by_library(case, folder):
 
 
 def drawn(tree, classes, folder):
-    """Yield what is wrong with pictures: they must be made, and hold no elements but usual ones."""
+    """Yield what is wrong with pictures, which hold no elements but the usual ones."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
@@ -164,11 +186,24 @@ def by_command(case, folder):
     frame, ids, classes, title = case
     title = title.encode("utf-8", "replace").decode().replace("\x00", "")
     frame = frame.assign(**{"the id": ids, "the class": classes})
-    with (folder / "data.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
+    with (folder / "data.csv").open(
+        "w", encoding="utf-8", errors="replace", newline=""
+    ) as file:
         csv.writer(file).writerows([frame.columns, *frame.itertuples(index=False)])
     data = ("m.taxarbor", "data.csv", "--id-column", "the id", "--force")
     steps = [
-        ("fit", "data.csv", "-k", 4, "-o", "m.taxarbor", "--labels", "l.csv", "--report", "p.html"),
+        (
+            "fit",
+            "data.csv",
+            "-k",
+            4,
+            "-o",
+            "m.taxarbor",
+            "--labels",
+            "l.csv",
+            "--report",
+            "p.html",
+        ),
         ("show", "m.taxarbor"),
         ("info", "m.taxarbor"),
         ("predict", *data[:4]),
@@ -177,11 +212,22 @@ def by_command(case, folder):
         ("explain", *data[:4], "--row", 3),
         ("report", *data, "--label-column", "the class", "-o", "p.html", "--title", title),
         ("score", *data[:2], "--label-column", "the class"),
-        *(("export", "m.taxarbor", "-o", f"e{end}", "--force") for end in (".nwk", ".dot", ".csv")),
+        *(
+            ("export", "m.taxarbor", "-o", f"e{end}", "--force")
+            for end in (".nwk", ".dot", ".csv")
+        ),
         ("export", "m.taxarbor", "--to", "csv"),
         ("cut", "m.taxarbor", "-k", 2, "--data", *data[1:4]),
     ]
-    named = ("--id-column", "the id", "--label-column", "the class", "--force", "--title", title)
+    named = (
+        "--id-column",
+        "the id",
+        "--label-column",
+        "the class",
+        "--force",
+        "--title",
+        title,
+    )
     steps[0] += named
     for step in steps:
         called = " ".join(map(str, step[:1] + step[-2:] if step[0] == "export" else step[:1]))
@@ -230,7 +276,7 @@ def _attack(ways, case, folder, tally, repeat):
 
     called = "fit"
     try:
-        for called, problem in ways(case, folder):  # noqa: B007
+        for called, problem in ways(case, folder):
             tally.check(problem and f"{called}: {problem}", "harmless", repeat)
     except TaxarborError:
         tally["refused"] += 1

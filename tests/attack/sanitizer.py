@@ -1,4 +1,4 @@
-"""The kernels under AddressSanitizer and UBSan, with spoilt arguments; see ``make sanitize``."""
+"""Spoilt arguments of the kernels under AddressSanitizer and UBSan; see ``make sanitize``."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Signals at random moments: outputs are absent, old or new, but whole, and nothing stays behind.
+"""Signals at random moments: outputs are absent, or whole, old or new; nothing stays behind.
 
 Only SIGKILL may leave a draft, beside an old file that is whole.
 """
@@ -19,7 +19,17 @@ from tests.attack.tally import Tally, one_line
 N_ROWS = 3000
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: 137}
 COMMANDS = {
-    "fit": ("data.csv", "-k", 12, "-o", "out.taxarbor", "--labels", "out.csv", "--report", "out.html"),
+    "fit": (
+        "data.csv",
+        "-k",
+        4,
+        "-o",
+        "out.taxarbor",
+        "--labels",
+        "out.csv",
+        "--report",
+        "out.html",
+    ),
     "predict": ("m.taxarbor", "data.csv", "-o", "out.csv"),
     "report": ("m.taxarbor", "data.csv", "-o", "out.html"),
     "export": ("m.taxarbor", "-o", "out.json"),
@@ -31,8 +41,11 @@ OUTPUTS = ("out.taxarbor", "out.csv", "out.html", "out.json")
 def prepare(folder):
     """Write a table and its model, and return what sound outputs look like."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(N_ROWS, 12)) + 5 * rng.integers(0, 2, (N_ROWS, 12))
-    lines = [",".join(f"c{at}" for at in range(12)), *(",".join(map(str, row)) for row in X)]
+    X = rng.normal(size=(N_ROWS, 4)) + 5 * rng.integers(0, 2, (N_ROWS, 4))
+    lines = [
+        ",".join(f"c{at}" for at in range(4)),
+        *(",".join(map(str, row)) for row in X.round(2)),
+    ]
     (folder / "data.csv").write_text("\n".join(lines), encoding="utf-8")
     told = commands.run(("fit", "data.csv", "-k", 8, "-o", "m.taxarbor"), folder)
     assert told[0] == 0, told

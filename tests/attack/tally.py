@@ -13,7 +13,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Tally(Counter):
-    """Counts by outcome; ``found`` says of each forbidden one what it was, and how to repeat it."""
+    """Counts by outcome; ``found`` has what each forbidden one was, and how to repeat it."""
 
     def __init__(self):
         super().__init__()
