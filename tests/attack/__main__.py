@@ -27,7 +27,7 @@ PARTS = {
     "files": ("damaged csv, tsv, gz, npy, npz, mtx, parquet, h5ad", 0.3),
     "models": ("damaged models", 0.2),
     "signals": ("SIGINT, SIGTERM, SIGHUP and SIGKILL, some during a save", 0.3),
-    "names": ("hostile names through all outputs", 0.2),
+    "names": ("hostile names through all outputs", 0.25),
     "disk": ("outputs to a full disk", 0.0),
     "data": ("bad data and parameters, as decided", 0.0),
 }

@@ -6,9 +6,11 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from contextlib import suppress
+from importlib import import_module
 
 ENDS = 10.0
 """Seconds within which a command must have ended, once it is told to."""
@@ -17,19 +19,24 @@ MODULES = ("_explain", "_fit", "_fitting", "_labels", "_model", "_rows", "_strea
 
 def load():
     """Import what commands need, so that a fork has it at once."""
-    from importlib import import_module
-
     for name in ("taxarbor.cli._app", "taxarbor.report", "pandas", "pyarrow.parquet"):
         import_module(name)
     for name in MODULES:
         import_module(f"taxarbor.cli.{name}")
 
 
-def run(arguments, folder, *, file_size=None, stdout=None, seconds=60.0):
+def run(arguments, folder, *, seconds=60.0, **limits):
     """Run a command in a fork, on a terminal; return its exit code and what it said."""
+    return finish(*fork(arguments, folder, **limits), seconds)
 
-    def child():
-        os.chdir(folder)
+
+def fork(arguments, folder, *, file_size=None, stdout=None):
+    """Start a command in a fork, where all is loaded; return its process and terminal."""
+    process, terminal = _on_terminal(folder)
+    if process:
+        return process, terminal
+    code = 1
+    try:
         if file_size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
         if stdout is not None:
@@ -38,51 +45,54 @@ def run(arguments, folder, *, file_size=None, stdout=None, seconds=60.0):
             open(number, "rw"[number > 0], encoding="utf-8", closefd=False)  # noqa: SIM115
             for number in range(3)
         )
-        from taxarbor.cli import main
-
         sys.argv = ["taxarbor", *map(str, arguments)]
+        main = import_module("taxarbor.cli").main
         signal.signal(signal.SIGINT, signal.default_int_handler)
         main()
-
-    os.environ |= {"TERM": "xterm-256color", "COLUMNS": "100"}
-    process, terminal = pty.fork()
-    if not process:
-        code = 1
-        try:
-            child()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(OSError, ValueError):
-                    stream.flush()
-            os._exit(code)
-    return _followed(process, terminal, time.monotonic() + seconds)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
 
 
 def start(arguments, folder):
-    """Start a command afresh on a terminal; return its process and the terminal."""
+    """Start a command afresh on a terminal; return its process and terminal."""
+    process, terminal = _on_terminal(folder)
+    if not process:
+        command = [sys.executable, "-m", "taxarbor", *map(str, arguments)]
+        os.execv(command[0], command)
+    return process, terminal
+
+
+def _on_terminal(folder):
+    """Fork with a terminal; the child is in the folder, and signals do to it what they do."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
-    env = os.environ | {"TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"}
+    numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # or a child might run on as its parent
     process, terminal = pty.fork()
     if not process:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
         os.chdir(folder)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        command = [sys.executable, "-m", "taxarbor", *map(str, arguments)]
-        os.execvpe(command[0], command, env)
+        tempfile.tempdir = None
+        os.environ |= {"TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"}
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "100"}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     return process, terminal
 
 
 def finish(process, terminal, seconds=ENDS):
-    """Wait for the end of a command; return its exit code and what it said."""
-    return _followed(process, terminal, time.monotonic() + seconds)
+    """Wait for the end of a command; return its exit code and what it said.
 
-
-def _followed(process, terminal, end):
-    """Return the code as a shell gives it, None of a command that had to be killed."""
+    The code is as a shell gives it, None of a command that had to be killed.
+    """
+    end = time.monotonic() + seconds
     said = bytearray()
     while (rest := end - time.monotonic()) > 0:
         if select.select([terminal], [], [], min(rest, 0.5))[0]:

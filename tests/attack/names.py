@@ -156,10 +156,10 @@ def by_library(case, folder):
     wrong = len(lines) != 2 * tree.n_nodes - 1 or not all(map(line.fullmatch, lines))
     yield "dot", "a line of DOT" if wrong else None
     yield "frame", None if len(to_frame(tree)) == tree.n_nodes else "lines of the frame"
+    yield from drawn(tree, classes, folder)
     why = explain(tree, frame, **told)
     json.loads(json.dumps(why.to_dict(), allow_nan=False))
     yield "explain", None if len(why.nodes()) == tree.n_nodes else "lines of the explanation"
-    yield from drawn(tree, classes, folder)
 
 
 def drawn(tree, classes, folder):
@@ -175,6 +175,7 @@ def drawn(tree, classes, folder):
         getattr(plot, name)(tree, **more)
         with mpl.rc_context({"svg.fonttype": "none"}):
             plt.savefig(folder / "p.svg")
+        plt.savefig(folder / "p.png")
         plt.close("all")
         root = ET.fromstring((folder / "p.svg").read_text(encoding="utf-8"))
         odd = {one.tag.rpartition("}")[2] for one in root.iter()} - SVG_ELEMENTS
@@ -185,11 +186,11 @@ def by_command(case, folder):
     """Yield what each command is called, and a problem or None."""
     frame, ids, classes, title = case
     title = title.encode("utf-8", "replace").decode().replace("\x00", "")
-    frame = frame.assign(**{"the id": ids, "the class": classes})
+    cells = zip(ids, classes, *(frame.iloc[:, at] for at in range(4)), strict=True)
     with (folder / "data.csv").open(
         "w", encoding="utf-8", errors="replace", newline=""
     ) as file:
-        csv.writer(file).writerows([frame.columns, *frame.itertuples(index=False)])
+        csv.writer(file).writerows([("the id", "the class", *frame.columns), *cells])
     data = ("m.taxarbor", "data.csv", "--id-column", "the id", "--force")
     steps = [
         (
@@ -219,16 +220,7 @@ def by_command(case, folder):
         ("export", "m.taxarbor", "--to", "csv"),
         ("cut", "m.taxarbor", "-k", 2, "--data", *data[1:4]),
     ]
-    named = (
-        "--id-column",
-        "the id",
-        "--label-column",
-        "the class",
-        "--force",
-        "--title",
-        title,
-    )
-    steps[0] += named
+    steps[0] += (*data[2:], "--label-column", "the class", "--title", title)
     for step in steps:
         called = " ".join(map(str, step[:1] + step[-2:] if step[0] == "export" else step[:1]))
         code, said = commands.run(step, folder)

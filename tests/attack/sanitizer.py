@@ -1,6 +1,7 @@
 """Spoilt arguments of the kernels under AddressSanitizer and UBSan; see ``make sanitize``."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -23,7 +24,7 @@ def attack(seed, seconds):
     last = one_line(done.stdout)
     if done.returncode or "runtime error" in done.stderr:
         tally.forbid(f"{last}\n{done.stderr[-3000:]}", "make sanitize")
-    numbers = [int(word) for word in last.split() if word.isdigit()]  # seeds, calls, refused
-    if len(numbers) == 4:
-        tally["refused"], tally["finished"] = numbers[3], numbers[2] - numbers[3]
+    if counts := re.search(r"(\d+) spoilt calls, (\d+) refused", last):
+        calls, refused = map(int, counts.groups())
+        tally["refused"], tally["finished"] = refused, calls - refused
     return tally

@@ -85,13 +85,14 @@ def strike(rng, name, number, folder, duration):
         (folder / output).unlink(missing_ok=True)
         if is_kept:
             (folder / output).write_bytes(b"old")
-    process, terminal = commands.start((name, *COMMANDS[name], "--force"), folder)
+    begin = (commands.start, commands.fork, commands.fork)[rng.integers(3)]
+    process, terminal = begin((name, *COMMANDS[name], "--force"), folder)
     if number == signal.SIGKILL and rng.random() < 0.8:
         for _ in range(rng.integers(1, 4)):  # the first draft only tries the folder
             wait_for_draft(process, folder, time.monotonic() + commands.ENDS)
             time.sleep(rng.uniform(0, 0.02))
     else:
-        time.sleep(rng.uniform(0, duration))
+        time.sleep(rng.uniform(0, duration[begin]))
     with suppress(ProcessLookupError):
         os.kill(process, number)
     code, said = commands.finish(process, terminal)
@@ -107,7 +108,9 @@ def _problem(number, code, said, folder, is_kept):
     """Return what is wrong with what a signal left, if something is."""
     if code is None:
         return f"did not end within {commands.ENDS:g} s"
-    began = re.search(r"File \S*taxarbor", said)  # else Python itself had not
+    began = re.search(
+        r"taxarbor.(cli|hierarchy|tables|__\w+__.py)", said
+    )  # else Python itself had not
     if "Traceback" in said and began:
         return f"a traceback: {one_line(said)}"
     if code not in (0, CODES[number]) and (began or "Traceback" not in said):
@@ -136,18 +139,18 @@ def attack(seed, seconds):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        durations = {}
-        for command, arguments in COMMANDS.items():
+        duration, end = {}, time.monotonic() + seconds
+        for begin in (commands.start, commands.fork):
             begun = time.monotonic()
-            process, terminal = commands.start((command, *arguments, "--force"), folder)
-            code, said = commands.finish(process, terminal, 60.0)
+            code, said = commands.finish(*begin(("fit", *COMMANDS["fit"]), folder), 60.0)
             assert code == 0, said
-            durations[command] = time.monotonic() - begun
-        end = time.monotonic() + seconds - sum(durations.values())
+            for output in OUTPUTS:
+                (folder / output).unlink(missing_ok=True)
+            duration[begin] = time.monotonic() - begun
         while time.monotonic() < end:
             command = [*COMMANDS][rng.integers(len(COMMANDS))]
             number = [*CODES][rng.integers(len(CODES))]
-            problem, told = strike(rng, command, number, folder, 1.1 * durations[command])
+            problem, told = strike(rng, command, number, folder, duration)
             what = f"{command}, {number.name}"
             repeat = f"python -m tests.attack --only signals --seed {seed}"
             tally.check(problem and f"{what}: {problem}", told, repeat)
