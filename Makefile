@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long sanitize coverage docs bench scale results defaults rules \
+.PHONY: demo test check check-long sanitize attack coverage docs bench scale results defaults rules \
 	calibration trust gaps clean help
 .DEFAULT_GOAL := help
 
@@ -17,6 +17,7 @@ help:
 	@echo "make test        format, lint, types, layers and the whole test suite"
 	@echo "make check-long  the checks that take minutes"
 	@echo "make sanitize    the kernels under AddressSanitizer and UBSan, tested and fuzzed"
+	@echo "make attack      bad files, names, data, signals, full disks: docs/reliability.md, four minutes"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
@@ -66,6 +67,10 @@ check-long: check
 # Builds into build/sanitize and build/portable; the seeds are printed, FUZZ_SECONDS=60 by default.
 sanitize: $(VENV)/.tested
 	$(BIN)/python tests/native/sanitize.py
+
+# ATTACK="--minutes 60 --seed 1 --only files" for longer, the same again, or some parts.
+attack: $(VENV)/.tested
+	$(BIN)/python -m tests.attack --write docs/reliability.md $(ATTACK)
 
 coverage: $(VENV)/.tested
 	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term-missing:skip-covered
