@@ -187,7 +187,7 @@ def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
     cells = matrix.data if sparse.issparse(data) else data
     encoder = (hierarchy.made_by or {}).get("encoder")
     may_fill = encoder == "auto" or (
-        isinstance(encoder, dict) and encoder["missing"] != "error"
+        isinstance(encoder, dict) and encoder.get("missing") != "error"
     )
     if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
@@ -247,4 +247,7 @@ def with_means(
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
     rule = deciding_rule(hierarchy)
     dtype = rows.dtype if rule is None else rule.dtype
-    return replace(hierarchy, means=node_means(hierarchy, rows, repeats).astype(dtype))
+    means = node_means(hierarchy, rows, repeats).astype(dtype)
+    if not all_finite(means):
+        raise InputError("X holds values that are too large to take means of; scale them")
+    return replace(hierarchy, means=means)
