@@ -349,8 +349,10 @@ def run_case(seed, number, folder):
     if kind < 0.08:
         pool = NEWICK + CLASSES
         spoilt = spoil_text(rng, pool[rng.integers(len(pool))])
+        path = folder / "classes"
+        path.write_bytes(spoil_bytes(rng, spoilt.encode()))
         try:
-            ClassTree.read(spoilt)
+            ClassTree.read(path if rng.random() < 0.2 else spoilt)
         except InputError:
             return "classes: refused"
         return "classes: read"

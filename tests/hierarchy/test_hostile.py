@@ -1,5 +1,6 @@
 """Files that are made to do harm: refused by what they state, before they are read."""
 
+import dataclasses
 import io
 import json
 import tracemalloc
@@ -8,8 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from taxarbor._errors import FileFormatError
-from taxarbor.hierarchy import Hierarchy
+from taxarbor._errors import FileFormatError, InputError
+from taxarbor.explain import explain
+from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._file import _write_archive, pack
 
 MANY = 4_000_000
@@ -219,3 +221,14 @@ def test_follows_names_nodes_above(doubted, path, refused):
         load(path)
 
     refused(load_arrays, cases, FileFormatError)
+
+
+def test_rows_must_fit_what_is_known_of_columns(bare):
+    known = dataclasses.replace(bare, feature_names=None, two_values=[[0.0, 1.0]])
+    with pytest.raises(InputError, match="X has 2 features, but the hierarchy was grown on 1"):
+        explain(known, np.eye(10)[:, :2])
+
+
+def test_points_too_far_apart_for_a_rule():
+    with pytest.raises(InputError, match="must be finite"):
+        LinearRule.nearest(np.array([[1.7e308], [-1.7e308]]))

@@ -156,15 +156,15 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         return X
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
-    known = hierarchy.means if rule is None else rule.weights  # of a column per feature
+    width = hierarchy.n_features
     data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
         )
-    if known is not None and data.shape[1] != known.shape[1]:
+    if width not in (None, data.shape[1]):
         raise InputError(
-            f"X has {data.shape[1]} features, but the hierarchy was grown on {known.shape[1]}"
+            f"X has {data.shape[1]} features, but the hierarchy was grown on {width}"
         )
     if sparse.issparse(X):
         check_structure(X)
