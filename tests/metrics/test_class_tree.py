@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taxarbor._errors import InputError
 from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels, to_newick
-from taxarbor._errors import InputError
 from taxarbor.metrics import ClassTree
 
 FELID = {"name": "felid", "children": [{"name": "cat"}]}
