@@ -232,3 +232,11 @@ def test_rows_must_fit_what_is_known_of_columns(bare):
 def test_points_too_far_apart_for_a_rule():
     with pytest.raises(InputError, match="must be finite"):
         LinearRule.nearest(np.array([[1.7e308], [-1.7e308]]))
+
+
+def test_nodes_whose_rows_count_for_nothing(known):
+    weights = np.zeros(10)
+    weights[known.rows(1)] = 1.0  # the children of node 2 have none
+    odd = dataclasses.replace(known, weights=weights)
+    shares = odd.predict_proba(np.eye(2))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
