@@ -144,7 +144,7 @@ def test_only_trees_of_counts_are_of_version_4(known, weighted, tmp_path, refuse
         (told(n_noise=None), r"missing: \['order'\]"),
         ({"totals": np.zeros(6)}, "totals must not be negative"),
         ({"totals": np.zeros(5)}, "totals must be finite, one for each of 6 nodes"),
-        ({"row_weights": np.ones(10)}, "a tree of counts has no weights"),
+        ({"row_weights": np.ones(10)}, "row_weights has shape"),
         ({"noise": np.array([3])}, "a tree of counts has no weights, noise or trust"),
         ({"order": np.arange(10)}, "foreign"),
         ({"follows_broken": np.arange(10)}, "foreign"),

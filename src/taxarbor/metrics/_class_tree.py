@@ -140,10 +140,9 @@ class ClassTree:
         if isinstance(source, cls):
             return source
         if isinstance(source, os.PathLike):
-            text = Path(source).read_text(encoding="utf-8-sig")
             try:
-                return cls.read(text)
-            except ValueError as error:
+                return cls.read(Path(source).read_text(encoding="utf-8-sig"))
+            except ValueError as error:  # of bytes that are no text, too
                 raise InputError(f"{source}: {error}") from error
         parents, names = _read_form(source)
         return cls(np.array(parents, dtype=np.intp), tuple(names))
