@@ -172,8 +172,8 @@ def test_signals_clean_up(folder, name, code):
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     command = [sys.executable, "-c", HELD.format(name=name)]
-    options = {"capture_output": True, "text": True, "check": False, "preexec_fn": usual}
-    done = subprocess.run(command, **options)
+    options = {"capture_output": True, "text": True, "preexec_fn": usual}
+    done = subprocess.run(command, check=False, **options)
     assert (done.returncode, done.stderr) == (code, "taxarbor: interrupted\n")
     assert {*folder.iterdir()} == before
 

@@ -148,7 +148,8 @@ def say_lines(text: str) -> None:
 def say_data(text: str) -> None:
     """Print what other programs read as it is; on a terminal, it does nothing to that."""
     is_seen = sys.stdout is not None and sys.stdout.isatty()
-    typer.echo(_harmless(text) if is_seen else text, nl=False)
+    # Unless it is told to keep colours, typer takes escapes out of what goes into a pipe.
+    typer.echo(_harmless(text) if is_seen else text, nl=False, color=True)
 
 
 def _harmless(text: str) -> str:
