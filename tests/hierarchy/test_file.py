@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._file import _write_archive, pack, write_whole
+from taxarbor.hierarchy._file import _write_archive, pack
+from taxarbor.hierarchy._whole import write_whole
 
 PLACEMENT = ("weights", "offsets", "center", "leaves")
 DAMAGED = ("weights", "fidelity", "placement_weights", "means")

@@ -1,23 +1,24 @@
 """What every command does: one line and an exit code where something is wrong, JSON, notes.
 
-0 is success, 2 is bad input, 130 is an interrupt. All else is a mistake of ours: a traceback,
-and exit code 1.
+0 is success, 2 is bad input, 130 is an interrupt, 143 SIGTERM. All else is a mistake of ours: a
+traceback, and exit code 1.
 """
 
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import ClusterError, InputError, printable
-from taxarbor.cli import BAD_INPUT, INTERRUPTED
+from taxarbor._errors import FULL, ClusterError, InputError, printable
+from taxarbor.cli import BAD_INPUT, interrupted_code, was_interrupted
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
@@ -26,6 +27,10 @@ CALLED = {
     **{"categorical_features": "categories", "date_features": "dates"},
 }
 """Parameters whose options have other names."""
+UNMAPPED = "failed to map segment"
+"""What the system says where there is no room for a library."""
+ROOM = 800_000_000
+"""Bytes of address space: OpenBLAS tries forever to get the room that it wants."""
 
 
 class Commands(TyperGroup):
@@ -45,33 +50,27 @@ class Commands(TyperGroup):
                 typer.echo(f"taxarbor: {on_one_line(message)} See {command} --help", err=True)
             code = BAD_INPUT
         except typer.Abort:
-            code = INTERRUPTED
+            code = interrupted_code()
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
+            _check_room()
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is no news to anybody
-        except BrokenPipeError:  # `| head` has seen enough; typer ends quietly
-            raise
+            if sys.stdout is not None:  # as it is where somebody closed it
+                sys.stdout.flush()  # here, where a closed pipe is no news to anybody
+        except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
+            raise  # `| head` has seen enough: typer ends quietly, as it does for the others
         except KeyboardInterrupt:
-            refuse("interrupted", INTERRUPTED)
-        except InputError as error:
-            refuse(error.told(self._options(ctx)))
-        except ClusterError as error:
-            refuse(str(error))
-        except ImportError as error:
-            package = (error.name or "").partition(".")[0]
-            if package == "taxarbor":
+            refuse("interrupted", interrupted_code())
+        except Exception as error:
+            told = _told(error, self._options(ctx))
+            if told is None and was_interrupted():  # which a library made another error of
+                refuse("interrupted", interrupted_code())
+            if told is None:
                 raise
-            is_told = "pip install" in str(error) or not package
-            refuse(str(error) if is_told else f"{error}: pip install {package}")
-        except FileExistsError as error:  # it came after the outputs were checked
-            refuse(f"{error.filename} is there already; --force replaces it")
-        except OSError as error:
-            is_plain = error.filename is None or error.strerror is None
-            refuse(str(error) if is_plain else f"{error.filename}: {error.strerror}")
+            refuse(told)
         return result
 
     def _options(self, ctx: Any) -> Callable[[str], str | None]:
@@ -81,6 +80,43 @@ class Commands(TyperGroup):
         found = {param.name: max(param.opts, key=len) for param in params}
         options = {name: text for name, text in found.items() if text.startswith("--")}
         return lambda name: (options | {"X": "the table"}).get(CALLED.get(name, name))
+
+
+def _told(error: Exception, options: Callable[[str], str | None]) -> str | None:
+    """Return what to say of an error, None if it is a mistake of ours."""
+    told = None
+    if isinstance(error, MemoryError) or UNMAPPED in str(error):
+        problem = "there is not enough memory: take fewer rows or columns"
+        remedy = ", or a parquet, npy or h5ad file with", "memory_limit"
+        told = InputError(problem, remedy=remedy).told(options)
+    elif isinstance(error, InputError):
+        told = error.told(options)
+    elif isinstance(error, ClusterError):
+        told = str(error)
+    elif isinstance(error, ImportError) and not was_interrupted():
+        package = (error.name or "").partition(".")[0]
+        if package != "taxarbor":
+            is_told = "pip install" in str(error) or not package
+            told = str(error) if is_told else f"{error}: pip install {package}"
+    elif isinstance(error, FileExistsError):  # it came after the outputs were checked
+        told = f"{error.filename} is there already; --force replaces it"
+    elif isinstance(error, OSError):
+        told, name = error.strerror or str(error), error.filename
+        if name is None and error.errno in FULL and told == os.strerror(error.errno):
+            name = "standard output"  # files are named
+        told = told if name is None else f"{name}: {told}"
+    return told
+
+
+def _check_room() -> None:
+    """Refuse an address space in which libraries may hang while they are loaded."""
+    with suppress(ImportError):  # other systems have no such limit
+        from resource import RLIMIT_AS, getrlimit
+
+        limit = getrlimit(RLIMIT_AS)[0]
+        if 0 <= limit < ROOM:
+            told = f"of {limit / 1e6:,.0f} MB, and {ROOM / 1e6:,.0f} MB are needed to begin"
+            raise InputError(f"there is an address space {told}: raise it with ulimit -v")
 
 
 def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -101,7 +137,23 @@ def answer(document: Mapping[str, Any], as_json: bool, line: str | None = None) 
         return
     say_notes(document["notes"])
     if line is not None:
-        typer.echo(line)
+        say_lines(line)
+
+
+def say_lines(text: str) -> None:
+    """Print lines of words; the names in them do nothing to a terminal."""
+    typer.echo(_harmless(text))
+
+
+def say_data(text: str) -> None:
+    """Print what other programs read as it is; on a terminal, it does nothing to that."""
+    is_seen = sys.stdout is not None and sys.stdout.isatty()
+    # Unless it is told to keep colours, typer takes escapes out of what goes into a pipe.
+    typer.echo(_harmless(text) if is_seen else text, nl=False, color=True)
+
+
+def _harmless(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def say_notes(notes: Iterable[str]) -> None:

@@ -62,6 +62,7 @@ from taxarbor.hierarchy._file import clipped, decode_float, encode_float
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.hierarchy._trust import Curve
+from taxarbor.hierarchy._whole import write_whole
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
@@ -111,7 +112,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         document |= {"n_noise": hierarchy.n_noise, "totals": _plain(hierarchy.totals)}
     text = json.dumps(document, allow_nan=False)
     if path is not None:
-        _file.write_whole(path, lambda file: file.write(text.encode("ascii")))
+        write_whole(path, lambda file: file.write(text.encode("ascii")))
     return text
 
 

@@ -21,20 +21,14 @@ must fit together, as in a tree, and into the bytes that are there, before any a
 so reading takes no more memory than the tree.
 """
 
-import errno
 import json
 import math
 import os
 import re
-import secrets
-import shutil
-import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -48,6 +42,7 @@ from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._trust import Curve, Trust
+from taxarbor.hierarchy._whole import write_whole
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -86,8 +81,6 @@ _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
     *(TypeError, OverflowError, RuntimeError, OSError),
 )
-NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
-"""What systems say that know no second name of a file, such as those on memory cards."""
 
 
 def save(hierarchy: "Hierarchy", path: str | os.PathLike[str]) -> None:
@@ -508,60 +501,3 @@ def encode_float(value: float) -> float | str | None:
 
 def decode_float(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
-
-
-def write_whole(
-    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], *, replace: bool = True
-) -> None:
-    """Let ``write`` fill a file, which takes its place only once it is safely on disk.
-
-    It is written beside the target, under another name. Whatever goes wrong, the target
-    stays as it was, and the other file is removed. Unless ``replace``, FileExistsError is
-    raised for a file that is there, even one that came during the writing.
-    """
-    target = Path(os.path.realpath(path))  # through a link, not over it
-    draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
-    try:
-        _refuse_special(target)
-        with draft.open("xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            if target.exists():
-                shutil.copymode(target, draft)
-            os.replace(draft, target)
-        else:
-            _move_to_free_place(draft, target)
-    except OSError as error:
-        if error.filename not in {str(draft), str(target)}:
-            raise
-        # The user knows the name they gave, and no other.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def _refuse_special(target: Path) -> None:
-    """Refuse folders, pipes and devices: only a file may be replaced by a file."""
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    if not stat.S_ISREG(mode):
-        told = "is no regular file, and would be replaced by one"
-        raise OSError(errno.EINVAL, told, str(target))
-
-
-def _move_to_free_place(draft: Path, target: Path) -> None:
-    """Give a file the name of the target, unless something has it: one step, no gap."""
-    try:
-        os.link(draft, target)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        target.open("xb").close()  # an empty file of our own, to be replaced
-        os.replace(draft, target)
