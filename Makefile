@@ -134,4 +134,5 @@ gaps: $(BUILT)
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build .mypy_cache .ruff_cache .pytest_cache \
-		.import_linter_cache demo.html docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst
+		.import_linter_cache demo.html docs/_build docs/auto_examples docs/api/generated \
+		docs/sg_execution_times.rst
