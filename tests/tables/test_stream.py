@@ -278,6 +278,7 @@ def test_folders_of_parquet_files(tmp_path):
     save(folder / "part-0.parquet", whole[:30])
     save(folder / "more" / "a.parquet", whole[60:][["d", "c", "b", "a"]])  # in another order
     save(folder / "part-2.parquet", whole[:0])
+    save(folder / "a.parquet", whole[:0][[*"dcba"]].astype({"c": object}))  # text as null
     (folder / "_SUCCESS").touch()
     save(folder / ".part-0.parquet", whole)
     save(folder / "_hidden.parquet", whole)

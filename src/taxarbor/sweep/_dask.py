@@ -366,7 +366,7 @@ def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
             try:
                 found.append(_aligned(loaded(future.result(timeout=wait))))
                 break
-            except TimeoutError:
+            except (TimeoutError, UnboundLocalError):  # the latter where Dask loses the former
                 if future.status == "error":  # the work's own
                     raise
                 alone = _check_workers(client, alone)

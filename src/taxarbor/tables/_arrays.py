@@ -99,7 +99,8 @@ def read_mtx(stream: IO[bytes], request: Request) -> Table:
         if b"\0" in text:
             raise ValueError("there is a zero byte in it")
         _refuse_lies(request, text)
-        values: Any = mmread(io.BytesIO(text if text.endswith(b"\n") else text + b"\n"))
+        whole = io.BytesIO(text if text.endswith(b"\n") else text + b"\n")
+        values: Any = mmread(whole, spmatrix=False)
     return _unnamed(request, values)
 
 

@@ -6,22 +6,25 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
+import sklearn
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import refuse_times, unmasked
+from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
+KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+"""Whether scikit-learn finds the names of columns in frames of every kind."""
 
 
 @final
@@ -99,6 +102,42 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X
+
+
+@final
+class _Columns:
+    """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.shape = frame.shape
+        self._names = list(frame.columns)
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self._names
+
+
+def validate_data(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = True,
+    skip_check_array: bool = False,
+    **options: Any,
+) -> Any:
+    """Do what scikit-learn's function of this name does, with the names of every frame.
+
+    Below 1.9 it does not find those of polars 2, which has no ``__dataframe__`` any more.
+    """
+    if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
+        how = {"reset": reset, "skip_check_array": skip_check_array, **options}
+        return validation.validate_data(estimator, X, **how)
+    validation.validate_data(estimator, _Columns(X), reset=reset, skip_check_array=True)
+    if skip_check_array:
+        return X
+    return validation.check_array(X, estimator=estimator, input_name="X", **options)
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:

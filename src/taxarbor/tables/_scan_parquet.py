@@ -306,25 +306,25 @@ def _refuse_mixed(files: Sequence[File]) -> list[Any]:
     import pyarrow.parquet as pq
 
     metas: list[Any] = []
-    known: dict[str, Any] = {}
+    columns: list[dict[str, Any]] = []
     for file in files:
-        request = file.request
-        with request.reading("parquet"):
+        with file.request.reading("parquet"):
             metas.append(pq.read_metadata(file.path))
             schema = metas[-1].schema.to_arrow_schema()
-            refuse_repeated(request, map(str, schema.names))
-        kinds = {one.name: one.type for one in schema}
-        known = known or kinds
-        if kinds == known:
-            continue
-        told = f"and {files[0].name}"
+            refuse_repeated(file.request, map(str, schema.names))
+        columns.append({one.name: one.type for one in schema})
+    first = next((i for i, meta in enumerate(metas) if meta.num_rows), 0)
+    known, other = columns[first], f"and {files[first].name}"
+    for file, meta, kinds in zip(files, metas, columns, strict=True):
+        error = file.request.error
         for name in known.keys() - kinds.keys():
-            raise request.error(f"has no column {name!r}, {told} has; make the files alike")
+            raise error(f"has no column {name!r}, {other} has; make the files alike")
         for name in kinds.keys() - known.keys():
-            raise request.error(f"has a column {name!r}, {told} has not; make the files alike")
-        name = next(name for name in known if known[name] != kinds[name])
-        told = f"{name!r} as {kinds[name]}, {told} as {known[name]}"
-        raise request.error(f"holds {told}; make the files alike")
+            raise error(f"has a column {name!r}, {other} has not; make the files alike")
+        for name in known if meta.num_rows else ():  # without rows, text is written as null
+            if kinds[name] != known[name]:
+                told = f"{name!r} as {kinds[name]}, {other} as {known[name]}"
+                raise error(f"holds {told}; make the files alike")
     return metas
 
 
