@@ -157,10 +157,7 @@ def heading(title: str | None, data: Path) -> dict[str, str]:
 
 def read_truth(path: Path | None) -> ClassTree | None:
     """Return the tree of the classes in a file, where one is given."""
-    try:
-        return None if path is None else ClassTree.read(path)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not text in UTF-8: {error.reason}") from error
+    return None if path is None else ClassTree.read(path)
 
 
 def read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:

@@ -393,13 +393,16 @@ def _check_sizes(heads: dict[str, _Head]) -> None:
     most |= {"usual_centers": (groups, features), "usual_scale": (features,)}
     most |= {"usual_units": (groups,), "usual_limit": (), "two_values": (features, 2)}
     most |= {"follows_gap": (nodes, 2), "missing": (nodes, width("missing"))}
-    most |= {"trust_curve": (3, nodes), "trust_feature_came_back": (nodes * features,)}
+    most |= {"trust_feature_came_back": (nodes * features,)}
+    most |= {"trust_curve": (3, width("trust_curve"))}  # of a finer tree, perhaps
     for name, shape in shapes.items():
         limit = most.get(name, (nodes,))
         if len(shape) != len(limit) or any(a > b for a, b in zip(shape, limit, strict=True)):
             raise FileFormatError(f"{name} has shape {shape}, which does not fit the others")
-    for name in ("start", "order", "noise"):  # no two rows are the same, nor two leaves
-        if name in heads and length(name) > _VALUES * heads[name].n_compressed:
+    distinct = {name: length(name) for name in ("start", "order", "noise")}
+    distinct["trust_curve"] = width("trust_curve")
+    for name, n in distinct.items():  # no two rows are the same, nor two numbers of leaves
+        if name in heads and n > _VALUES * heads[name].n_compressed:
             raise FileFormatError(f"{name} states more than its bytes can hold")
 
 
