@@ -147,6 +147,18 @@ def test_at_the_end_of_the_range(X):
         refused(f"in {dtype}, .* divide it by a constant first", layout(largest))
 
 
+@pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
+def test_too_far_from_zero(X, tmp_path):
+    """A constant is enough: squares of the means must fit."""
+    for dtype, far in (("float64", 1e300), ("float64", -1e200), ("float32", 1e30)):
+        far_column = np.append(X, np.full((len(X), 1), far), axis=1).astype(dtype)
+        for layout in LAYOUTS:
+            refused(r"^X has a column whose mean is about .*subtract", layout(far_column))
+    np.save(tmp_path / "far.npy", far_column)
+    with pytest.raises(InputError, match=r"^X has a column whose mean is about"):
+        Taxarbor(3).fit(tmp_path / "far.npy")
+
+
 def test_wide_range_is_fine(X):
     setting = {"balance": None, "random_state": 0}
     wide = (("float64", 220), ("float64", -220), ("float32", 43), ("float32", -43))

@@ -119,6 +119,34 @@ def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
     return Refusal(f"{rows} too few for {n_children} children{each} (it takes {needed})")
 
 
+def keep_together(
+    rows: Rows, labels: Labels, ruled: Labels, n_children: int
+) -> Labels | Refusal:
+    """Send equal rows that were torn apart where the rule does; refuse if a child has none.
+
+    A bound on sizes, or a graph, may part rows that nothing tells apart. Rows are taken for
+    equal by their scores along two random directions, which are the same to the bit.
+    """
+    moved = labels != ruled
+    if not moved.any():
+        return labels  # what the rule does is the same for equal rows
+    directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
+    scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
+    marks = scores.view([("", scores.dtype)] * 2)[:, 0]
+    group = np.unique(marks, return_inverse=True)[1].reshape(-1)
+    least = np.full(len(labels), n_children)
+    most = np.zeros(len(labels), dtype=least.dtype)
+    np.minimum.at(least, group, labels)
+    np.maximum.at(most, group, labels)
+    torn = (least < most)[group]
+    if not torn.any():
+        return labels
+    together: Labels = np.where(torn, ruled, labels).astype(labels.dtype)
+    if np.bincount(together, minlength=n_children).all():
+        return together
+    return Refusal(f"too many of its {rows.n_rows} rows are equal for {n_children} children")
+
+
 class Splitter(Protocol):
     """Divides the rows of one node: a pure function of its task."""
 

@@ -26,6 +26,9 @@ RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 """Whether scikit-learn finds the names of columns in frames of every kind."""
 
+FARTHEST = {"float32": 1e17, "float64": 1e150}
+"""How far from zero the mean of a column may be: squares must fit."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,6 +265,15 @@ def check_range(rows: Rows) -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
     with np.errstate(all="ignore"):
         check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
+    check_middle(float(np.abs(rows.center).max(initial=0.0)), rows.dtype)
+
+
+def check_middle(farthest: float, dtype: np.dtype[Any]) -> None:
+    """Raise InputError if the mean of a column of a type is too far from zero."""
+    most = FARTHEST[dtype.name]
+    if farthest > most:
+        told = f"has a column whose mean is about {farthest:.0e}, in {dtype.name}"
+        raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")
 
 
 def check_spread(spread: float, dtype: np.dtype[Any]) -> None:
