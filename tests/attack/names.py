@@ -98,10 +98,11 @@ def table(texts, *, plain=False):
     X = np.array([[0, 0, 9], [9, 0, 0], [0, 9, 9], [9, 9, 0]])[kind] + rng.normal(
         size=(N_ROWS, 3)
     )
-    frame = pd.DataFrame(X.round(3), columns=[called(at, "column") for at in range(3)])
-    frame["kind" if plain else called(3, "")] = pd.Categorical.from_codes(
-        kind % 3, [called(4 + at, "kind") for at in range(3)]
-    )
+    # Arrow's texts, which pandas would take of itself, cannot be half a character.
+    columns = [*(called(at, "column") for at in range(3)), "kind" if plain else called(3, "")]
+    frame = pd.DataFrame(X.round(3))
+    frame[3] = pd.Series([called(4 + at % 3, "kind") for at in kind], dtype=object)
+    frame.columns = pd.Index(columns, dtype=object)
     ids = [f"row{row}" if plain else called(row + 8, "") for row in range(N_ROWS)]
     classes = [f"class{one}" if plain else called(20 + one, "") for one in kind]
     return frame, ids, classes, "title" if plain else called(24, "")

@@ -3,14 +3,18 @@
 Frames of pandas and polars are known by what they can do, so that neither has to be installed.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, missing_extra
 from taxarbor._types import Array, IndexArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TIMES = ("date", "time", "period", "duration")
 """What the names of types of dates and times begin with, in NumPy, pandas, polars and Arrow."""
@@ -238,3 +242,16 @@ def _filled(masked: Any) -> NDArray[Any]:
 def _listed(cells: Any) -> list[Any]:
     found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
     return found
+
+
+def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """Return a data frame, or say what to install for whatever makes one."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_extra(what, "pandas") from error
+    try:
+        return pd.DataFrame(data, columns=columns)
+    except UnicodeEncodeError:  # texts of Arrow cannot hold half a character
+        with pd.option_context("future.infer_string", False):
+            return pd.DataFrame(data, columns=columns)

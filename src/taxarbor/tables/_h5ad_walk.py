@@ -22,6 +22,10 @@ SECONDS, PER_SECOND = 30, 20_000_000
 """How long it may take: so long for any file, and a second more for so many bytes."""
 STORED, READ = 1 << 24, 1 << 28
 """Arrays are read whole if so many bytes are in the file for them, and so many come of it."""
+SPACE = 3 << 28
+"""Bytes of memory that it may take for that, beside the libraries."""
+HUNGRY = 3
+"""How it ends where HDF5 wants more."""
 TEXTS = 1_024
 """Texts that are read at once, as each may be as long as the file."""
 PARTS = ("codes", "categories", "values", "mask", "data", "indices", "indptr")
@@ -53,6 +57,8 @@ def trouble_with(stream: IO[bytes], columns: Sequence[str] | None) -> str | None
     finally:
         stream.seek(0, io.SEEK_END)  # not by its buffer: the other process has moved on
         stream.seek(0)
+    if done.returncode == HUNGRY:
+        return "HDF5 runs out of memory with it"
     return None if done.returncode in (0, 1) else "HDF5 crashes on it"
 
 
@@ -69,6 +75,27 @@ def _as_file(stream: IO[bytes]) -> Iterator[IO[bytes]]:
         yield copy
 
 
+def _limit_memory() -> None:
+    """Let this process take but so much more memory, where the system can see to it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        from resource import RLIMIT_AS, getpagesize, getrlimit, setrlimit
+
+        with open("/proc/self/statm") as counts:
+            most = int(counts.read().split()[0]) * getpagesize() + SPACE
+        hard = getrlimit(RLIMIT_AS)[1]
+        setrlimit(RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+
+
+@contextlib.contextmanager
+def _left_to_the_reader() -> Iterator[None]:
+    """Pass over what the reader will say, but for a want of memory."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryError) or "memory allocation failed" in str(error):
+            sys.exit(HUNGRY)
+
+
 def _walk(file: Any, columns: Sequence[str] | None) -> None:
     import h5py
 
@@ -81,7 +108,7 @@ def _walk(file: Any, columns: Sequence[str] | None) -> None:
     for frame, more in (("obs", columns), ("var", ())):
         if more is None:
             continue
-        with contextlib.suppress(Exception):
+        with _left_to_the_reader():
             found = file[frame]
             for column in (dict(found.attrs)["_index"], *more):
                 _visit(found, column)
@@ -93,9 +120,9 @@ def _visit(group: Any, name: str, *, is_part: bool = False) -> None:
     """Read what is in a group by a name, and its parts."""
     import h5py
 
-    with contextlib.suppress(Exception):  # the reader will say it
+    with _left_to_the_reader():
         found = group[name]
-        with contextlib.suppress(Exception):
+        with _left_to_the_reader():
             dict(found.attrs)
         if isinstance(found, h5py.Dataset):
             _read(found)
@@ -127,5 +154,6 @@ if __name__ == "__main__":
     sys.path[:] = path
     import h5py
 
-    with open(0, "rb") as stream, h5py.File(stream, "r") as file:
+    _limit_memory()
+    with _left_to_the_reader(), open(0, "rb") as stream, h5py.File(stream, "r") as file:
         _walk(file, columns)
