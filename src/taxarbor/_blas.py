@@ -1,4 +1,4 @@
-"""What BLAS needs: room, and to be held to one thread, as the order of sums depends on their number."""
+"""What BLAS needs: some room, and to be held to one thread, for sums of one order."""
 
 import mmap
 import sys
