@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
+from taxarbor._blas import check_room
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
 from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
@@ -153,7 +154,11 @@ def check_count(name: str, value: Any, *, least: int) -> int:
 
 
 def check_jobs(n_jobs: Any) -> int:
-    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
+    """Return the number of threads that scikit-learn's ``n_jobs`` stands for.
+
+    All work begins with this, so that MemoryError is raised here where there is no room for it.
+    """
+    check_room()
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
     if n_jobs == 0:
