@@ -493,9 +493,11 @@ def test_means_of_the_rest_lose_no_digits():
     assert all(one["rest_mean"] == pytest.approx(1050.0, abs=1e-3) for one in why.leading(2))
 
 
-def test_half_characters_fit_into_frames(model):
+def test_half_characters_fit_into_frames(model, X):
     """Arrow has no room for them, and pandas takes its texts where it can."""
     names = [f"{row}\ud800" for row in range(len(X))]
     why = explain(model, X, row_names=names)
     assert set(why.rows().row_name) == set(names)
     assert all("\ud800" in told for told in why.nodes().typical)
+    usual = explain(model, X).nodes().dtypes
+    assert (why.nodes().dtypes == usual).sum() == len(usual) - 3, "all but three of rows"

@@ -4,6 +4,7 @@ Frames of pandas and polars are known by what they can do, so that neither has t
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -253,5 +254,8 @@ def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "p
     try:
         return pd.DataFrame(data, columns=columns)
     except UnicodeEncodeError:  # texts of Arrow cannot hold half a character
-        with pd.option_context("future.infer_string", False):
-            return pd.DataFrame(data, columns=columns)
+        frame = pd.DataFrame(data, columns=columns, dtype=object)
+        for name in frame:
+            with suppress(UnicodeEncodeError):
+                frame[name] = frame[name].infer_objects()
+        return frame
