@@ -242,9 +242,9 @@ def test_rounds_are_limited_and_sweeps_counted(draw, rows_of, monkeypatch):
 @pytest.mark.parametrize(
     ("n_features", "K", "kind", "alpha", "chosen"),
     [
-        (2100, 2, "l2", 0.01, "pqn"),  # all features in use, too many for a Hessian
+        (2100, 2, "l2", 0.01, "newton"),  # all features in use, but few rows: along these
         (2100, 2, "l1", 0.5, "newton"),  # few in use
-        (600, 2, "l2", 0.01, "pqn"),  # too many for a linear system
+        (600, 2, "l2", 0.01, "newton"),
         (500, 2, "l2", 0.01, "newton"),  # fits: one model
         (2000, 2, "l1", 0.01, "newton"),
         (700, 3, "l2", 0.01, "pqn"),  # three models
@@ -265,3 +265,13 @@ def test_which_solver_auto_picks(
     found = problem.from_centers(rows, start_of(rows, K))
     assert found.W.any()
     assert made == ["pqn"] * (chosen == "pqn")
+
+
+def test_auto_with_more_rows_than_a_linear_system_takes(draw, rows_of, monkeypatch):
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_SMOOTH", 20)
+    for n_rows, n_features, chosen in ((20, 30, "auto"), (22, 30, "pqn"), (22, 20, "newton")):
+        rows = rows_of(draw(2, n_rows=n_rows, n_features=n_features))
+        assert problem_of(rows, "l2", 2, solver="auto")._choose_solver(rows) == chosen
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_SPAN", 100)
+    rows = rows_of(draw(2, n_rows=8, n_features=30))
+    assert problem_of(rows, "l2", 2, solver="auto")._choose_solver(rows) == "pqn"

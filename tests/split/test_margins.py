@@ -333,9 +333,8 @@ def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
 
 
 def test_few_distinct_rows(rows_of, task_of):
-    """Fewer distinct rows than children: balanced all the same."""
+    """Fewer distinct rows than children: refused, as nothing tells equal rows apart."""
     X = np.repeat([[0.0, 1.0], [3.0, 1.0]], 20, axis=0)
-    for K in (2, 3):
-        sizes = np.bincount(splitter_of().split(task_of(rows_of(X), K)).labels, minlength=K)
-        lower, upper = size_bounds(40, K, *BALANCE)
-        assert lower <= sizes.min() <= sizes.max() <= upper
+    assert np.bincount(splitter_of().split(task_of(rows_of(X), 2)).labels).tolist() == [20, 20]
+    found = splitter_of().split(task_of(rows_of(X), 3))
+    assert found.reason == "too many of its 40 rows are equal for 3 children"
