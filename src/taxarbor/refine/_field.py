@@ -108,8 +108,8 @@ class _Search:
                 point = self.points[place]
                 own = np.concatenate([np.tile(point, (SAMPLE - len(own), 1)), own])
             elif size > SAMPLE and (own == own[0]).all():
-                return None, own[0]
-            return self.splitter.find(own, size, self.seeds[place]), own[0]
+                return None, own[0].copy()
+            return self.splitter.find(own, size, self.seeds[place]), own[0].copy()
 
         return list(run.each(find, range(len(self.sizes))))
 
