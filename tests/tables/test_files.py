@@ -26,6 +26,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from taxarbor._errors import FileFormatError
+from taxarbor.sweep import _room
 from taxarbor.tables import (
     Table,
     TableEncoder,
@@ -806,19 +807,88 @@ def test_what_memory_cannot_hold_is_refused(monkeypatch, tmp_path):
         "x.mtx": as_bytes(mmwrite, frame.to_numpy()),
     }
     for module in (_table, _files):
-        monkeypatch.setattr(module, "available", lambda: 1_000_000)
+        monkeypatch.setattr(module, "available", lambda unknown: 1_000_000)
     for name, content in contents.items():
         path = tmp_path / name
         path.write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"and there are 1\.0 MB of memory left$"):
+        with pytest.raises(FileFormatError, match=r"and there are 1\.0 MB of memory left: "):
             read_table(path)
     with pytest.raises(
         FileFormatError, match=r"^x\.csv\.gz declares .* cells at least, \d\.\d MB"
-    ):
+    ) as caught:
         read_table(tmp_path / "x.csv.gz")
+    told = "of fewer rows or columns, or fit it from disk, as a parquet, npy or h5ad file, with"
+    assert str(caught.value).endswith(f"{told} memory_limit=")
     if os.path.exists("/dev/zero"):
         with pytest.raises(FileFormatError, match=r"^zero goes on after 1,048,576 bytes"):
             read_table("/dev/zero")
+
+
+def test_nothing_is_refused_where_memory_is_unknown(monkeypatch, tmp_path):
+    """As on Windows: what is guessed for a fit must not keep a file from being read."""
+    monkeypatch.setattr(_room, "PROC", tmp_path)
+    monkeypatch.setattr(_room, "UNKNOWN", 1_000)
+    monkeypatch.setattr(_room, "_of_process", lambda: iter(()))
+    monkeypatch.delattr("os.sysconf", raising=False)
+    frame = pd.DataFrame({"x": np.arange(1_000.0), "y": 1})
+    text = frame.to_csv(index=False).encode()
+    contents = {
+        "x.parquet": as_bytes(frame.to_parquet),
+        "x.npy": as_bytes(np.save, frame.to_numpy()),
+        "x.csv": text,
+        "x.csv.gz": gzip.compress(text),
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert read_table(tmp_path / name).X.shape == (1_000, 2)
+    with open(tmp_path / "x.csv", "rb") as file:
+        file.seek(len(b"x,y\n"))  # so that the rest is taken into memory
+        assert read_table(file).X.shape == (1_000, 2)
+
+
+class Counted(io.BytesIO):
+    """A stream that counts the bytes that are read from it."""
+
+    n_read = 0
+
+    def read(self, size=-1):
+        found = super().read(size)
+        self.n_read += len(found)
+        return found
+
+    def readinto(self, buffer):
+        n_read = super().readinto(buffer)
+        self.n_read += n_read
+        return n_read
+
+
+def test_compressed_texts_are_unpacked_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    text = pd.DataFrame(rng.integers(0, 2**62, (20_000, 9))).to_csv(index=False).encode()
+    packed = gzip.compress(text)
+    n_read = []
+    for most in (2 * _files.UNCOUNTED * len(text), 2 * len(text)):
+        monkeypatch.setattr(_files, "available", lambda _, most=most: most)
+        stream = Counted(packed)
+        assert read_table(stream).X.shape == (20_000, 9)
+        n_read.append(stream.n_read / len(packed))
+    assert n_read[0] < 1.5
+    assert n_read[1] > n_read[0] + 1
+
+
+@pytest.mark.parametrize("mark", [b",", b" "])
+def test_compressed_texts_that_say_they_are_short(mark, monkeypatch):
+    """The last bytes of a gz file tell its length, and there may be files one after another."""
+    line = mark.join([b"1"] * 10) + b"\n"
+    head = b"%%MatrixMarket matrix array real general\n100000 10\n" if mark == b" " else b""
+    content = gzip.compress(head + line * 100_000) + gzip.compress(b"\n")
+    for module in (_table, _files):
+        monkeypatch.setattr(module, "available", lambda unknown: 4_000_000)
+    stream = Counted(content)
+    with pytest.raises(
+        FileFormatError, match=r"cells at least, 4\.\d MB, and there are 4\.0 MB"
+    ):
+        read_table(stream, format="mtx" if head else "csv")
 
 
 # Damage that HDF5 hangs on
@@ -849,8 +919,63 @@ def test_h5ad_files_that_hdf5_crashes_on(monkeypatch, tmp_path):
     script.write_text("import os; os.abort()")
     monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
     assert "is a damaged h5ad file: HDF5 crashes on it" in refusal(WHOLE["dense"])
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "no python"))
-    assert read(WHOLE["dense"]).X.shape == (6, 4)  # where no process can be had
+    for executable in (str(tmp_path / "no python"), "", None):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert read(WHOLE["dense"]).X.shape == (6, 4)  # where no process can be had
+
+
+def test_what_ends_the_other_process_need_not_be_the_file(monkeypatch, tmp_path):
+    script = tmp_path / "end.py"
+    monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
+    deadly = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    for code in ("raise SystemExit(120)", *deadly * hasattr(signal, "SIGKILL")):
+        script.write_text(code)
+        assert read(WHOLE["dense"]).X.shape == (6, 4)
+    for ended, told in ((0xC0000005, "HDF5 crashes on it"), (0x40010004, None)):  # on Windows
+        with monkeypatch.context() as patch:
+            done = subprocess.CompletedProcess([], ended)
+            patch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
+            assert _h5ad_walk.trouble_with(io.BytesIO(), None) == told
+    script.write_text("import os; os.abort()")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # where Python is in a program
+    assert read(WHOLE["dense"]).X.shape == (6, 4)
+
+
+# Texts in h5ad files
+
+
+def with_index(names, **options):
+    def change(file):
+        del file["X"], file["obs/_index"]
+        file.create_dataset("obs/_index", data=names, **options)
+        file["X"] = np.ones((len(names), 4), dtype=np.float32)
+
+    return changed(change, "dense")
+
+
+@pytest.mark.parametrize("kind", ["S16", object])
+def test_h5ad_texts_in_one_chunk_are_unpacked_once(kind, monkeypatch):
+    n = 600_000
+    names = np.char.mod("cell %d", np.arange(n)).astype(kind)
+    content = with_index(names, chunks=(n,), compression="gzip")
+    stream = Counted(content)
+    with h5py.File(stream, "r") as file:
+        _h5ad_walk._read(file["obs/_index"])
+    assert stream.n_read < 1.5 * len(content)
+    monkeypatch.setattr(_arrays, "trouble_with", lambda *_: None)  # which copies the stream
+    stream = Counted(content)
+    table = read_table(stream)
+    assert table.row_names[:: n - 1] == ("cell 0", f"cell {n - 1}")
+    assert stream.n_read < 2 * len(content)
+
+
+def test_h5ad_texts_of_one_length_may_be_longer_than_the_file(monkeypatch):
+    """They are compressed, as numbers are."""
+    monkeypatch.setattr(_arrays, "SMALL", 1 << 16)
+    names = np.full(5_000, b"x" * 100)
+    content = with_index(names, compression="gzip")
+    assert len(content) < names.nbytes
+    assert read(content).row_names == ("x" * 100,) * 5_000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of Unix")

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from taxarbor._errors import counted, missing_extra
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._h5ad_walk import TEXTS, trouble_with
+from taxarbor.tables._h5ad_walk import TEXTS, kept_unpacked, trouble_with
 from taxarbor.tables._table import (
     SMALL,
     Request,
@@ -345,6 +345,7 @@ def _h5ad_column(request: Request, frame: Any, name: str) -> tuple[str, ...]:
     """Return a column of ``obs`` or ``var`` as text, empty where there is no value."""
     found = frame[name]
     if not _is_group(found):
+        del found  # as it must be closed where its chunks are to be kept
         values = _values(request, frame, name)
         older = frame.get("__categories", {})  # anndata 0.7 kept the texts of codes there
         if name in older:
@@ -388,15 +389,19 @@ def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
 
 
 def _read_texts(request: Request, array: Any) -> NDArray[Any]:
-    """Return an array of text; many could be one text in the file, of any length."""
+    """Return an array of text; if lengths differ, many could be one text in the file."""
+    import h5py
+
     if array.ndim != 1:
         raise ValueError(f"{array.name!r} has shape {array.shape}")
-    texts, n_bytes = array.asstr(), array.file.id.get_filesize()
+    array = kept_unpacked(array)
+    texts, is_fixed = array.asstr(), h5py.check_string_dtype(array.dtype).length is not None
+    most = math.inf if is_fixed else max(array.file.id.get_filesize(), SMALL)
     found, n_read = np.empty(len(array), dtype=object), 0
     for first in range(0, len(array), TEXTS):
         block = texts[first : first + TEXTS]
         n_read += sum(map(len, block))
-        if n_read > max(n_bytes, SMALL):
+        if n_read > most:
             told = f"texts in {array.name!r} that are longer than all of the file"
             raise request.error(f"is a damaged h5ad file: it has {told}")
         found[first : first + TEXTS] = block

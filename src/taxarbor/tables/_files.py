@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, TypeAlias, cast
+from typing import IO, Any, BinaryIO, TypeAlias, cast, final
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.sweep._room import available
+from taxarbor.sweep._room import UNLIMITED, available
 from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
-from taxarbor.tables._table import RATIO, Request, Table, refuse_excess
+from taxarbor.tables._table import Request, Table, refuse_excess
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -40,6 +40,8 @@ MAGIC = {
 SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 GZIP = b"\x1f\x8b"
 BLOCK = 1 << 20
+UNCOUNTED = 16
+"""One part in so many of the memory is for compressed text whose cells are not counted."""
 STDIN = "-"
 
 
@@ -101,8 +103,8 @@ def read_table(
         with request.reading("gz"):
             found = format or _format_by_name(source, request) or _format_by_content(stream)
             plain = _unpacked(stream, found, request)
-            if found in TEXTS:
-                _refuse_excess(request, plain, stream, TEXTS[found])
+            if found in TEXTS and plain is stream:
+                _refuse_long(request, plain, TEXTS[found])
         return READERS[found](plain, request)
 
 
@@ -163,7 +165,7 @@ def _is_device(stream: IO[bytes]) -> bool:
 def rest_of(stream: IO[bytes], request: Request) -> bytes:
     """Return what is left in a stream, unless it is more than memory can hold."""
     blocks: list[bytes] = []
-    n_bytes, most = 0, available() // 2  # as they are joined
+    n_bytes, most = 0, available(UNLIMITED) // 2  # as they are joined
     while block := stream.read(BLOCK):
         n_bytes += len(block)
         if n_bytes > most:
@@ -205,23 +207,63 @@ def _unpacked(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
         return stream
     if format not in TEXTS:
         raise request.error("is compressed as a whole; unpack it first")
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    unpacked = _Unpacked(gzip.GzipFile(fileobj=stream), request, TEXTS[format])
+    return cast("IO[bytes]", io.BufferedReader(unpacked))
 
 
-def _refuse_excess(request: Request, plain: IO[bytes], stream: IO[bytes], marks: bytes) -> None:
+@final
+class _Unpacked(io.RawIOBase):
+    """A compressed text, whose cells are counted once it turns out to be long.
+
+    What it says of its own length need not be so, and to unpack all of it first would take as
+    long again for texts that are short.
+    """
+
+    def __init__(self, text: gzip.GzipFile, request: Request, marks: bytes) -> None:
+        self._text, self._request, self._marks = text, request, marks
+        self._most, self._is_counted = available(UNLIMITED), False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._text.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._text.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        n_read, place = self._text.readinto(buffer), self._text.tell()
+        if not self._is_counted and UNCOUNTED * place > self._most:
+            self._is_counted = True
+            self._text.seek(0)
+            _refuse_cells(self._request, self._text, self._marks, self._most)
+            self._text.seek(place)
+        return n_read
+
+
+def _refuse_long(request: Request, text: IO[bytes], marks: bytes) -> None:
     """Refuse a text whose cells memory cannot hold; it is looked at only where that may be.
 
-    A cell has two bytes at least, and eight in memory. What is compressed may be a thousand
-    times as long.
+    A cell has two bytes at least, and eight in memory.
     """
-    n_bytes, most = stream.seek(0, io.SEEK_END), available()
-    stream.seek(0)
-    if 4 * n_bytes * (1 if plain is stream else RATIO) <= most:
-        return
+    n_bytes, most = text.seek(0, io.SEEK_END), available(UNLIMITED)
+    text.seek(0)
+    if 4 * n_bytes > most:
+        _refuse_cells(request, text, marks, most)
+        text.seek(0)
+
+
+def _refuse_cells(
+    request: Request, text: IO[bytes] | gzip.GzipFile, marks: bytes, most: int
+) -> None:
+    """Refuse a text, read from its start, if it or its cells take more than so many bytes."""
     n_bytes = n_cells = 0
-    while max(n_bytes, 8 * n_cells) <= most and (block := plain.read(BLOCK)):
+    while max(n_bytes, 8 * n_cells) <= most and (block := text.read(BLOCK)):
         n_bytes += len(block)
         n_cells += block.count(b"\n") + max(block.count(mark) for mark in marks)
-    plain.seek(0)
     told = f"{n_bytes:,} bytes of text and {n_cells:,} cells at least"
-    refuse_excess(request, told, max(n_bytes, 8 * n_cells))
+    refuse_excess(request, told, max(n_bytes, 8 * n_cells), most)

@@ -10,6 +10,7 @@ of taxarbor, in a quarter of a second.
 import contextlib
 import io
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -26,8 +27,13 @@ SPACE = 3 << 28
 """Bytes of memory that it may take for that, beside the libraries."""
 HUNGRY = 3
 """How it ends where HDF5 wants more."""
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
+FATAL = 0xC0000000
+"""From here on, the codes with which processes end on Windows are of crashes."""
 TEXTS = 1_024
 """Texts that are read at once, as each may be as long as the file."""
+POINTER = 16
+"""Bytes of a chunk that stand for a text of any length."""
 PARTS = ("codes", "categories", "values", "mask", "data", "indices", "indptr")
 
 
@@ -35,7 +41,10 @@ def trouble_with(stream: IO[bytes], columns: Sequence[str] | None) -> str | None
     """Return why an h5ad file must not be read, None if it may.
 
     ``columns`` of ``obs`` will be read beside its index; None if nothing of it will.
+    Whatever else keeps the other process from its work says nothing of the file.
     """
+    if not sys.executable or hasattr(sys, "frozen"):  # it would start this program again
+        return None
     size = stream.seek(0, io.SEEK_END)
     seconds = SECONDS + size // PER_SECOND
     told = json.dumps([sys.path, seconds, columns], default=str)
@@ -59,7 +68,12 @@ def trouble_with(stream: IO[bytes], columns: Sequence[str] | None) -> str | None
         stream.seek(0)
     if done.returncode == HUNGRY:
         return "HDF5 runs out of memory with it"
-    return None if done.returncode in (0, 1) else "HDF5 crashes on it"
+    is_crash = done.returncode >= FATAL or done.returncode in _crashes()
+    return "HDF5 crashes on it" if is_crash else None
+
+
+def _crashes() -> list[int]:
+    return [-getattr(signal, name) for name in CRASHES if hasattr(signal, name)]
 
 
 @contextlib.contextmanager
@@ -131,6 +145,24 @@ def _visit(group: Any, name: str, *, is_part: bool = False) -> None:
                 _visit(found, part, is_part=True)
 
 
+def kept_unpacked(array: Any) -> Any:
+    """Return an array that keeps a chunk while it is read in slices; the one given is closed.
+
+    HDF5 keeps those of a few megabytes, and would unpack a larger one for every slice. It
+    takes no more memory, as a chunk is always unpacked as a whole.
+    """
+    import h5py
+
+    if array.chunks is None:
+        return array
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    size = max(array.dtype.itemsize, POINTER)
+    access.set_chunk_cache(1, math.prod(array.chunks) * size, 1.0)
+    file, name = array.file, h5py.h5i.get_name(array.id)
+    array.id.close()  # else it is the same one again
+    return h5py.Dataset(h5py.h5d.open(file.id, name, access))
+
+
 def _read(array: Any) -> None:
     import h5py
 
@@ -140,6 +172,7 @@ def _read(array: Any) -> None:
     if array.chunks is not None:
         array.id.get_num_chunks()
     if h5py.check_string_dtype(array.dtype) is not None:
+        array = kept_unpacked(array)
         for first in range(0, len(array), TEXTS):
             array[first : first + TEXTS]
     elif stored <= STORED and array.nbytes <= READ:

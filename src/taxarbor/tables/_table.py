@@ -21,7 +21,7 @@ from scipy.sparse import csr_array, issparse
 from taxarbor._errors import FileFormatError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
-from taxarbor.sweep._room import available
+from taxarbor.sweep._room import UNLIMITED, available
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,12 +185,19 @@ def refuse_lies(request: Request, what: str, n_bytes: int, n_stored: int) -> Non
         raise request.error(f"{told}; it is damaged, or made to exhaust memory")
 
 
-def refuse_excess(request: Request, what: str, n_bytes: int) -> None:
-    """Refuse what memory cannot hold, before it is reserved."""
-    left = available()
+def refuse_excess(request: Request, what: str, n_bytes: int, left: int | None = None) -> None:
+    """Refuse what memory cannot hold, before it is reserved; ``left`` of it, if that is known.
+
+    Nothing is refused where nobody knows how much there is.
+    """
+    left = available(UNLIMITED) if left is None else left
     if n_bytes > left:
         told = f"declares {what}, {_megabytes(n_bytes)}"
-        raise request.error(f"{told}, and there are {_megabytes(left)} of memory left")
+        raise request.error(
+            f"{told}, and there are {_megabytes(left)} of memory left: write a file of fewer "
+            "rows or columns",
+            (", or fit it from disk, as a parquet, npy or h5ad file, with", "memory_limit"),
+        )
 
 
 def _megabytes(n_bytes: int) -> str:
