@@ -28,6 +28,8 @@ STREAMED = (".npy", ".parquet", ".h5ad")
 EXTREMES = (b"0", b"-1", b"1e308", b"nan", b"inf", b"-0", b"2147483648", b"9223372036854775807")
 EXTREMES += (b"99999999999999999999999", b"1e-320", b"", b"1.5", b"0x10", b"1_000", b"x")
 EXTREMES += (b"\xff",)
+BOMBS = (b"1,", b"\n", b"1,2,3,4\n")
+"""Texts of which gigabytes take little when they are packed."""
 PLAIN = (OSError, ImportError)
 """What the documentation of ``read_table`` names, beside our own errors."""
 
@@ -136,6 +138,9 @@ def mutate(rng, suffix, data, others):
     """Return a damaged file; what is packed is often damaged within, and packed again."""
     change = MUTATIONS[rng.integers(len(MUTATIONS))]
     is_within = rng.random() < 0.6
+    if suffix.endswith(".gz") and rng.random() < 0.05:
+        piece = BOMBS[rng.integers(len(BOMBS))]
+        return data + gzip.compress(piece * (2**24 // len(piece)), mtime=0) * 500
     if suffix.endswith(".gz") and is_within:
         return gzip.compress(change(rng, gzip.decompress(data), others), mtime=0)
     if suffix.endswith(".npz") and is_within:

@@ -8,6 +8,7 @@ import numpy as np
 
 from taxarbor import TaxarborError
 from tests.attack import models, names
+from tests.attack.bombs import archive_of_packed, packed_zeros
 from tests.attack.tally import FORBIDDEN, Tally, ran_out
 
 
@@ -53,11 +54,11 @@ def test_names_are_refused_by_the_fit_or_not_at_all():
 
 
 def test_bombs_are_sound_archives():
-    members = {"zeros.npy": models.packed_zeros((3, 500_000), np.dtype("<f8"))}
+    members = {"zeros.npy": packed_zeros((3, 500_000), np.dtype("<f8"))}
     fixed = SimpleNamespace(choice=lambda values: values[0])
     text = np.array('{"notes": []}')
     members["meta.npy"] = models.packed_text(fixed, text)
-    data = models.archive_of_packed(members, b"x" * 1000)
+    data = archive_of_packed(members, b"x" * 1000)
     assert len(data) < 100_000
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
