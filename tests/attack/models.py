@@ -1,8 +1,8 @@
 """Mutated model files, trees in JSON and trees of classes.
 
 A mutated file gives a tree, with which all that one does with trees works or says why not, or
-FileFormatError, and little memory is taken. ``python tests/attack/models.py SECONDS [SEED]``
-runs it alone; ``python tests/attack/models.py 0 SEED NUMBER`` repeats one case, with its
+FileFormatError, and little memory is taken. ``python -m tests.attack.models SECONDS [SEED]``
+runs it alone; ``python -m tests.attack.models 0 SEED NUMBER`` repeats one case, with its
 traceback.
 """
 
@@ -10,7 +10,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -36,9 +35,9 @@ from taxarbor.hierarchy._file import pack
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 from taxarbor.trust import assess
+from tests.attack.bombs import PIECE, archive_of_packed, packed, packed_zeros
+from tests.attack.tally import MEMORY, ROOT, limit_addresses, most_memory, ran_out
 
-MEMORY = 1 << 30
-"""Bytes that may be taken beside those of the libraries."""
 LONG = 20
 """Seconds that a case may take."""
 NUMBERS = [0, 1, -1, 2, 7, 255, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63), 10**30, 10**400]
@@ -56,6 +55,8 @@ TEXTS = [
     "<script>",
     "x" * 9999,
 ]
+WIDE = ("weights", "centers", "means", "placement_weights", "placement_center")
+WIDE += ("usual_centers", "usual_scale")
 VALUES = [None, True, False, [], {}, [[]], [None], *NUMBERS, *FLOATS[:-2], *TEXTS]
 NEWICK = ["((cat,dog)mammal:1.5,owl[a comment],'it''s')animal;", "(((a,b),c),(d,(e,f)));"]
 CLASSES = [
@@ -259,18 +260,47 @@ def spoil_directory(rng, data):
     return bytes(data)
 
 
-def bomb(rng, members):
-    """Put many zeros into a member, with a header that fits them or not."""
-    name = list(members)[rng.integers(len(members))]
-    n = int(rng.choice([10**6, 3 * 10**7]))
-    shape = [(n,), (n, 1), (1, n), (1000, n // 1000)][rng.integers(4)]
-    dtype = "<f8" if rng.random() < 0.5 else "<i8"
-    members[name] = (
-        npy_bytes(np.zeros(shape, dtype=dtype))
-        if name != "meta.npy"
-        else members[name].replace(b"\0" * 3, b"\0" * 3000)
-    )
-    return members
+def packed_text(rng, array):
+    """Return a text in which one value, of those that are lists or so, is very long."""
+    meta = json.loads(str(array))
+    told = json.dumps(meta | {str(rng.choice(["notes", "info", "made_by", "new"])): "HERE"})
+    start, _, end = told.partition('"HERE"')
+    piece = str(rng.choice(["[],", "{},", "0,", '"",', "[" * 50 + "]" * 50 + ","]))
+    piece *= PIECE // 4 // len(piece)
+    times = int(rng.choice([3, 40, 500]))
+    n = len(start) + 1 + times * len(piece) + 2 + len(end)
+    file = io.BytesIO()
+    head = {"descr": f"<U{n}", "fortran_order": False, "shape": ()}
+    np.lib.format.write_array_header_1_0(file, head)
+    start, piece, end = (part.encode("utf-32-le") for part in (start + "[", piece, "0]" + end))
+    return packed(file.getvalue() + start, piece, times, end)
+
+
+def bomb(rng, arrays):
+    """Return a small file that states much: one array, all that are alike, or the text."""
+    members = {name: packed(npy_bytes(array), b"", 0, b"") for name, array in arrays.items()}
+    n = int(rng.choice([10**6, 2 * 10**7, 3 * 10**8]))
+    kind, shapes = rng.integers(4), {name: array.shape for name, array in arrays.items()}
+    if kind == 0:
+        name = list(arrays)[rng.integers(len(arrays))]
+        chosen = {name: [(n,), (n, 1), (1, n), (1000, n // 1000)][rng.integers(4)]}
+    elif kind == 1:  # more columns, in all that have them: this is a tree
+        wide = {name: shapes[name] for name in WIDE if shapes.get(name, (0,))[0]}
+        n //= max(sum(shape[0] for shape in wide.values() if len(shape) > 1), 1)
+        chosen = {name: (*shape[:-1], n) for name, shape in wide.items()}
+        chosen |= {"two_values": (n, 2)} if "two_values" in arrays else {}
+    elif kind == 2:  # more nodes, or rows
+        like = shapes.get(str(rng.choice(["start", "order"])), (0,))
+        alike = {name: shape for name, shape in shapes.items() if shape[:1] == like}
+        chosen = {name: (n // len(alike), *shape[1:]) for name, shape in alike.items()}
+    else:
+        chosen, members["meta"] = {}, packed_text(rng, arrays["meta"])
+    for name, shape in chosen.items():
+        dtype = arrays[name].dtype if arrays[name].dtype.kind in "if" else np.dtype("f8")
+        if 8 * np.prod(shape, dtype=float) < 2**32:
+            members[name] = packed_zeros(shape, dtype)
+    padding = rng.bytes(int(rng.choice([0, 10**5, 10**6])))
+    return archive_of_packed({f"{name}.npy": one for name, one in members.items()}, padding)
 
 
 def spoilt_file(rng, arrays):
@@ -293,7 +323,7 @@ def spoilt_file(rng, arrays):
         text = spoil_document(rng, str(arrays["meta"]))
         members["meta.npy"] = npy_bytes(np.array(text))
     elif kind == "bomb":
-        members = bomb(rng, members)
+        return bomb(rng, arrays), kind
     entries = list(members.items())
     if kind == "names":
         at = int(rng.integers(len(entries)))
@@ -334,9 +364,19 @@ def use(rng, tree, rows, folder):
     for ask in asks:
         try:
             ask()
-        except TaxarborError:
+        except TaxarborError as error:
+            if ran_out(error):
+                raise
             refused += 1
     return "used" if not refused else "used in part"
+
+
+def check_refusal(error):
+    """Raise AssertionError if this is not how something is refused."""
+    if len(str(error)) > 2000 or "\n" in str(error):
+        raise AssertionError(f"told at length: {str(error)[:200]!r}") from error
+    if ran_out(error):
+        raise AssertionError(f"memory ran out: {error}") from error
 
 
 def run_case(seed, number, folder):
@@ -368,9 +408,10 @@ def run_case(seed, number, folder):
     try:
         tree = read(path)
     except FileFormatError as error:
-        if len(str(error)) > 2000 or "\n" in str(error):
-            raise AssertionError(f"told at length: {str(error)[:200]!r}") from error
+        check_refusal(error)
         return f"{what}: refused"
+    if what == "bomb":  # a tree, and too large to do much with it
+        return "bomb: read"
     return f"{what}: {use(rng, tree, rows, folder)}"
 
 
@@ -378,21 +419,24 @@ def _too_long(*_):
     raise TimeoutError(f"a case took more than {LONG} seconds")
 
 
-def run_cases(seed, seconds, memory=MEMORY):
+def run_cases(seed, seconds):
     """Run cases for some time, in this process; print what came of them as JSON."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     sound()
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * os.sysconf("SC_PAGE_SIZE") + memory
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_addresses()
+    before = most_memory()
     signal.signal(signal.SIGALRM, _too_long)
     counts, wrong, number, end = Counter(), [], 0, time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as name:
         while time.monotonic() < end:
             signal.alarm(LONG)
             try:
-                counts[run_case(seed, number, Path(name))] += 1
+                outcome = run_case(seed, number, Path(name))
+                more, before = most_memory() - before, max(before, most_memory() - MEMORY)
+                if more > MEMORY:
+                    raise AssertionError(f"took {more >> 20:,} MB of memory: {outcome}")
+                counts[outcome] += 1
             except Exception as error:
                 place = traceback.extract_tb(error.__traceback__)[-1]
                 told = f"{type(error).__name__}: {str(error)[:200]}"
@@ -408,12 +452,11 @@ def attack(seed: int, seconds: float) -> dict[str, int]:
 
     Raises AssertionError with the cases that ended as none may.
     """
-    command = [sys.executable, __file__, str(seconds), str(seed)]
+    command = [sys.executable, "-m", "tests.attack.models", str(seconds), str(seed)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     env |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, check=False, env=env, capture_output=True, text=True, timeout=seconds + 300
-    )
+    how = {"env": env, "cwd": ROOT, "capture_output": True, "text": True}
+    done = subprocess.run(command, check=False, timeout=seconds + 300, **how)
     if done.returncode:
         raise AssertionError(f"seed {seed}: status {done.returncode}\n{done.stderr[-2000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
@@ -425,6 +468,7 @@ def attack(seed: int, seconds: float) -> dict[str, int]:
 if __name__ == "__main__":
     if len(sys.argv) > 3:
         warnings.simplefilter("ignore")
+        limit_addresses()
         with tempfile.TemporaryDirectory() as chosen:
             case = run_case(int(sys.argv[2]), int(sys.argv[3]), Path(chosen))
         sys.stdout.write(f"{case}\n")

@@ -18,18 +18,9 @@ from tests.attack.tally import Tally, one_line
 
 N_ROWS = 3000
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: 137}
+FIT = "data.csv -k 4 -o out.taxarbor --labels out.csv --report out.html"
 COMMANDS = {
-    "fit": (
-        "data.csv",
-        "-k",
-        4,
-        "-o",
-        "out.taxarbor",
-        "--labels",
-        "out.csv",
-        "--report",
-        "out.html",
-    ),
+    "fit": tuple(FIT.split()),
     "predict": ("m.taxarbor", "data.csv", "-o", "out.csv"),
     "report": ("m.taxarbor", "data.csv", "-o", "out.html"),
     "export": ("m.taxarbor", "-o", "out.json"),

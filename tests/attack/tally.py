@@ -1,11 +1,19 @@
 """What every part of the attack shares: counts of outcomes, and folders for what went wrong."""
 
+import os
 import re
+import resource
 import shutil
 from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+MEMORY, ADDRESSES = 1 << 29, 6 << 30
+"""Bytes that a case may take beside those of the libraries, and those at which it is stopped.
+
+What is refused by what it states is told by the first; the second is only there so that the
+machine survives.
+"""
 KEPT = ROOT / "build" / "attack"
 """Where files stay that gave a forbidden outcome, and nothing else."""
 FORBIDDEN = "forbidden"
@@ -30,6 +38,26 @@ class Tally(Counter):
             self.forbid(problem, repeat)
         else:
             self[outcome] += 1
+
+
+def limit_addresses():
+    """Let this process take but so many more addresses, and leave no core behind."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + ADDRESSES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def most_memory():
+    """Return the most bytes of memory that this process ever had."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def ran_out(error):
+    """Return whether memory ran out before something was refused: that is no refusal."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def keep(path, name):

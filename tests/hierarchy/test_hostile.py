@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from taxarbor._errors import FileFormatError, InputError
+from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
-from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy import Hierarchy, LinearRule, _file
 from taxarbor.hierarchy._file import _write_archive, pack
 
 MANY = 4_000_000
@@ -95,17 +96,83 @@ BOMBS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shape", "dtype", "told"), BOMBS)
-def test_what_cannot_be_of_a_tree_is_not_read(placed, path, name, shape, dtype, told):
-    write(path, pack(placed) | {name: np.zeros(shape, dtype=dtype)})
-    assert path.stat().st_size < 100_000
+def refused_at_once(path, told):
+    """Check that a file is refused in these words, in little memory."""
     tracemalloc.start()
     try:
-        with pytest.raises(FileFormatError, match=told):
+        with pytest.raises(FileFormatError, match=told) as caught:
             load(path)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+    assert not isinstance(caught.value.__cause__, MemoryError)
+
+
+@pytest.mark.parametrize(("name", "shape", "dtype", "told"), BOMBS)
+def test_what_cannot_be_of_a_tree_is_not_read(placed, path, name, shape, dtype, told):
+    write(path, pack(placed) | {name: np.zeros(shape, dtype=dtype)})
+    assert path.stat().st_size < 100_000
+    refused_at_once(path, told)
+
+
+def test_a_long_text_is_not_read_for_bytes_that_are_not_its_own(placed, path):
+    arrays = pack(placed)
+    meta = json.loads(str(arrays["meta"])) | {"notes": [[]] * 500_000}
+    write(path, arrays | {"meta": np.array(json.dumps(meta))})
+    refused_at_once(path, "the text states more")
+    archive = io.BytesIO()
+    with (
+        zipfile.ZipFile(path) as old,
+        zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.fp.write(np.random.default_rng(0).bytes(300_000))
+        new.start_dir = new.fp.tell()
+    path.write_bytes(archive.getvalue())
+    assert path.stat().st_size > 300_000
+    refused_at_once(path, "the text states more")
+
+
+def widened(tree, n_columns):
+    """Return the arrays of a tree whose other columns are all zero, and of long names."""
+    names = [f"{'the same words before every number ' * 12}{at}" for at in range(n_columns)]
+    arrays = pack(tree)
+    meta = json.loads(str(arrays["meta"])) | {
+        "feature_names": names if n_columns < 10**6 else None
+    }
+    for name in ("weights", "centers", "means", "placement_weights"):
+        zeros = np.zeros((len(arrays[name]), n_columns))
+        zeros[:, : arrays[name].shape[1]] = arrays[name]
+        arrays[name] = zeros
+    center = np.zeros(n_columns)
+    center[: len(arrays["placement_center"])] = arrays["placement_center"]
+    return arrays | {"meta": np.array(json.dumps(meta)), "placement_center": center}
+
+
+def test_a_tree_that_memory_cannot_hold_is_not_read(placed, path, monkeypatch):
+    arrays = widened(placed, 2_000_000)
+    write(path, {name: array for name, array in arrays.items() if name != "two_values"})
+    assert path.stat().st_size < 500_000
+    monkeypatch.setattr(_file, "available", lambda: 10**8)
+    refused_at_once(path, r"may take \d+\.\d GB of memory to load, and 0\.1 GB are left")
+
+
+def test_wide_trees_of_zeros_are_small_files_and_read(placed, path, monkeypatch):
+    arrays = widened(placed, 2_000)
+    write(path, arrays)
+    assert path.stat().st_size < arrays["meta"].nbytes / 20
+    monkeypatch.setattr(_file, "available", lambda: 0)  # as it may seem; it takes little
+    again = load(path)
+    assert len(again.feature_names) == again.n_features == 2_000
+    np.testing.assert_array_equal(again.means, arrays["means"])
+
+
+def test_trees_of_many_alike_nodes_are_read(path):
+    tree = from_labels(np.arange(30_000))
+    tree.save(path)
+    again = load(path)
+    assert again.n_nodes == tree.n_nodes
 
 
 def test_parents_that_are_no_ids_take_no_memory(placed, path):
@@ -157,7 +224,7 @@ def test_strange_archives(known, path, refused):
     cases = [
         (with_field(whole, 8, 1, 2), "encrypted"),
         (with_field(whole, 16, 7), "CRC"),
-        (with_field(whole, 24, 2**32 - 1), "damaged|size"),
+        (with_field(whole, 24, 2**32 - 1), "the text states more"),
         (with_field(whole, 20, 2**32 - 2), "more bytes than the file has|damaged"),
         (with_field(whole, 42, 2**31), "damaged"),
         (twice, "not a taxarbor hierarchy"),

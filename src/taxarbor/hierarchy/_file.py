@@ -16,9 +16,11 @@ not there is not known. Version 4 is for trees that hold counts, not rows: they 
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
-a damaged file is an error and nothing worse. All headers are read first. What is stated there
-must fit together, as in a tree, and into the bytes that are there, before any array is read:
-so reading takes no more memory than the tree.
+a damaged file is an error and nothing worse. What the directory states must fit into the memory
+that is left, before anything is read. All headers are read before any array: what they state
+must fit together, as in a tree, and into the bytes that are there. So reading takes a few times
+the memory of the tree that is stated, and not more than there is. A small file may state a
+large tree, since zeros take nearly no bytes.
 """
 
 import json
@@ -43,6 +45,7 @@ from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._trust import Curve, Trust
 from taxarbor.hierarchy._whole import write_whole
+from taxarbor.sweep._room import available
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -73,8 +76,15 @@ _DEFLATED = 1032
 """Bytes that a compressed byte may stand for, at most."""
 _VALUES = 8
 """Numbers that a byte may stand for where no two are the same; of 0, 1, 2, ... it is 0.7."""
-_TEXT = 128
-"""Bytes of the text per byte of the file; 10 where a tree is nothing but nodes."""
+_TEXT, _BESIDE, _ALIKE = 64, 32, 1 << 26
+"""Bytes of the text per byte that it takes; per byte of the arrays, and of these at most.
+
+What is said of nodes and features that are all alike takes nearly no bytes.
+"""
+_COPIES, _OBJECTS = 3, 16
+"""Bytes of memory that a byte of an array, and of the text, takes while it is read, at most."""
+_LITTLE = 1 << 26
+"""Bytes of memory that are always taken to be left."""
 _STEP, _TOLD = 1 << 20, 300  # bytes read in one go, and letters of what is wrong with them
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
@@ -330,12 +340,10 @@ def _read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[An
             raise FileFormatError("this is not a taxarbor hierarchy")
         if any(entry.compress_type != zipfile.ZIP_DEFLATED for entry in entries.values()):
             raise FileFormatError("an array is compressed in an unknown way")
-        n_bytes = file.seek(0, os.SEEK_END)
-        if sum(entry.compress_size for entry in entries.values()) > n_bytes:
+        if sum(entry.compress_size for entry in entries.values()) > file.seek(0, os.SEEK_END):
             raise FileFormatError("the arrays take more bytes than the file has")
         text = entries.pop("meta")
-        if text.file_size > _STEP + _TEXT * n_bytes:
-            raise FileFormatError("the text states more than a file of this size can hold")
+        _check_memory(text, sum(entry.file_size for entry in entries.values()))
         with archive.open(text) as member:
             meta = _read_meta(_read_array(member, _read_head(member, text)), entries)
         heads = {}
@@ -348,6 +356,19 @@ def _read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[An
             with archive.open(entry) as member:
                 arrays[name] = _read_array(member, _read_head(member, entry))
         return meta, arrays
+
+
+def _check_memory(text: zipfile.ZipInfo, n_bytes: int) -> None:
+    """Raise FileFormatError if a text and arrays of so many bytes are too much to read."""
+    alike = min(_BESIDE * n_bytes, _ALIKE)
+    if text.file_size > _STEP + _TEXT * text.compress_size + alike:
+        raise FileFormatError("the text states more than that of such a tree can hold")
+    needed = _COPIES * n_bytes + _OBJECTS * text.file_size
+    if needed > _LITTLE and needed > (left := available()):
+        raise FileFormatError(
+            f"the tree that it states may take {needed / 1e9:,.1f} GB of memory to load, and "
+            f"{left / 1e9:,.1f} GB are left. Load it where there is more."
+        )
 
 
 def _read_head(member: IO[bytes], entry: zipfile.ZipInfo) -> _Head:
