@@ -1,8 +1,10 @@
 """Threads of a fit: order, errors, and Ctrl-C at any moment."""
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -97,3 +99,79 @@ def test_too_little_address_space_is_a_memory_error(monkeypatch):
     monkeypatch.setattr(_blas, "ROOM", 1 << 60)
     with pytest.raises(MemoryError, match="MB of memory are left"):
         HMMC(2, n_jobs=2).fit([[0.0], [1.0], [5.0], [6.0]])
+
+
+def test_results_that_are_asked_for_after_the_end():
+    with Crew(1) as crew:
+        gate = threading.Event()
+        found = crew.map(lambda item: gate.wait(30), range(3))
+        threading.Timer(0.05, gate.set).start()
+        crew.close()
+        with pytest.raises(RuntimeError, match="closed before this was begun"):
+            list(found)
+        assert list(crew.map(abs, [-3])) == [3]
+
+
+def test_threads_are_started_as_tasks_come(monkeypatch):
+    begun, start = [], _run.start_new_thread
+    monkeypatch.setattr(
+        _run, "start_new_thread", lambda *told: begun.append(told) or start(*told)
+    )
+    with Crew(64) as crew:
+        assert not begun
+        for n_tasks, n_threads in ((2, 2), (2, 2), (5, 5), (100, 64)):
+            assert list(crew.map(abs, range(n_tasks))) == [*range(n_tasks)]
+            assert len(begun) == n_threads
+
+
+def test_a_thread_that_was_not_counted_ends_too():
+    """As after an interrupt between its start and the count."""
+    crew = Crew(2)
+    assert list(crew.map(abs, [1, 2])) == [1, 2]
+    ends, crew._n_threads = [*crew._ends], 1
+    assert list(crew.map(abs, [1, 2])) == [1, 2]
+    crew.close()
+    assert all(end.locked() for end in ends)  # by who waited for them
+    crew.close()
+
+
+def test_an_error_does_not_hold_itself():
+    class FailureError(Exception):
+        """Unlike those of the language, it may have weak references."""
+
+    def work(item):
+        raise FailureError(item)
+
+    gc.disable()
+    try:
+        with Crew(1) as crew, pytest.raises(FailureError) as caught:
+            list(crew.map(work, [3]))
+        told = weakref.ref(caught.value)
+        del caught
+        assert told() is None
+    finally:
+        gc.enable()
+
+
+def test_workers_are_traced_and_profiled():
+    traced, profiled = set(), set()
+
+    def work(item):
+        return item
+
+    def trace(frame, event, arg):
+        traced.add(frame.f_code)
+
+    def profile(frame, event, arg):
+        profiled.add(frame.f_code)
+
+    usual = threading.gettrace(), threading.getprofile()
+    threading.settrace(trace)
+    threading.setprofile(profile)
+    try:
+        with Crew(2) as crew:
+            assert list(crew.map(work, [1, 2])) == [1, 2]
+    finally:
+        threading.settrace(usual[0])
+        threading.setprofile(usual[1])
+    assert work.__code__ in traced & profiled

@@ -10,7 +10,7 @@ from threading import Lock
 from threadpoolctl import ThreadpoolController
 
 ROOM = 1 << 27
-"""Bytes of address space that BLAS, and the threads of a fit, take for themselves at first."""
+"""Bytes of address space that BLAS, once loaded, and the threads of a fit take at first."""
 
 _lock = Lock()
 _users: list[object] = []

@@ -3,6 +3,8 @@
 The library never prints. Whoever wants to show progress passes an observer.
 """
 
+import sys
+import threading
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -88,13 +90,7 @@ class Crew:
     def __init__(self, n_threads: int) -> None:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._n_threads = 0
-        self._ends = [_taken() for _ in range(n_threads)]
-        for end in self._ends:
-            try:
-                start_new_thread(_serve, (self._tasks, end))
-            except RuntimeError:  # no room for another one
-                break
-            self._n_threads += 1
+        self._ends = [allocate_lock() for _ in range(n_threads)]  # each held by a thread
 
     def __enter__(self) -> Self:
         return self
@@ -104,12 +100,25 @@ class Crew:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item], /) -> Iterable[Result]:
         """Return the results for all items, in their order; the work begins at once."""
-        if not self._n_threads:
-            return map(work, items)
         tasks = [_Task(work, item) for item in items]
+        self._start(len(tasks))
+        if not self._n_threads:
+            return map(work, [task.item for task in tasks])
         for task in tasks:
             self._tasks.put(task)
         return self._results(tasks)
+
+    def _start(self, n_tasks: int) -> None:
+        """Let there be a thread per task, up to the limit.
+
+        After an interrupt, a thread may be started that is there already: it ends at once.
+        """
+        while self._n_threads < min(n_tasks, len(self._ends)):
+            try:
+                start_new_thread(_serve, (self._tasks, self._ends[self._n_threads]))
+            except RuntimeError:  # no room for another one
+                return
+            self._n_threads += 1
 
     def _results(self, tasks: "list[_Task]") -> Iterator[Any]:
         try:
@@ -124,12 +133,14 @@ class Crew:
         """Forget what nobody has begun, wait for the rest, and let the threads go."""
         with suppress(Empty):
             while True:
-                self._tasks.get_nowait()
-        n_threads, self._n_threads = self._n_threads, 0
-        for _ in range(n_threads):
+                if (task := self._tasks.get_nowait()) is not None:
+                    task.error = RuntimeError("the crew was closed before this was begun")
+                    task.done.release()
+        self._n_threads = 0
+        for _ in self._ends:  # also for a thread that an interrupt kept from being counted
             self._tasks.put(None)
-        for end in self._ends[:n_threads]:
-            end.acquire()
+        while self._ends:
+            self._ends.pop().acquire()
 
 
 class _Task:
@@ -138,27 +149,31 @@ class _Task:
     __slots__ = ("done", "error", "found", "is_off", "item", "work")
 
     def __init__(self, work: Callable[[Any], Any], item: Any) -> None:
-        self.work, self.item, self.done, self.is_off = work, item, _taken(), False
+        self.work, self.item, self.is_off = work, item, False
+        self.done = allocate_lock()  # the worker lets it go
+        self.done.acquire()
         self.found: Any = None
         self.error: BaseException | None = None
 
     def result(self) -> Any:
         self.done.acquire()
-        if self.error is not None:
+        if self.error is None:
+            return self.found
+        try:
             raise self.error
-        return self.found
-
-
-def _taken() -> Any:
-    """Return a lock that another thread will let go."""
-    lock = allocate_lock()
-    lock.acquire()
-    return lock
+        finally:
+            del self  # or the error, by its traceback, would hold itself
 
 
 def _serve(tasks: "SimpleQueue[_Task | None]", end: Any) -> None:
     """Do what there is to do. No call stands between a task and the end of its wait."""
+    if not end.acquire(False):
+        return  # the crew was closed, or another thread is in this one's place
     try:
+        if (trace := threading.gettrace()) is not None:  # coverage and debuggers look on
+            sys.settrace(trace)
+        if (profile := threading.getprofile()) is not None:
+            sys.setprofile(profile)
         while (task := tasks.get()) is not None:
             try:
                 if not task.is_off:

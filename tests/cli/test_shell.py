@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Hierarchy
-from taxarbor.cli._shell import ROOM
+from taxarbor.cli._shell import LEAST_SPACE
 from taxarbor.hierarchy._whole import write_whole
 
 ODD = [
@@ -108,7 +108,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
 
 def test_a_small_address_space_is_one_line(start):
     def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (ROOM // 4, ROOM // 4))
+        resource.setrlimit(resource.RLIMIT_AS, (LEAST_SPACE // 4,) * 2)
 
     process = start("info", "model.taxarbor", preexec_fn=limit)
     told = process.communicate()[1]
@@ -228,3 +228,38 @@ def test_a_replaced_file_keeps_its_owner(place):
     state = place.stat()
     assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (1234, 2345, 0o640)
     assert place.read_bytes() == b"new"
+
+
+LEFT = """
+import fcntl, sys, termios, time
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from taxarbor import _progress, cli
+from taxarbor._progress import ProgressBar
+
+ProgressBar.__init__.__kwdefaults__["patience"] = 0.0
+usual = ProgressBar.__call__
+def hold(bar, event):
+    usual(bar, event)
+    if event.n_leaves == 3:
+        time.sleep(60)
+    return False
+ProgressBar.__call__ = hold
+sys.argv = "taxarbor fit customers.csv -k 6 -o m {options}".split()
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--json", "--method hmmc --jobs 2"])
+def test_a_terminal_that_goes_away(folder, options):
+    """The system sends SIGHUP then, and nothing can be written any more."""
+    above, below = pty.openpty()
+    code = LEFT.format(options=options)
+    ends = {"stdin": below, "stdout": below, "stderr": below, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", code], **ends) as process:
+        os.close(below)
+        found = b""
+        while b"3 of" not in found:
+            found += os.read(above, 65536)
+        os.close(above)
+        assert process.wait(30) == 129
+    assert 3 <= Hierarchy.load("m").n_leaves <= 6

@@ -90,6 +90,18 @@ def test_rows_at_the_mean_are_predicted_as_labelled():
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_large_column_makes_no_rows_equal(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(dtype)
+    X[:, 0] = np.where(rng.random(400) < 0.2, 3e7, 0.0)
+    for own in (X, sparse.csr_array(X)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sizes = np.bincount(HMMC(2, random_state=0).fit(own).labels_)
+        assert 180 <= sizes.min() <= sizes.max() <= 220
+
+
 def test_a_grid_of_ties(data, as_kind):
     for kind in ("float64 dense", "float32 csr"):
         X = as_kind(data["grid"], kind)

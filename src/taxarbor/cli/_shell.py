@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from errno import EIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,8 +30,9 @@ CALLED = {
 """Parameters whose options have other names."""
 UNMAPPED = "failed to map segment"
 """What the system says where there is no room for a library."""
-ROOM = 800_000_000
-"""Bytes of address space: OpenBLAS tries forever to get the room that it wants."""
+LEAST_SPACE = 800_000_000
+"""Bytes of address space without which OpenBLAS, while it is loaded, tries forever to get what
+it wants. What a fit needs beyond that is checked in ``_blas.py``."""
 
 
 class Commands(TyperGroup):
@@ -47,7 +49,7 @@ class Commands(TyperGroup):
                 error.show()
             elif message:  # else the help is there already
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
-                typer.echo(f"taxarbor: {on_one_line(message)} See {command} --help", err=True)
+                _say_aside(f"{message} See {command} --help")
             code = BAD_INPUT
         except typer.Abort:
             code = interrupted_code()
@@ -56,7 +58,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            _check_room()
+            _check_space()
             result = super().invoke(ctx)
             if sys.stdout is not None:  # as it is where somebody closed it
                 sys.stdout.flush()  # here, where a closed pipe is no news to anybody
@@ -66,7 +68,8 @@ class Commands(TyperGroup):
             refuse("interrupted", interrupted_code())
         except Exception as error:
             told = _told(error, self._options(ctx))
-            if told is None and was_interrupted():  # which a library made another error of
+            # A library may have made another error of it, and the terminal may be gone.
+            if was_interrupted() and (told is None or _is_of_terminal(error)):
                 refuse("interrupted", interrupted_code())
             if told is None:
                 raise
@@ -108,21 +111,32 @@ def _told(error: Exception, options: Callable[[str], str | None]) -> str | None:
     return told
 
 
-def _check_room() -> None:
+def _is_of_terminal(error: Exception) -> bool:
+    """Say whether a terminal that was closed could not be written to; files are named."""
+    return isinstance(error, OSError) and error.errno == EIO and error.filename is None
+
+
+def _check_space() -> None:
     """Refuse an address space in which libraries may hang while they are loaded."""
     with suppress(ImportError):  # other systems have no such limit
         from resource import RLIMIT_AS, getrlimit
 
         limit = getrlimit(RLIMIT_AS)[0]
-        if 0 <= limit < ROOM:
-            told = f"of {limit / 1e6:,.0f} MB, and {ROOM / 1e6:,.0f} MB are needed to begin"
-            raise InputError(f"there is an address space {told}: raise it with ulimit -v")
+        if 0 <= limit < LEAST_SPACE:
+            told = f"{limit / 1e6:,.0f} MB, and {LEAST_SPACE / 1e6:,.0f} MB are needed to begin"
+            raise InputError(f"there is an address space of {told}: raise it with ulimit -v")
 
 
 def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
     """End with a line on standard error."""
-    typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
+    _say_aside(message)
     raise typer.Exit(code)
+
+
+def _say_aside(message: str) -> None:
+    """Print a line on standard error, unless that is gone, as a closed terminal is."""
+    with suppress(OSError):
+        typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
 
 
 def on_one_line(message: str) -> str:
@@ -159,7 +173,7 @@ def _harmless(text: str) -> str:
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
-        typer.echo(f"taxarbor: note: {on_one_line(note)}", err=True)
+        _say_aside(f"note: {note}")
 
 
 @contextmanager
