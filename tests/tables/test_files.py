@@ -1116,3 +1116,15 @@ def test_no_other_file_is_read(tmp_path):
             read_table(path)
     path.write_bytes(changed(lambda file: within(file, secret), "dense"))
     assert read_table(path).X.shape == (6, 4)
+
+
+def test_numbers_are_counted_as_the_floats_that_they_become(tmp_path, monkeypatch):
+    """A byte each in the file, and eight in memory."""
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((100, 50), dtype=np.int8))
+    np.save(tmp_path / "x.npy", np.zeros((100, 50), dtype=np.int8))
+    monkeypatch.setattr(_table, "available", lambda *_: 30_000)
+    for name in ("x.npz", "x.npy"):
+        with pytest.raises(FileFormatError, match=r"declares .*, and there"):
+            read_table(tmp_path / name)
+    monkeypatch.setattr(_table, "available", lambda *_: 50_000)
+    assert read_table(tmp_path / "x.npz").X.shape == (100, 50)

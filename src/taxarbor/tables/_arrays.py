@@ -53,7 +53,7 @@ def read_npy(stream: IO[bytes], request: Request) -> Table:
         n_bytes = stream.seek(0, io.SEEK_END)
         stream.seek(0)
         shape, _, dtype = npy_header(request, stream, n_bytes)
-        refuse_excess(request, f"an array of shape {shape}", _size(shape, dtype))
+        refuse_excess(request, f"an array of shape {shape}", _taken(shape, dtype))
         stream.seek(0)
         values = npy.read_array(stream, allow_pickle=False)
     return _unnamed(request, values)
@@ -84,6 +84,11 @@ def npy_header(
 
 def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * dtype.itemsize
+
+
+def _taken(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Return how many bytes an array takes once its numbers are floats."""
+    return math.prod(shape) * max(dtype.itemsize, 8 if dtype.kind in "biu" else 4)
 
 
 def read_mtx(stream: IO[bytes], request: Request) -> Table:
@@ -191,7 +196,9 @@ def _main_array(request: Request, shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 def _load(request: Request, file: zipfile.ZipFile, name: str) -> NDArray[Any]:
     member = f"{name}.npy"
-    refuse_excess(request, repr(member), file.getinfo(member).file_size)
+    with file.open(member) as array:
+        shape, _, dtype = npy_header(request, array, file.getinfo(member).file_size)
+    refuse_excess(request, repr(member), _taken(shape, dtype))
     with file.open(member) as array:
         try:
             return npy.read_array(array, allow_pickle=False)

@@ -8,6 +8,7 @@ after the other, as sweeps do, decode a group once.
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -330,8 +331,10 @@ def _refuse_mixed(files: Sequence[File]) -> list[Any]:
 
 def _features(schema: Any) -> list[str]:
     """Return the columns of a file but those that are the index of a frame."""
-    pandas = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = {one for one in pandas if isinstance(one, str)}
+    index: set[str] = set()
+    with suppress(ValueError, AttributeError, TypeError):  # a note that is damaged says nothing
+        told = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = {one for one in told if isinstance(one, str)}
     return [name for name in schema.names if name not in index and not INDEX.fullmatch(name)]
 
 
