@@ -231,7 +231,8 @@ def test_a_replaced_file_keeps_its_owner(place):
 
 
 LEFT = """
-import fcntl, sys, termios, time
+import fcntl, signal, sys, termios, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from taxarbor import _progress, cli
 from taxarbor._progress import ProgressBar
@@ -261,5 +262,8 @@ def test_a_terminal_that_goes_away(folder, options):
         while b"3 of" not in found:
             found += os.read(above, 65536)
         os.close(above)
-        assert process.wait(30) == 129
+        try:
+            assert process.wait(30) == 129
+        finally:
+            process.kill()
     assert 3 <= Hierarchy.load("m").n_leaves <= 6
