@@ -4,8 +4,8 @@ from tests.attack.models import attack
 
 
 def test_mutated_models_are_trees_or_refused():
-    counts = attack(seed=16, seconds=6)
+    counts = attack(seed=16, seconds=3)
     kinds = {outcome.partition(":")[0] for outcome in counts}
     assert kinds >= {"bytes", "member", "header", "array", "document", "json", "classes"}
     assert any(outcome.endswith("used") for outcome in counts)
-    assert sum(counts.values()) > 30
+    assert sum(counts.values()) > 15
