@@ -8,6 +8,7 @@ pyarrow, which says less of what is wrong with a line.
 
 import csv
 import io
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -120,14 +121,14 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise missing_extra("reading parquet", "pandas", "pyarrow") from error
-    with request.reading("parquet"):
-        schema = pq.read_schema(stream)
+    with request.reading("parquet"), _as_arrows(stream) as source:
+        schema = pq.read_schema(source)
         kinds = {str(one.name): one.type for one in schema}
         refuse_repeated(request, map(str, schema.names))
         refuse_absent(request, request.text_columns, [*kinds])
         is_text = (pa.types.is_string, pa.types.is_large_string)
         coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
-        file = pq.ParquetFile(stream, read_dictionary=coded)
+        file = pq.ParquetFile(source, read_dictionary=coded)
         n_rows = file.metadata.num_rows
         told = f"{counted(n_rows, 'row')} and {counted(len(kinds), 'column')}"
         n_bytes = n_rows * sum(_width(kind, name in coded) for name, kind in kinds.items())
@@ -143,6 +144,26 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
         pa.default_memory_pool().release_unused()  # as much as the table, half of the time
         return found
+
+
+@contextmanager
+def _as_arrows(stream: IO[bytes]) -> Iterator[Any]:
+    """Yield a file of Arrow's own, where there is one behind the stream.
+
+    A thread of Arrow's may be the last to let go of a file of Python's, and if that comes as
+    the process ends, it crashes.
+    """
+    name, is_same = getattr(stream, "name", None), False
+    if isinstance(name, str) and isinstance(getattr(stream, "raw", None), io.FileIO):
+        with suppress(OSError):  # it may have another name by now, or none
+            is_same = os.path.samestat(os.fstat(stream.fileno()), os.stat(name))
+    if not is_same:
+        yield stream
+        return
+    import pyarrow as pa
+
+    with pa.OSFile(name) as file:
+        yield file
 
 
 def _width(kind: Any, is_coded: bool) -> int:
