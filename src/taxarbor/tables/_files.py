@@ -15,7 +15,7 @@ from taxarbor._errors import InputError, InputTypeError
 from taxarbor.sweep._room import UNLIMITED, available
 from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
-from taxarbor.tables._table import Request, Table, refuse_excess
+from taxarbor.tables._table import SMALL, Request, Table, refuse_excess
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -40,6 +40,8 @@ MAGIC = {
 SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 GZIP = b"\x1f\x8b"
 BLOCK = 1 << 20
+PACKED = 50
+"""How many times as long as the file it is, beyond which a text is counted early."""
 UNCOUNTED = 16
 """One part in so many of the memory is for compressed text whose cells are not counted."""
 STDIN = "-"
@@ -221,6 +223,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, text: gzip.GzipFile, request: Request, marks: bytes) -> None:
         self._text, self._request, self._marks = text, request, marks
+        self._file: Any = text.fileobj
         self._most, self._is_counted = available(UNLIMITED), False
 
     def readable(self) -> bool:
@@ -237,7 +240,9 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         n_read, place = self._text.readinto(buffer), self._text.tell()
-        if not self._is_counted and UNCOUNTED * place > self._most:
+        is_long = UNCOUNTED * place > self._most
+        is_long |= place > SMALL // 4 and place > PACKED * self._file.tell()
+        if is_long and not self._is_counted:
             self._is_counted = True
             self._text.seek(0)
             _refuse_cells(self._request, self._text, self._marks, self._most)
