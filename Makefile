@@ -1,22 +1,27 @@
 # Everything that a bare clone needs: Python 3.11 or newer, a C++ compiler, make.
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := constraints.txt
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-NATIVE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard src/taxarbor/native/src/*)
+SUITE := $(BIN)/python -m pytest -n 2 -m "not long"
+NATIVE := CMakeLists.txt pyproject.toml $(CONSTRAINTS) $(wildcard src/taxarbor/native/src/*)
 # An editable install knows the files there were: it is renewed, in seconds, when native code
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long sanitize coverage docs bench scale results defaults rules \
-	calibration trust gaps clean help
+.PHONY: demo test check check-long suite oldest newest sanitize attack coverage docs bench scale \
+	results defaults rules calibration trust gaps clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        fit the bundled data, print the tree, write demo.html"
 	@echo "make test        format, lint, types, layers and the whole test suite"
 	@echo "make check-long  the checks that take minutes"
+	@echo "make oldest      the test suite with the lowest versions that are declared, in .venv-oldest"
+	@echo "make newest      the test suite with the newest versions there are, in .venv-newest"
 	@echo "make sanitize    the kernels under AddressSanitizer and UBSan, tested and fuzzed"
+	@echo "make attack      bad files, names, data, signals, full disks: docs/reliability.md, four minutes"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"
@@ -27,7 +32,7 @@ help:
 	@echo "make rules       what rules that decide cost, docs/rules.md: a quarter of an hour"
 	@echo "make trust       how many clusters are suggested, docs/trust.md: half an hour"
 	@echo "make gaps        what gaps and outliers cost, docs/gaps.md: ten minutes"
-	@echo "make clean       remove .venv and build products"
+	@echo "make clean       remove .venv, .venv-oldest, .venv-newest and build products"
 
 $(VENV)/.python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "taxarbor needs Python 3.11 or newer; '$(PYTHON)' was not found. Install it, or say where it is: make PYTHON=/path/to/python3"; exit 1; }
@@ -36,42 +41,64 @@ $(VENV)/.python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' cannot make virtual environments. Install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV): a minute or two, once."
-	$(PIP) install -c constraints.txt pip
+	$(PIP) install -c $(CONSTRAINTS) --upgrade pip
 	@touch $@
 
 $(BUILT): $(VENV)/.python $(NATIVE)
-	$(PIP) install -c constraints.txt --group build
-	$(PIP) install -c constraints.txt --no-build-isolation -e ".[all]"
+	$(PIP) install -c $(CONSTRAINTS) --group build
+	$(PIP) install -c $(CONSTRAINTS) --no-build-isolation -C build-dir=$(VENV)/build -e ".[all]"
 	@touch $@
 
-$(VENV)/.tested: $(BUILT) pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt --group test
+$(VENV)/.tested: $(BUILT)
+	$(PIP) install -c $(CONSTRAINTS) --group test
+	@touch $@
+
+$(VENV)/.checked: $(VENV)/.tested
+	$(PIP) install -c $(CONSTRAINTS) --group check
 	@touch $@
 
 demo: $(BUILT)
 	$(BIN)/taxarbor demo --force --output demo.html
 
-check: $(VENV)/.tested
+check: $(VENV)/.checked
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(SUITE)
 
 check-long: check
 	$(BIN)/python -m pytest -m "long or not long" -n 2
+	$(MAKE) oldest
+	$(MAKE) newest
+
+suite: $(VENV)/.tested
+	$(SUITE) $(OPTIONS)
+
+# What is declared must hold: the suite in a fresh environment, at the lowest versions, which are
+# of the lowest Python, and at the newest. Old versions use what others have since deprecated.
+oldest: PYTHON = python3.11
+oldest: OPTIONS = -W ignore::DeprecationWarning
+oldest newest:
+	rm -rf .venv-$@ && mkdir -p build
+	$(if $(filter oldest,$@),$(PYTHON) tests/minima.py,:) > build/$@.txt
+	$(MAKE) suite VENV=.venv-$@ CONSTRAINTS=build/$@.txt PYTHON=$(PYTHON) OPTIONS="$(OPTIONS)"
 
 # Builds into build/sanitize and build/portable; the seeds are printed, FUZZ_SECONDS=60 by default.
 sanitize: $(VENV)/.tested
 	$(BIN)/python tests/native/sanitize.py
 
-coverage: $(VENV)/.tested
-	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term-missing:skip-covered
+# ATTACK="--minutes 60 --seed 1 --only files" for longer, the same again, or some parts.
+attack: $(VENV)/.tested
+	$(BIN)/python -m tests.attack --write docs/reliability.md $(ATTACK)
 
-$(VENV)/.documented: $(BUILT) pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt --group docs
+coverage: $(VENV)/.tested
+	$(SUITE) --cov --cov-report=term-missing:skip-covered
+
+$(VENV)/.documented: $(BUILT)
+	$(PIP) install -c $(CONSTRAINTS) --group docs
 	@touch $@
 
 docs: $(VENV)/.documented
@@ -81,8 +108,8 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/speed.py --write docs/speed.md
 
 # What is in the cache, in build/scale, is not measured again; the data there take 15 GB.
-$(VENV)/.scaled: $(BUILT) pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt --group scale
+$(VENV)/.scaled: $(BUILT)
+	$(PIP) install -c $(CONSTRAINTS) --group scale
 	@touch $@
 
 scale: $(VENV)/.scaled
@@ -111,5 +138,6 @@ gaps: $(BUILT)
 	$(BIN)/python -m experiments gaps --data $(DATA) --report docs/gaps.md
 
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo.html \
-		docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst
+	rm -rf $(VENV) .venv-oldest .venv-newest build .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache demo.html docs/_build docs/auto_examples docs/api/generated \
+		docs/sg_execution_times.rst

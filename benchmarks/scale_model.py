@@ -57,14 +57,20 @@ class Step:
     """Bytes of the findings added up."""
     shared: int
     """Bytes that all tasks are given."""
+    merged: int = 0
+    """Bytes of the findings added up, where a worker makes something else of them."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether all that is found stays, and is but put together."""
+        return self.found < 2 * max(self.merged, self.total)
 
     def bytes_found(self, n_blocks: int, n_features: int) -> float:
         """Return what would be found in so many blocks of rows of so many features.
 
         Samples have as many rows however many blocks there are; sums are found in each block.
         """
-        is_sample = self.found < 2 * self.total
-        found = self.found if is_sample else self.found * n_blocks / self.n_blocks
+        found = self.found if self.is_sample else self.found * n_blocks / self.n_blocks
         return found * self.wider(n_features)
 
     def wider(self, n_features: int) -> float:
@@ -104,10 +110,16 @@ def traced(engine: type, X: np.ndarray | None) -> Iterator[list[Step]]:
 
 
 def _watched(method: Any, steps: list[Step], X: np.ndarray | None, *, keeps: bool) -> Any:
-    def call(self: Any, work: Any, *columns: Any, **shared: Any) -> Any:
-        watch = _Watch(work, X, keeps=keeps)
+    def call(self: Any, work: Any, *columns: Any, then: Any = None, **shared: Any) -> Any:
+        watch, merged = _Watch(work, X, keeps=keeps), [0]
+
+        def noted(found: Any, run: Any) -> Any:
+            merged.append(size_of(found))
+            return then(found, run)
+
+        with_then = {} if then is None else {"then": then if X is None else noted}
         begun = time.perf_counter()
-        result = method(self, work if X is None else watch, *columns, **shared)
+        result = method(self, work if X is None else watch, *columns, **shared, **with_then)
         seconds = time.perf_counter() - begun
         total = result[1] if keeps else result
         steps.append(
@@ -124,6 +136,7 @@ def _watched(method: Any, steps: list[Step], X: np.ndarray | None, *, keeps: boo
                 found=watch.found,
                 total=size_of(total),
                 shared=size_of(shared),
+                merged=merged[-1],
             )
         )
         return result
@@ -317,7 +330,8 @@ def predict(
         alone = given + total * (1 + FAN_IN * levels)
         sending += (found / cluster.n_workers + alone) / cluster.bandwidth
         # What the client gets is sent twice: the scheduler passes it on.
-        sent += found * (1 - 1 / cluster.n_workers) + given + 2 * total
+        travels = levels if step.is_sample else 1  # sums become few at once
+        sent += travels * found * (1 - 1 / cluster.n_workers) + given + 2 * total
         to_client += total
     kept = 4.0 * Q_of(n_features) + 12.0
     return Prediction(

@@ -528,5 +528,5 @@ ASSUMED = (
 )
 BREAKS = (
     "What does not grow with the rows: the samples (5,000 rows for the coordinates, about "
-    "2,000 a node, a few thousand for the rules), which come to the client whole."
+    "2,000 a node, a few thousand for the rules), which a worker gets whole."
 )

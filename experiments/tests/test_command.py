@@ -134,7 +134,11 @@ def group_is_running(number):
     return True
 
 
-@pytest.mark.parametrize("to_all", [True, False], ids=["from the keyboard", "kill -INT"])
+@pytest.mark.parametrize(
+    "to_all",
+    [True, pytest.param(False, marks=pytest.mark.long)],
+    ids=["from the keyboard", "kill -INT"],
+)
 def test_an_interrupt_keeps_results_and_leaves_no_process(tmp_path, to_all):
     out = tmp_path / "out"
     process = start("results", "--out", out, "--n-jobs", "2")

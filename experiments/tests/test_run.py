@@ -232,6 +232,7 @@ def test_every_job_ends_once(work, made):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.long
 def test_a_job_that_takes_too_long_is_given_up_and_others_go_on(work, made):
     jobs = [made.job(), made.job("sleep"), made.job(seed=1)]
     begun = time.monotonic()

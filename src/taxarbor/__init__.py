@@ -1,7 +1,6 @@
 """Readable taxonomies from unlabelled rows."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from taxarbor._errors import (
     ClusterError,
@@ -12,7 +11,10 @@ from taxarbor._errors import (
     TaxarborError,
 )
 
+TYPE_CHECKING = False  # loading typing would be most of the time that this takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from taxarbor.data import load_animals, make_planted_tree
     from taxarbor.estimators import (
         HMMC,
@@ -59,7 +61,7 @@ _ROOMS = (
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name in _ROOMS:
         return import_module(f"taxarbor.{name}")
     if name not in _LATE:

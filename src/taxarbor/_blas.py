@@ -1,5 +1,7 @@
-"""Holding BLAS to one thread: the order of a threaded one's sums depends on their number."""
+"""What BLAS needs: some room, and to be held to one thread, for sums of one order."""
 
+import mmap
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -7,9 +9,27 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
+ROOM = 1 << 27
+"""Bytes of address space that BLAS, once loaded, and the threads of a fit take at first."""
+
 _lock = Lock()
 _users: list[object] = []
 _limits = ExitStack()
+
+
+def check_room() -> None:
+    """Raise MemoryError where hardly any address space is left, as ``ulimit -v`` may do.
+
+    OpenBLAS would ask for its buffers again and again, for minutes, and OpenMP would end the
+    process for want of a thread.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        mmap.mmap(-1, ROOM, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, ValueError) as error:
+        told = f"less than {ROOM >> 20} MB of memory are left, with which a fit could begin"
+        raise MemoryError(told) from error
 
 
 @contextmanager

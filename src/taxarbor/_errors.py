@@ -1,9 +1,13 @@
 """What taxarbor raises and warns of."""
 
+import errno
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What systems say that have no room for a file."""
 
 
 class TaxarborError(Exception):

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO, final
 
 from taxarbor._run import GrowthEvent
@@ -78,9 +78,8 @@ class ProgressBar:
                 self._next = now + self.EVERY
                 self._drawn = True
                 line = self._line(self._last, now - self._begun)
-                self._stream.write("\r" + line.ljust(self._width))
+                self._write("\r" + line.ljust(self._width))
                 self._width = len(line)
-                self._stream.flush()
 
     def close(self) -> None:
         """End the line, if one was drawn."""
@@ -88,7 +87,11 @@ class ProgressBar:
         if self._ticker.ident is not None:
             self._ticker.join()
         if self._drawn:
-            self._stream.write("\n")
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # the terminal may be gone, and the fit goes on
+            self._stream.write(text)
             self._stream.flush()
 
     def _line(self, event: GrowthEvent, seconds: float) -> str:

@@ -90,6 +90,18 @@ def test_rows_at_the_mean_are_predicted_as_labelled():
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_large_column_makes_no_rows_equal(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(dtype)
+    X[:, 0] = np.where(rng.random(400) < 0.2, 3e7, 0.0)
+    for own in (X, sparse.csr_array(X)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sizes = np.bincount(HMMC(2, random_state=0).fit(own).labels_)
+        assert 180 <= sizes.min() <= sizes.max() <= 220
+
+
 def test_a_grid_of_ties(data, as_kind):
     for kind in ("float64 dense", "float32 csr"):
         X = as_kind(data["grid"], kind)
@@ -286,3 +298,41 @@ def test_what_the_flat_form_cannot_have(X):
     ):
         with pytest.raises(error, match=told):
             MMC(**parameters).fit(X)
+
+
+def test_equal_rows_are_not_torn_apart_to_make_as_many_clusters():
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
+    for model in (MMC(9, random_state=0), HMMC(9, branching=3, random_state=0)):
+        with pytest.warns(GrowthWarning, match="rows are equal for"):
+            model.fit(X)
+        assert model.hierarchy_.n_leaves == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equal_rows_have_one_label_where_sizes_bind(weighted):
+    X = np.append(np.zeros((63, 3)), np.ones((1, 3)), axis=0)
+    weights = np.arange(64) % 3 + 1 if weighted else None
+    for model in (HMMC(2, random_state=0), MMC(2, random_state=0)):
+        labels = model.fit(X, sample_weight=weights).labels_
+        assert len(set(labels[:63])) == 1
+        assert labels[63] != labels[0]
+        np.testing.assert_array_equal(model.predict(X), labels)
+
+
+@pytest.mark.parametrize(("penalty", "K"), [("l2", 2), ("l2", 3), ("exclusive", 2)])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_few_rows_of_many_features_are_solved_along_the_rows(penalty, K, kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 600)) + 2.0 * (np.arange(30) % K)[:, None] * (np.arange(600) < 9)
+    X[:, -1] = 5.0
+    X = sparse.csr_array(X) if kind == "sparse" else X
+    how = {"branching": K, "penalty": penalty, "tol": 1e-3}
+    own, paper = fit(X, K, **how), fit(X, K, **how, solver="pqn")
+    np.testing.assert_array_equal(own.labels_, paper.labels_)
+    np.testing.assert_array_equal(own.predict(X), own.labels_)
+    least = paper.hierarchy_.objective[0]
+    assert 0.97 * least <= own.hierarchy_.objective[0] <= 1.01 * least
+    found, expected = (one.hierarchy_.rules[0].weights for one in (own, paper))
+    alike = np.vdot(found, expected) / np.linalg.norm(found) / np.linalg.norm(expected)
+    assert alike > 0.99
+    assert not found[:, -1].any()

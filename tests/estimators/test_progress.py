@@ -81,6 +81,16 @@ def test_bar_goes_on_while_one_node_is_solved():
     assert stream.getvalue().count("HMMC: 1 leaves") >= 2
 
 
+def test_bar_on_a_terminal_that_is_gone():
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(5, "Input/output error")
+
+    bar = ProgressBar("HMMC", Gone(), patience=0)
+    assert not bar(GrowthEvent(2, 8, 3))
+    bar.close()
+
+
 def test_observers_all_hear_and_any_stops():
     heard = []
 

@@ -300,7 +300,7 @@ def test_frames_have_their_columns_and_need_pandas(whys, named, monkeypatch):
         assert len(why.rows([])) == 0
     monkeypatch.setitem(sys.modules, "pandas", None)
     for ask in (named.features, named.nodes, named.rows):
-        with pytest.raises(ImportError, match="data frames need pandas: pip install pandas"):
+        with pytest.raises(ImportError, match="explanations needs pandas: pip install pandas"):
             ask()
 
 
@@ -491,3 +491,13 @@ def test_means_of_the_rest_lose_no_digits():
     for one in why.leading(1):
         assert one["rest_mean"] == pytest.approx(rest[int(one["feature"][1:])], abs=1e-3)
     assert all(one["rest_mean"] == pytest.approx(1050.0, abs=1e-3) for one in why.leading(2))
+
+
+def test_half_characters_fit_into_frames(model, X):
+    """Arrow has no room for them, and pandas takes its texts where it can."""
+    names = [f"{row}\ud800" for row in range(len(X))]
+    why = explain(model, X, row_names=names)
+    assert set(why.rows().row_name) == set(names)
+    assert all("\ud800" in told for told in why.nodes().typical)
+    usual = explain(model, X).nodes().dtypes
+    assert (why.nodes().dtypes == usual).sum() == len(usual) - 3, "all but three of rows"

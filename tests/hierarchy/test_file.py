@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._file import _write_archive, pack, write_whole
+from taxarbor.hierarchy._file import _write_archive, pack
+from taxarbor.hierarchy._whole import write_whole
 
 PLACEMENT = ("weights", "offsets", "center", "leaves")
 DAMAGED = ("weights", "fidelity", "placement_weights", "means")
@@ -211,7 +212,8 @@ def forged_arrays(t):
         ("virus", r"foreign: \['virus'\]", [np.zeros(3)]),
         ("order", "each of 0 to 9 once", [t.order[::-1] * 2]),
         ("order", "integers", [t.order.astype(float)]),
-        ("parents", "damaged", [-t.parents, np.array(3)]),
+        ("parents", "must be ids of nodes", [-t.parents, t.parents + 10**9]),
+        ("parents", "does not fit the others", [np.array(3), np.zeros(7, int)]),
         ("score", "score must hold floats", [np.full(6, "a")]),
         ("weights", "shape", [np.zeros((5, 3))]),
         ("weights", "do not fit the tree", [np.zeros((4, 2))]),
@@ -224,10 +226,9 @@ def forged_arrays(t):
         ("offsets", "must be float64", [single]),
         ("means", "means must hold floats", [means.astype(int)]),
         ("means", "float16 of shape", [means.astype("f2")]),
-        ("means", "means must be", [means.astype(">f8"), *odd]),
-        ("means", "number of features of the rules", [np.zeros((6, 3))]),
+        ("means", "means (must be|has shape)", [means.astype(">f8"), *odd]),
+        ("means", "does not fit the others", [np.zeros((6, 3)), np.array(1.0)]),
         ("means", r"each of 6 nodes.*\(5, 2\)", [cells]),
-        ("means", "damaged", [np.array(1.0)]),
         ("means", "means must be finite", [means + np.nan]),
         ("fidelity", "fidelity must hold floats", [np.zeros(6, int)]),
         ("fidelity", "fidelity has shape", [np.zeros(0)]),
@@ -235,12 +236,12 @@ def forged_arrays(t):
         ("leaves", "must be 5 integers", [np.zeros(0, int), np.array([4, 1, 3, 5])]),
         ("leaves", "placement_leaves must hold integers", [np.zeros(0), np.ones(5)]),
         ("leaves", "must hold integers", [np.ones(5, bool)]),
-        ("leaves", "damaged", [np.array(1)]),
+        ("leaves", "does not fit the others", [np.array(1)]),
         ("leaves", "must send rows to leaves", [np.array([4, 1, 3, 5, 2])]),
         ("leaves", "from 0 on", [np.array([4, 1, 3, 5, -1]), np.full(5, 2**63, "uint64")]),
         ("leaves", "every leaf must have a cell", [np.array([4, 1, 3, 3, 4])]),
         ("placement_weights", "shape", [np.zeros((0, 0)), np.zeros(5)]),
-        ("placement_weights", "offsets must have shape", [np.zeros((4, 2))]),
+        ("placement_weights", "placement_offsets has shape", [np.zeros((4, 2))]),
         ("placement_weights", "finite", [cells + np.nan]),
         ("placement_weights", "must hold floats", [cells.astype(int)]),
         ("placement_weights", "both be float32", [cells.astype("f4")]),
@@ -252,8 +253,8 @@ def forged_arrays(t):
     wide = {"weights": np.zeros((5, 3)), "center": np.zeros(3)}
     narrow = {"weights": cells.astype("f4"), "center": np.zeros(2, "f4"), "offsets": single}
     return [({full.get(name, name): x}, told) for name, told, xs in table for x in xs] + [
-        ({f"placement_{name}": array for name, array in rule.items()}, "placement's too")
-        for rule in (wide, narrow)
+        ({f"placement_{name}": array for name, array in rule.items()}, told)
+        for rule, told in ((wide, "does not fit the others"), (narrow, "placement's too"))
     ]
 
 
@@ -307,11 +308,11 @@ def test_forged_arrays_are_refused(known, path, refused):
         (npy_bytes(np.array([Bomb()] * 10), allow_pickle=True), "Python objects"),
         (npy_bytes(np.zeros(3), version=(3, 0)), "unknown version"),
         (three[:-1], "not of the size"),
-        (three.replace(b"(3,)", b"(3" + b"0" * 15 + b",)"), "not of the size"),
+        (three.replace(b"(3,)", b"(3" + b"0" * 15 + b",)"), "header of an array is damaged"),
         (thirty.replace(b"(30,)", b"(99,)"), "not of the size"),
-        (thirty.replace(b"(30,)", b"(-1,)"), "not of the size"),
-        (b"not an array", "damaged"),
-        (b"", "damaged"),
+        (thirty.replace(b"(30,)", b"(-1,)"), "header of an array is damaged"),
+        (b"not an array", "unknown version"),
+        (b"", "unknown version"),
     ]
 
     def load(content):

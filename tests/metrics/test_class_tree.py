@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taxarbor._errors import FileFormatError
 from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels, to_newick
 from taxarbor.metrics import ClassTree
@@ -74,6 +75,9 @@ def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
         refused([(path, message)])
     with pytest.raises(FileNotFoundError):
         ClassTree.read(tmp_path / "absent.json")
+    path.write_bytes(b"(cat,\xff\xfe);")
+    with pytest.raises(FileFormatError, match=r"tree\.nwk is not text in UTF-8"):
+        ClassTree.read(path)
     animals = load_animals()
     tree = ClassTree.read(animals.tree)
     assert sorted(tree.names) == list(animals.names)

@@ -26,12 +26,12 @@ sys.exit(pytest.main(["-q", "-m", "not long", "-p", "no:cacheprovider", *{tests!
 """
 RUN_FUZZ = """
 import runpy
-sys.argv = ["fuzz.py", {seconds!r}]
+sys.argv = ["fuzz.py", {seconds!r}, {seed!r}]
 runpy.run_path("tests/native/fuzz.py", run_name="__main__")
 """
 
 
-def build(name: str, option: str) -> Path:
+def build(name: str, option: str, *, quiet: bool = False) -> Path:
     """Compile the kernels and put them beside a copy of the package; return its folder."""
     folder = ROOT / "build" / name
     scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -40,7 +40,8 @@ def build(name: str, option: str) -> Path:
     python = f"-DPython_EXECUTABLE={sys.executable}"
     make = ["cmake", "-S", str(ROOT), "-B", str(folder), python, *settings]
     subprocess.run(make, check=True, env=env, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(folder)], check=True, env=env)
+    told = subprocess.DEVNULL if quiet else None
+    subprocess.run(["cmake", "--build", str(folder)], check=True, env=env, stdout=told)
     package = folder / "python" / "taxarbor"
     shutil.rmtree(package, ignore_errors=True)
     ignore = shutil.ignore_patterns("*.so", "__pycache__", "src")
@@ -68,20 +69,24 @@ def preload() -> str:
     return " ".join(os.path.realpath(one.stdout.strip()) for one in found)
 
 
-def main() -> None:
-    tests, fuzz = RUN_TESTS.format(tests=TESTS), RUN_FUZZ.format(seconds=SECONDS)
-    plain = build("portable", "TAXARBOR_PORTABLE")
-    run(plain, RUN_TESTS.format(tests=TESTS[:2]))
-    strict = {
+def strict() -> dict[str, str]:
+    """Return the environment in which sanitizers report what they find."""
+    return {
         "LD_PRELOAD": preload(),
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
-        "TAXARBOR_PORTABLE_BUILD": str(plain),
     }
+
+
+def main() -> None:
+    tests, fuzz = RUN_TESTS.format(tests=TESTS), RUN_FUZZ.format(seconds=SECONDS, seed="0")
+    plain = build("portable", "TAXARBOR_PORTABLE")
+    run(plain, RUN_TESTS.format(tests=TESTS[:2]))
+    watched = {**strict(), "TAXARBOR_PORTABLE_BUILD": str(plain)}
     checked = build("sanitize", "TAXARBOR_SANITIZE")
-    run(checked, fuzz, **strict)
-    run(checked, tests, **strict)
+    run(checked, fuzz, **watched)
+    run(checked, tests, **watched)
 
 
 if __name__ == "__main__":

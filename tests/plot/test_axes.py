@@ -93,12 +93,13 @@ def test_new_axes():
 
 def test_legends_take_what_they_need():
     entry, _ = _axes.add_legend((0.0, 0.0), ENTRIES)
-    wide = _axes.lay_out_legend(ENTRIES, (3 * entry, 500.0))
+    room = 3.01 * entry
+    wide = _axes.lay_out_legend(ENTRIES, (room, 500.0))
     narrow = _axes.lay_out_legend(ENTRIES, (1.5 * entry, 500.0))
     assert (wide.columns, narrow.columns) == (3, 1)
     assert wide.height < narrow.height
     assert wide.scale == narrow.scale == 1
-    assert _axes.add_legend((3 * entry, 10.0), ENTRIES) == (3 * entry, 10.0 + wide.height)
+    assert _axes.add_legend((room, 10.0), ENTRIES) == (room, 10.0 + wide.height)
     assert _axes.lay_out_legend(ENTRIES, (0.5 * entry, 500.0)).scale == pytest.approx(0.5)
     assert _axes.lay_out_legend(ENTRIES, (1.0, 1.0)).entries == ()
     assert _axes.add_legend((3.0, 4.0), ()) == (3.0, 4.0)

@@ -642,3 +642,28 @@ def test_arrays_that_are_not_aligned():
     assert not odd.flags.aligned
     weights = np.ones((1, 3))
     np.testing.assert_array_equal(as_rows(odd).scores(weights), as_rows(X).scores(weights))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_alike_are_equal_rows_and_no_others(dtype):
+    X = np.array([[1, 3e7], [0, 0], [2, 3e7], [1, 3e7], [-0.0, 0], [3e7, 1]], dtype=dtype)
+    # Zeros that are stored, and columns in another order.
+    values = np.array([3e7, 1, 0, 2, 3e7, 1, 3e7, 1, 3e7], dtype=dtype)
+    columns = np.array([1, 0, 1, 0, 1, 0, 1, 1, 0], dtype=np.int32)
+    starts = np.array([0, 2, 3, 5, 7, 7, 9])
+    mixed = sparse.csr_array((values, columns, starts), shape=X.shape)
+    np.testing.assert_array_equal(mixed.toarray(), X + 0.0)
+    for data in (X, sparse.csr_array(X), mixed):
+        rows = as_rows(data)
+        assert rows.alike(np.arange(6)).tolist() == [0, 1, 2, 0, 1, 3]
+        assert rows.take(np.array([5, 3, 0])).alike(np.array([1, 2, 0])).tolist() == [0, 0, 1]
+        assert rows.alike(np.arange(0)).tolist() == []
+
+
+def test_alike_in_blocks(monkeypatch):
+    monkeypatch.setattr("taxarbor.rows._memory.BLOCK", 1)
+    X = np.random.default_rng(0).integers(0, 3, (500, 3)).astype(float)
+    expected = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+    for data in (X, sparse.csr_array(X)):
+        found = as_rows(data).alike(np.arange(500))
+        assert len(np.unique(np.stack([expected, found]), axis=1).T) == found.max() + 1 == 27

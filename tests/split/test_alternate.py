@@ -1,5 +1,8 @@
 """Labels and weights in turn: every way of running the rounds ends in the same place."""
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs
 from taxarbor.optim import HingeLoss, ProximalQuasiNewton
 from taxarbor.optim._minimise import first_point
+from taxarbor.rows import as_rows
 from taxarbor.rows._base import KwayProblem, PairProblem
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import Problem
@@ -242,9 +246,9 @@ def test_rounds_are_limited_and_sweeps_counted(draw, rows_of, monkeypatch):
 @pytest.mark.parametrize(
     ("n_features", "K", "kind", "alpha", "chosen"),
     [
-        (2100, 2, "l2", 0.01, "pqn"),  # all features in use, too many for a Hessian
+        (2100, 2, "l2", 0.01, "newton"),  # all features in use, but few rows: along these
         (2100, 2, "l1", 0.5, "newton"),  # few in use
-        (600, 2, "l2", 0.01, "pqn"),  # too many for a linear system
+        (600, 2, "l2", 0.01, "newton"),
         (500, 2, "l2", 0.01, "newton"),  # fits: one model
         (2000, 2, "l1", 0.01, "newton"),
         (700, 3, "l2", 0.01, "pqn"),  # three models
@@ -265,3 +269,63 @@ def test_which_solver_auto_picks(
     found = problem.from_centers(rows, start_of(rows, K))
     assert found.W.any()
     assert made == ["pqn"] * (chosen == "pqn")
+
+
+def test_auto_with_more_rows_than_a_linear_system_takes(draw, rows_of, monkeypatch):
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_SMOOTH", 20)
+    for n_rows, n_features, chosen in ((20, 30, "span"), (22, 30, "pqn"), (22, 20, "newton")):
+        rows = rows_of(draw(2, n_rows=n_rows, n_features=n_features))
+        assert problem_of(rows, "l2", 2, solver="auto")._choose_way(rows) == chosen
+    monkeypatch.setattr("taxarbor.split._alternate.MAX_SPAN", 100)
+    rows = rows_of(draw(2, n_rows=8, n_features=30))
+    assert problem_of(rows, "l2", 2, solver="auto")._choose_way(rows) == "pqn"
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_along_the_rows(draw, rows_of, hinge, K):
+    """As good as along all features, also where these are of very different sizes."""
+    X = draw(K, n_rows=40, n_features=700)
+    X *= np.logspace(-4, 0, 700)
+    for storage in STORAGE:
+        rows = rows_of(X, storage)
+        near, far = (
+            problem_of(rows, "l2", K, solver=solver, tol=1e-8) for solver in ("auto", "newton")
+        )
+        assert near._choose_way(rows) == "span"
+        centers = start_of(rows, K)
+        found, other = near.from_centers(rows, centers), far.from_centers(rows, centers)
+        assert found.trace[-1] <= other.trace[-1] * (1.0 + 1e-5)
+        value = hinge(X - rows.center, found.weights, found.labels)
+        value += near.penalty.value(found.weights)
+        np.testing.assert_allclose(found.trace[-1], value, rtol=1e-6)
+        np.testing.assert_allclose(near.objective(found), value, rtol=1e-9)
+
+
+def test_along_the_rows_features_are_barred(draw, rows_of):
+    """As if they were not there, wherever they are seen from."""
+    X = draw(2, n_rows=30, n_features=700)
+    X[:, 3] = 9.0
+    kept = np.arange(700) != 3
+    part = rows_of(np.ascontiguousarray(X[:, kept]))
+    whole = as_rows(X, center=np.insert(part.center, 3, 0.0))
+    plain = problem_of(part, "l2", 2, solver="auto")
+    barred = replace(plain, penalty=replace(plain.penalty, l1=(~kept).astype(float)))
+    centers = start_of(part, 2)
+    one = plain.from_centers(part, centers)
+    other = barred.from_centers(whole, np.insert(centers, 3, 0.0, axis=1))
+    assert not other.W[:, 3].any()
+    np.testing.assert_array_equal(other.labels, one.labels)
+    atol = 1e-6 * abs(one.W).max()
+    np.testing.assert_allclose(other.W[:, kept], one.W, rtol=1e-6, atol=atol)
+
+
+def test_along_the_rows_memory_is_that_of_the_rows(draw, rows_of):
+    rows = rows_of(draw(2, n_rows=60, n_features=20_000))
+    problem, centers = problem_of(rows, "l2", 2, solver="auto"), start_of(rows, 2)
+    tracemalloc.start()
+    try:
+        problem.from_centers(rows, centers)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.6 * 60 * 20_000 * 8

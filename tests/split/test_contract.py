@@ -233,3 +233,25 @@ def test_few_different_rows(draw, rows_of, task_of, same_partition, splitter):
                 assert isinstance(refused, Refusal)
                 told = f"its {len(X)} rows are in fewer than {K} places"
                 assert refused.reason.startswith((told, f"{len(X)} rows are too few"))
+
+
+@pytest.mark.parametrize("K", NUMBERS)
+def test_equal_rows_stay_together(rows_of, task_of, splitter, K):
+    rng = np.random.default_rng(3)
+    places = rng.normal(size=(6, 3))
+    tables = {
+        "few places": np.repeat(places[: K - 1], 20, axis=0),
+        "one place in front": np.repeat(places, [60, 1, 2, 3, 1, 1], axis=0),
+        "yes or no": (rng.random((120, 4)) < 0.4).astype(float),
+    }
+    for told, X in tables.items():
+        group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+        for kind in KINDS:
+            found = splitter.split(task_of(rows_of(X, kind), K))
+            if isinstance(found, Refusal):
+                assert told != "yes or no"
+                continue
+            assert told != "few places"
+            pairs = np.unique(np.stack([group, found.labels], axis=1), axis=0)
+            assert len(pairs) == group.max() + 1
+            assert np.bincount(found.labels, minlength=K).all()

@@ -333,9 +333,23 @@ def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
 
 
 def test_few_distinct_rows(rows_of, task_of):
-    """Fewer distinct rows than children: balanced all the same."""
+    """Fewer distinct rows than children: refused, as nothing tells equal rows apart."""
     X = np.repeat([[0.0, 1.0], [3.0, 1.0]], 20, axis=0)
+    assert np.bincount(splitter_of().split(task_of(rows_of(X), 2)).labels).tolist() == [20, 20]
+    found = splitter_of().split(task_of(rows_of(X), 3))
+    assert found.reason == "too many of its 40 rows are equal for 3 children"
+
+
+def test_the_objective_is_that_of_the_labels(rows_of, task_of, hinge):
+    """Also where equal rows were sent after each other."""
+    places = np.random.default_rng(3).normal(size=(6, 3))
+    X = np.repeat(places, [60, 9, 8, 7, 6, 5], axis=0)
+    splitter = splitter_of("group", balance=(0.9, 1.1))
     for K in (2, 3):
-        sizes = np.bincount(splitter_of().split(task_of(rows_of(X), K)).labels, minlength=K)
-        lower, upper = size_bounds(40, K, *BALANCE)
-        assert lower <= sizes.min() <= sizes.max() <= upper
+        found = splitter.split(task_of(rows_of(X), K))
+        assert found.objective < found.info.trace[-1]  # some were moved
+        W = found.rule.weights
+        critical = splitter.regularizer.critical(rows_of(X).spread())
+        penalty = splitter.regularizer.at(np.zeros(3), critical, K)
+        value = hinge(X - found.rule.center, W, found.labels) + penalty.value(W)
+        np.testing.assert_allclose(found.objective, value, rtol=1e-6)

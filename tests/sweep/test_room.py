@@ -100,6 +100,11 @@ def test_machines_that_say_nothing(machine, tmp_path, monkeypatch):
     assert available() > 0
     monkeypatch.delattr("os.sysconf")
     assert available() == _room.UNKNOWN
+    assert available(_room.UNLIMITED) == _room.UNLIMITED
+    machine("proc/self/cgroup", "0::/\n")
+    machine("cgroup/memory.max", "5000000000\n")
+    machine("cgroup/memory.current", "0\n")
+    assert available(_room.UNLIMITED) == 5_000_000_000
     assert room("900GB") < 900e9  # by its peak
 
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taxarbor import HMMC, Hierarchy, TableEncoder, TableWarning, Taxarbor
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor.hierarchy._encoding import Encoding
 
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
@@ -144,6 +144,74 @@ def test_all_kinds_of_tables_and_gaps_are_alike():
     found = TableEncoder(scale=None).fit(masked)
     filled = np.where(np.isnan(numbers), np.nanmean(numbers, axis=0), numbers)
     np.testing.assert_allclose(found.transform(masked), filled)
+
+
+@quiet
+def test_masks_are_gaps_wherever_they_come():
+    """What is behind a mask counts for nothing, even where gaps are refused."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(80, 3)) + 8.0 * (np.arange(80)[:, None] % 2), 1)
+    mask = rng.random(X.shape) < 0.1
+    gaps = np.where(mask, np.nan, X)
+    behind = np.where(mask, 10**6, X)
+    texts = np.where(mask, "n/a", X.astype(object))
+    want = Taxarbor(3, random_state=0).fit(gaps)
+    tables = [np.ma.array(behind, mask=mask), np.ma.array(texts, mask=mask)]
+    tables.append([*np.ma.array(behind, mask=mask)])
+    for masked in tables:
+        found = Taxarbor(3, random_state=0).fit(masked)
+        np.testing.assert_array_equal(found.labels_, want.labels_)
+        np.testing.assert_array_equal(want.predict(masked), want.predict(gaps))
+        np.testing.assert_array_equal(want.hierarchy_.predict(masked), want.predict(gaps))
+        for model in (Taxarbor, HMMC):
+            with pytest.raises(InputError, match="NaN"):
+                model(3, encoder=None).fit(masked)
+            with pytest.raises(InputError, match="NaN"):
+                model(3, encoder=None).fit(X).predict(masked)
+    weights = np.ma.array(np.ones(80), mask=np.arange(80) < 5)
+    with pytest.raises(InputError, match=r"sample_weight must be finite .* row 0 has nan"):
+        Taxarbor(3).fit(X, sample_weight=weights)
+
+
+@quiet
+def test_dates_and_times_are_no_numbers():
+    """In none of the libraries, and not in silence."""
+    days = pd.Series(pd.date_range("2026-01-01", periods=40))
+    x = np.arange(40.0) % 2
+    kinds = {
+        "datetime": days,
+        "zone": days.dt.tz_localize("UTC"),
+        "duration": days - days[0],
+        "period": days.dt.to_period("D"),
+    }
+    tables = {name: pd.DataFrame({"x": x, "d": cells}) for name, cells in kinds.items()}
+    own = {name: pl.from_pandas(tables[name]) for name in ("datetime", "zone", "duration")}
+    own["date"] = own["datetime"].with_columns(pl.col("d").dt.date())
+    own["time"] = own["datetime"].with_columns(pl.col("d").dt.time())
+    numbers = pd.DataFrame({"x": x, "d": np.where(x, 2.0, np.arange(40.0) / 3)})
+    plain = Taxarbor(2, encoder=None, random_state=0).fit(numbers)
+    holes = Taxarbor(2, random_state=0).fit(numbers.assign(x=np.where(x, x, np.nan)))
+    told = r"column 'd' of X holds dates or times \(.*\), where numbers are expected"
+    for table in (*tables.values(), *own.values()):
+        for name in (["x", "d"], ["d"]):
+            with pytest.raises(InputTypeError, match=told):
+                Taxarbor(2, encoder=None).fit(table[name])
+        for ask in (plain.predict, plain.hierarchy_.predict):
+            with pytest.raises(InputTypeError, match=told):
+                ask(table)
+        with pytest.raises(InputError, match=r"'d' of X .*, where a number is expected"):
+            holes.predict(table)
+        with pytest.warns(TableWarning, match=r"left out: d \((dates|times)"):
+            assert Taxarbor(2).fit(table).hierarchy_.encoding is not None
+    array = np.array([days, days], dtype="datetime64[D]").T
+    for table in (array, array - array[0], np.ma.array(array), [*array]):
+        for encoder in ("auto", None):
+            with pytest.raises(InputError, match=r"dates|times|no column to use"):
+                Taxarbor(2, encoder=encoder).fit(table)
+    for cells in ([[1]], [b"1"], [{"a": 1}]):
+        odd = pl.DataFrame({"x": [1.0], "d": cells})
+        with pytest.raises(InputError, match="where a number is expected"):
+            holes.predict(odd)
 
 
 def test_gaps_may_be_refused_or_told():

@@ -4,10 +4,12 @@ import io
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import h5py
@@ -19,12 +21,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.lib import format as npy
 from scipy import sparse
 from scipy.io import mmwrite
 
 from taxarbor._errors import FileFormatError
-from taxarbor.tables import Table, TableEncoder, read_table
+from taxarbor.sweep import _room
+from taxarbor.tables import (
+    Table,
+    TableEncoder,
+    _arrays,
+    _files,
+    _frames,
+    _h5ad_walk,
+    _table,
+    read_table,
+)
 from taxarbor.tables._frames import as_number
+from taxarbor.tables._stream import open_stream
 
 FILES = Path(__file__).parent / "files"
 CELLS = np.array(
@@ -610,7 +624,8 @@ def test_truncated_files_are_told_in_one_line(tmp_path):
     for (suffix, content), share in itertools.product(contents, (0.3, 0.6, 0.95)):
         path = tmp_path / f"my data.{suffix}"
         path.write_bytes(content[: int(len(content) * share)])
-        with pytest.raises(FileFormatError, match=r"^my data\.\S+ is no .* damaged one: .+$"):
+        told = r"^my data\.\S+ is (no .* damaged one: .+|truncated: \d+ bytes .* are there)$"
+        with pytest.raises(FileFormatError, match=told):
             read_table(path)
 
 
@@ -700,6 +715,291 @@ def test_sparse_files_that_lie():
     assert "2,000,000,000 columns and holds" in refusal(content)
 
 
+def header_of(shape, version=(1, 0)) -> bytes:
+    """Return an npy file that is only a header."""
+    told = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    write = npy.write_array_header_1_0 if version == (1, 0) else npy.write_array_header_2_0
+    return as_bytes(write, told)
+
+
+def zipped(content: bytes, method=zipfile.ZIP_DEFLATED) -> bytes:
+    def write(stream):
+        with zipfile.ZipFile(stream, "w", method) as file:
+            file.writestr("X.npy", content)
+
+    return as_bytes(write)
+
+
+def test_arrays_that_declare_more_than_there_is():
+    for shape in ((10**9, 10), (1, 2**62), (3, 2)):
+        told = f"is truncated: {8 * shape[0] * shape[1]:,} bytes of numbers are declared, and 0"
+        for version in ((1, 0), (2, 0)):
+            content = header_of(shape, version)
+            assert told in refusal(content)
+            assert told in refusal(zipped(content))
+    assert "the shape (-5, 2)" in refusal(header_of((-5, 2)))
+    long = b"\x93NUMPY\x02\x00" + (10**9).to_bytes(4, "little") + b" " * 9
+    assert "its header is too long" in refusal(long)
+    assert "its header is too long" in refusal(zipped(long))
+
+
+def test_arrays_that_are_packed_too_well(monkeypatch):
+    """Honest zeros take about a thousandth; what takes less is made to exhaust memory."""
+    monkeypatch.setattr(_table, "SMALL", 1 << 16)
+    zeros = as_bytes(np.save, np.zeros((1_000, 1_000)))
+    assert read(zipped(zeros)).X.shape == (1_000, 1_000)
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        message = refusal(zipped(zeros, method))
+        assert "declares 'X.npy', 8.0 MB, and " in message
+        assert "bytes are stored for it; it is damaged, or made to exhaust memory" in message
+
+
+def never_written(file):
+    del file["X"]
+    file.create_dataset("X", (40_000, 30_000), "f8", chunks=(1_000, 1_000), compression="gzip")
+
+
+def never_written_codes(file):
+    del file["obs/cell_type/codes"]
+    file.create_dataset("obs/cell_type/codes", (10**10,), "i1", chunks=(10**6,))
+
+
+def packed_zeros(file):
+    del file["X"], file["obs/_index"], file["var/_index"]
+    file.create_dataset("X", data=np.zeros((5_000, 2_000)), compression="gzip")
+    file["obs/_index"] = [f"r{i}" for i in range(5_000)]
+    file["var/_index"] = [f"c{j}" for j in range(2_000)]
+
+
+def test_h5ad_arrays_that_were_never_written():
+    message = refusal(changed(never_written, "dense"))
+    assert "declares '/X' of shape (40000, 30000), 9.6 GB, and 0 bytes are stored" in message
+    message = refusal(changed(never_written_codes), label_column="cell_type")
+    assert "declares '/obs/cell_type/codes' of shape (10000000000,), 10.0 GB" in message
+    assert read(changed(packed_zeros, "dense")).X.shape == (5_000, 2_000)
+
+
+def test_h5ad_texts_that_are_one_text(monkeypatch, tmp_path):
+    """Cells of text point into the file, and all may point to the same."""
+    path = tmp_path / "x.h5ad"
+    path.write_bytes((FILES / "dense.h5ad").read_bytes())
+    with h5py.File(path, "r+") as file:
+        del file["obs/_index"]
+        names = np.array(["x" * 20_000, *["y"] * 2_999], dtype=object)
+        place = file.create_dataset("obs/_index", data=names).id.get_offset()
+    content = bytearray(path.read_bytes())
+    content[place : place + 16 * 3_000] = content[place : place + 16] * 3_000
+    monkeypatch.setattr(_arrays, "SMALL", 1 << 16)
+    assert "texts in '/obs/_index' that are longer than all of the file" in refusal(content)
+
+
+def test_what_memory_cannot_hold_is_refused(monkeypatch, tmp_path):
+    frame = pd.DataFrame({"x": np.zeros(300_000), "y": 1})
+    text = frame.to_csv(index=False).encode()
+    contents = {
+        "x.parquet": as_bytes(frame.to_parquet),
+        "x.npy": as_bytes(np.save, frame.to_numpy()),
+        "x.npz": as_bytes(np.savez, X=frame.to_numpy()),
+        "s.npz": as_bytes(sparse.save_npz, sparse.csr_array(np.ones((99, 999)))),
+        "x.h5ad": changed(packed_zeros, "dense"),
+        "x.csv": text,
+        "x.csv.gz": gzip.compress(text),
+        "x.mtx": as_bytes(mmwrite, frame.to_numpy()),
+    }
+    for module in (_table, _files):
+        monkeypatch.setattr(module, "available", lambda unknown: 1_000_000)
+    for name, content in contents.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"and there are 1\.0 MB of memory left: "):
+            read_table(path)
+    with pytest.raises(
+        FileFormatError, match=r"^x\.csv\.gz declares .* cells at least, \d\.\d MB"
+    ) as caught:
+        read_table(tmp_path / "x.csv.gz")
+    told = "of fewer rows or columns, or fit it from disk, as a parquet, npy or h5ad file, with"
+    assert str(caught.value).endswith(f"{told} memory_limit=")
+    if os.path.exists("/dev/zero"):
+        with pytest.raises(FileFormatError, match=r"^zero goes on after 1,048,576 bytes"):
+            read_table("/dev/zero")
+
+
+def test_nothing_is_refused_where_memory_is_unknown(monkeypatch, tmp_path):
+    """As on Windows: what is guessed for a fit must not keep a file from being read."""
+    monkeypatch.setattr(_room, "PROC", tmp_path)
+    monkeypatch.setattr(_room, "UNKNOWN", 1_000)
+    monkeypatch.setattr(_room, "_of_process", lambda: iter(()))
+    monkeypatch.delattr("os.sysconf", raising=False)
+    frame = pd.DataFrame({"x": np.arange(1_000.0), "y": 1})
+    text = frame.to_csv(index=False).encode()
+    contents = {
+        "x.parquet": as_bytes(frame.to_parquet),
+        "x.npy": as_bytes(np.save, frame.to_numpy()),
+        "x.csv": text,
+        "x.csv.gz": gzip.compress(text),
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert read_table(tmp_path / name).X.shape == (1_000, 2)
+    with open(tmp_path / "x.csv", "rb") as file:
+        file.seek(len(b"x,y\n"))  # so that the rest is taken into memory
+        assert read_table(file).X.shape == (1_000, 2)
+
+
+class Counted(io.BytesIO):
+    """A stream that counts the bytes that are read from it."""
+
+    n_read = 0
+
+    def read(self, size=-1):
+        found = super().read(size)
+        self.n_read += len(found)
+        return found
+
+    def readinto(self, buffer):
+        n_read = super().readinto(buffer)
+        self.n_read += n_read
+        return n_read
+
+
+def test_compressed_texts_are_unpacked_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    text = pd.DataFrame(rng.integers(0, 2**62, (20_000, 9))).to_csv(index=False).encode()
+    packed = gzip.compress(text)
+    n_read = []
+    for most in (2 * _files.UNCOUNTED * len(text), 2 * len(text)):
+        monkeypatch.setattr(_files, "available", lambda _, most=most: most)
+        stream = Counted(packed)
+        assert read_table(stream).X.shape == (20_000, 9)
+        n_read.append(stream.n_read / len(packed))
+    assert n_read[0] < 1.5
+    assert n_read[1] > n_read[0] + 1
+
+
+@pytest.mark.parametrize("mark", [b",", b" "])
+def test_compressed_texts_that_say_they_are_short(mark, monkeypatch):
+    """The last bytes of a gz file tell its length, and there may be files one after another."""
+    line = mark.join([b"1"] * 10) + b"\n"
+    head = b"%%MatrixMarket matrix array real general\n100000 10\n" if mark == b" " else b""
+    content = gzip.compress(head + line * 100_000) + gzip.compress(b"\n")
+    for module in (_table, _files):
+        monkeypatch.setattr(module, "available", lambda unknown: 4_000_000)
+    stream = Counted(content)
+    with pytest.raises(
+        FileFormatError, match=r"cells at least, 4\.\d MB, and there are 4\.0 MB"
+    ):
+        read_table(stream, format="mtx" if head else "csv")
+
+
+# Damage that HDF5 hangs on
+
+
+def endless(content: bytes) -> bytes:
+    """Return an h5ad file whose first heap of texts has one that is followed by itself."""
+    found = bytearray(content)
+    place = found.index(b"GCOL") + 16 + 8
+    found[place : place + 8] = (2**64 - 16).to_bytes(8, "little")
+    return bytes(found)
+
+
+def test_h5ad_files_that_hdf5_hangs_on(monkeypatch, tmp_path):
+    path = tmp_path / "x.h5ad"
+    monkeypatch.setattr(_h5ad_walk, "SECONDS", 1)
+    for kind in ("dense", "csr"):
+        content = endless(WHOLE[kind])
+        assert "HDF5 comes to no end with it, in 1 seconds" in refusal(content)
+    path.write_bytes(content)
+    for open_file in (read_table, open_stream):
+        with pytest.raises(FileFormatError, match=r"^x\.h5ad is a damaged h5ad file: HDF5"):
+            open_file(path)
+
+
+def test_h5ad_files_that_hdf5_crashes_on(monkeypatch, tmp_path):
+    script = tmp_path / "crash.py"
+    script.write_text("import os; os.abort()")
+    monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
+    assert "is a damaged h5ad file: HDF5 crashes on it" in refusal(WHOLE["dense"])
+    for executable in (str(tmp_path / "no python"), "", None):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert read(WHOLE["dense"]).X.shape == (6, 4)  # where no process can be had
+
+
+def test_what_ends_the_other_process_need_not_be_the_file(monkeypatch, tmp_path):
+    script = tmp_path / "end.py"
+    monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
+    deadly = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    for code in ("raise SystemExit(120)", *deadly * hasattr(signal, "SIGKILL")):
+        script.write_text(code)
+        assert read(WHOLE["dense"]).X.shape == (6, 4)
+    for ended, told in ((0xC0000005, "HDF5 crashes on it"), (0x40010004, None)):  # on Windows
+        with monkeypatch.context() as patch:
+            done = subprocess.CompletedProcess([], ended)
+            patch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
+            assert _h5ad_walk.trouble_with(io.BytesIO(), None) == told
+    script.write_text("import os; os.abort()")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # where Python is in a program
+    assert read(WHOLE["dense"]).X.shape == (6, 4)
+
+
+# Texts in h5ad files
+
+
+def with_index(names, **options):
+    def change(file):
+        del file["X"], file["obs/_index"]
+        file.create_dataset("obs/_index", data=names, **options)
+        file["X"] = np.ones((len(names), 4), dtype=np.float32)
+
+    return changed(change, "dense")
+
+
+@pytest.mark.parametrize("kind", ["S16", object])
+def test_h5ad_texts_in_one_chunk_are_unpacked_once(kind, monkeypatch):
+    n = 600_000
+    names = np.char.mod("cell %d", np.arange(n)).astype(kind)
+    content = with_index(names, chunks=(n,), compression="gzip")
+    stream = Counted(content)
+    with h5py.File(stream, "r") as file:
+        _h5ad_walk._read(file["obs/_index"])
+    assert stream.n_read < 1.5 * len(content)
+    monkeypatch.setattr(_arrays, "trouble_with", lambda *_: None)  # which copies the stream
+    stream = Counted(content)
+    table = read_table(stream)
+    assert table.row_names[:: n - 1] == ("cell 0", f"cell {n - 1}")
+    assert stream.n_read < 2 * len(content)
+
+
+def test_h5ad_texts_of_one_length_may_be_longer_than_the_file(monkeypatch):
+    """They are compressed, as numbers are."""
+    monkeypatch.setattr(_arrays, "SMALL", 1 << 16)
+    names = np.full(5_000, b"x" * 100)
+    content = with_index(names, compression="gzip")
+    assert len(content) < names.nbytes
+    assert read(content).row_names == ("x" * 100,) * 5_000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of Unix")
+def test_a_file_that_hangs_can_be_interrupted(tmp_path):
+    path = tmp_path / "x.h5ad"
+    path.write_bytes(endless(WHOLE["dense"]))
+    code = (
+        "import signal, sys; from taxarbor.tables import read_table, _h5ad_walk as walk\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which some ignore
+        "run = walk.subprocess.Popen._communicate\n"
+        "def told(*args, **kwargs):\n"
+        "    print('waiting', flush=True); return run(*args, **kwargs)\n"
+        "walk.subprocess.Popen._communicate = told\n"
+        "read_table(sys.argv[1])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"waiting\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert b"KeyboardInterrupt" in errors
+
+
 def test_a_large_array_is_loaded_once(tmp_path):
     X = np.full((20_000, 50), 3e37, dtype=np.float32)  # the sum is infinite: all are looked at
     np.save(tmp_path / "data.npy", X)
@@ -728,6 +1028,13 @@ def test_a_first_line_that_counts_is_a_header():
             f"the first line counts, {names[0]}, {names[1]}, ..., and was taken for the names"
         )
         assert table.notes == (f"{told} of the columns",)
+
+
+def test_a_first_line_without_end(monkeypatch):
+    monkeypatch.setattr(_frames, "LONGEST_LINE", 1_000)
+    message = refusal(gzip.compress(b"x" * 2_000))
+    assert message == "the stream has a first line of more than 1,000 characters"
+    assert read("a" * 900 + ",b\n1,2\n3,3\n").X.shape == (2, 2)
 
 
 FORMATTED = "text that looks like numbers with signs such as %, $ or separators of thousands"
@@ -810,3 +1117,15 @@ def test_no_other_file_is_read(tmp_path):
             read_table(path)
     path.write_bytes(changed(lambda file: within(file, secret), "dense"))
     assert read_table(path).X.shape == (6, 4)
+
+
+def test_numbers_are_counted_as_the_floats_that_they_become(tmp_path, monkeypatch):
+    """A byte each in the file, and eight in memory."""
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((100, 50), dtype=np.int8))
+    np.save(tmp_path / "x.npy", np.zeros((100, 50), dtype=np.int8))
+    monkeypatch.setattr(_table, "available", lambda *_: 30_000)
+    for name in ("x.npz", "x.npy"):
+        with pytest.raises(FileFormatError, match=r"declares .*, and there"):
+            read_table(tmp_path / name)
+    monkeypatch.setattr(_table, "available", lambda *_: 50_000)
+    assert read_table(tmp_path / "x.npz").X.shape == (100, 50)

@@ -278,6 +278,7 @@ def test_folders_of_parquet_files(tmp_path):
     save(folder / "part-0.parquet", whole[:30])
     save(folder / "more" / "a.parquet", whole[60:][["d", "c", "b", "a"]])  # in another order
     save(folder / "part-2.parquet", whole[:0])
+    save(folder / "a.parquet", whole[:0][[*"dcba"]].astype({"c": object}))  # text as null
     (folder / "_SUCCESS").touch()
     save(folder / ".part-0.parquet", whole)
     save(folder / "_hidden.parquet", whole)
@@ -508,3 +509,10 @@ def test_little_memory_is_used(tmp_path):
         run = [sys.executable, "-c", MEASURE, str(tmp_path / name)]
         done = subprocess.run(run, check=True, capture_output=True, text=True)
         assert int(done.stdout) < 48
+
+
+def test_a_damaged_note_of_pandas_says_nothing(tmp_path):
+    table = pa.table({"a": np.arange(60.0) % 7, "b": np.arange(60.0) % 5})
+    for name, note in (("no.pq", b"{"), ("bad.pq", b"\xff"), ("list.pq", b"[1]")):
+        pq.write_table(table.replace_schema_metadata({b"pandas": note}), tmp_path / name)
+        assert open_stream(tmp_path / name).names == ["a", "b"]

@@ -255,6 +255,7 @@ def test_many_categories_are_sparse_blocks():
     assert_same(found, frame, encoder=encoder)
 
 
+@pytest.mark.long
 def test_samples_of_large_tables_do_not_depend_on_the_cut():
     """Quartiles, rare values and identifiers are found in some rows of so many."""
     rng = np.random.default_rng(6)

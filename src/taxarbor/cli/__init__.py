@@ -3,19 +3,28 @@
 Commands load what they need when they run, so that help and completion answer at once.
 """
 
-import io
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+
+BAD_INPUT = 2
+INTERRUPTED = b"taxarbor: interrupted\n"
+
+try:
+    import io
+    import signal
+    import threading
+    from collections.abc import Iterator
+    from contextlib import contextmanager, suppress
+    from typing import Any
+except KeyboardInterrupt:  # a moment later, main takes care of it
+    os.write(2, INTERRUPTED)
+    os._exit(130)
 
 __all__ = ["main"]
 
-BAD_INPUT = 2
-INTERRUPTED = 130
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What ends a process: somebody, or the end of its terminal."""
+_heard: list[int] = []
 
 
 def main() -> None:
@@ -47,18 +56,40 @@ def _leave_when_interrupted() -> None:
 
 
 def _leave(number: int, frame: Any) -> None:
-    os.write(2, b"taxarbor: interrupted\n")
-    os._exit(INTERRUPTED)
+    with suppress(OSError):  # the terminal may be gone
+        os.write(2, INTERRUPTED)
+    os._exit(128 + number)
+
+
+def _stop(number: int, frame: Any) -> None:
+    _heard.append(number)
+    raise KeyboardInterrupt
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C be an exception where there is something to save or to clean up."""
-    if signal.getsignal(signal.SIGINT) is not _leave:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C be an exception where there is something to save or to clean up.
+
+    So are the signals that end a process. Elsewhere the system ends it at once.
+    """
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+    ours = {one: does for one, does in usual.items() if does in (_leave, signal.SIG_DFL)}
+    if threading.current_thread() is not threading.main_thread():
+        ours = {}
+    for number in ours:
+        signal.signal(number, _stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, _leave)
+        for number, does in ours.items():
+            signal.signal(number, does)
+
+
+def was_interrupted() -> bool:
+    """Say whether a signal became an exception."""
+    return bool(_heard)
+
+
+def interrupted_code() -> int:
+    """Return the exit code of what was interrupted: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + (_heard[-1] if _heard else signal.SIGINT)

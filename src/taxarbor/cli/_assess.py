@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer
+from taxarbor.cli import interrupted_code
+from taxarbor.cli._shell import answer, say_lines
 
 
 def assess(
@@ -43,8 +43,8 @@ def assess(
     from taxarbor.hierarchy import Hierarchy
 
     target = model if output is None else output
-    if output is not None:
-        files.check_outputs((output,), (model, data), force=force)
+    sources = (data,) if output is None else (model, data)
+    files.check_outputs((target,), sources, force=force or output is None)
     tree = Hierarchy.load(model)
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
     table = files.read_both(tree, data, **asked)[0]
@@ -79,6 +79,6 @@ def assess(
     answer(told, as_json)
     if not as_json:
         say_assessed(assessed, trust)
-        typer.echo(f"assessed model -> {target}")
+        say_lines(f"assessed model -> {target}")
     if was_interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(interrupted_code())

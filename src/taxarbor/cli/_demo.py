@@ -8,7 +8,7 @@ import typer
 
 from taxarbor._errors import some
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import say_json
+from taxarbor.cli._shell import say_json, say_lines
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
@@ -56,7 +56,7 @@ def demo(
     say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
     typer.echo(f"\nAgainst {against}, which it has not seen ({SCALE}):\n")
     say(score_table(scores))
-    typer.echo(f"\nThe same to look at: {output}")
+    say_lines(f"\nThe same to look at: {output}")
 
 
 def _animals() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:

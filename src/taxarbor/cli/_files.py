@@ -7,7 +7,6 @@ import csv
 import difflib
 import io
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -25,13 +25,14 @@ from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor.cli import interruptible
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
-from taxarbor.hierarchy._file import write_whole
 from taxarbor.hierarchy._route import check_data, expand
 from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy._whole import DRAFT, may_write, move_whole, told_as, write_whole
 from taxarbor.metrics import ClassTree
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._files import rest_of
 from taxarbor.tables._study import ASKED
-from taxarbor.tables._table import NamelessError
+from taxarbor.tables._table import NamelessError, Request
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
@@ -45,7 +46,9 @@ class _Stdin(io.BytesIO):
 
 
 def _kept(path: Path) -> Any:
-    return _Stdin(sys.stdin.buffer.read()) if str(path) == STDIN else str(path)
+    if str(path) != STDIN:
+        return str(path)
+    return _Stdin(rest_of(sys.stdin.buffer, Request(_Stdin.name)))
 
 
 def split_names(text: str | None, option: str) -> list[str]:
@@ -154,10 +157,7 @@ def heading(title: str | None, data: Path) -> dict[str, str]:
 
 def read_truth(path: Path | None) -> ClassTree | None:
     """Return the tree of the classes in a file, where one is given."""
-    try:
-        return None if path is None else ClassTree.read(path)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not text in UTF-8: {error.reason}") from error
+    return None if path is None else ClassTree.read(path)
 
 
 def read_for(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
@@ -340,10 +340,12 @@ def _check_target(path: Path, folder: Path, force: bool) -> None:
         raise InputError(f"{path} is no plain file, and would be replaced by one")
     if mode and not force:
         raise InputError(f"{path} is there already; --force replaces it")
+    if mode and not may_write(path):
+        raise InputError(f"{path} may not be written; change its mode, or name another file")
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
     try:
-        with interruptible(), tempfile.NamedTemporaryFile(dir=folder, prefix=".taxarbor-"):
+        with interruptible(), tempfile.NamedTemporaryFile(dir=folder, prefix=DRAFT):
             pass
     except OSError as error:
         raise InputError(f"cannot write to the folder {folder}: {error.strerror}") from error
@@ -362,15 +364,32 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     FileExistsError, unless ``force`` is given.
     """
     folder = Path(os.path.realpath(path)).parent
-    with interruptible(), tempfile.TemporaryDirectory(prefix=".taxarbor-", dir=folder) as aside:
-        draft = Path(aside) / path.name
+    aside = partial(tempfile.TemporaryDirectory, prefix=DRAFT, dir=folder)
+    with interruptible(), told_as(path), aside() as place:
+        draft = Path(place) / path.name
         yield draft
-        with draft.open("rb") as written:
-            write_whole(path, lambda file: shutil.copyfileobj(written, file), replace=force)
+        move_whole(draft, path, replace=force)
+
+
+def as_bytes(text: str) -> bytes:
+    """Return a text in UTF-8; half characters, which it lacks, are spelt out."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+class CsvText(io.StringIO):
+    r"""The text of a csv file, whose lines end in ``\n``.
+
+    Its writer must end them in ``\r\n``: else it would leave a cell with a ``\r`` without
+    quotes, and whoever reads the file would take that for the end of a line.
+    """
+
+    def write(self, line: str) -> int:
+        """Add a line."""
+        return super().write(line.removesuffix("\r\n") + "\n")
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
-    data = text.encode("utf-8", "replace")
+    data = as_bytes(text)
     with interruptible():
         write_whole(path, lambda file: file.write(data), replace=force)

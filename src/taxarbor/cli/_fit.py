@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from taxarbor._errors import InputError, counted, printable, some
-from taxarbor.cli import INTERRUPTED
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import noted, say_json, say_notes
+from taxarbor.cli import interrupted_code
+from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
     from taxarbor.cli._fitting import Fitted
@@ -328,7 +328,7 @@ def _tell(
         say_notes((_note_on_dropped(fitted.dropped) if columns is None else []) + notes)
         _say(data, fitted, scores, written)
     if fitted.was_interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(interrupted_code())
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -430,7 +430,7 @@ def _say(
     n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
     clusters = counted(tree.n_leaves, "cluster")
-    typer.echo(
+    say_lines(
         f"{_name(data)}: {counted(tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
         f"{left_out}\n"
         f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
@@ -443,4 +443,4 @@ def _say(
         say(score_table(scores))
     for what in ("labels", "report"):
         if written[what] is not None:
-            typer.echo(f"\n{what} -> {written[what]}")
+            say_lines(f"\n{what} -> {written[what]}")

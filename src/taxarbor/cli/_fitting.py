@@ -142,18 +142,22 @@ def assess_table(
 ) -> tuple[Hierarchy, bool]:
     """Fit a model again to its table; return its tree, and whether Ctrl-C ended it early."""
     made_by = dict(tree.made_by or {})
-    kind = MODELS.get(made_by.pop("estimator", ""))
+    kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None or "standardized" in made_by:  # which an encoder says now
         raise InputError(
             "the model does not say how it was fitted, as it was made by an older taxarbor or "
             "from labels alone: fit it again"
         )
     X: Any = table.X
-    if isinstance(made_by.get("encoder"), dict):
-        made_by["encoder"] = TableEncoder(**made_by["encoder"])
-    if made_by["n_clusters"] is not None:
-        made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
-    model = kind(**made_by)
+    try:
+        if isinstance(made_by.get("encoder"), dict):
+            made_by["encoder"] = TableEncoder(**made_by["encoder"])
+        if made_by.get("n_clusters") is not None:
+            made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
+        model = kind(**made_by)
+    except TypeError as error:
+        told = f"the model was fitted with parameters that are not known here: {error}"
+        raise InputError(told) from error
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)

@@ -1,18 +1,18 @@
 """Labels as files: csv, tsv, npy or Parquet, block by block, whole or not at all."""
 
 import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import typer
 from numpy.lib import format as npy
 
 from taxarbor._errors import InputError, missing_extra
 from taxarbor.cli import interruptible
-from taxarbor.hierarchy._file import write_whole
+from taxarbor.cli._files import CsvText, as_bytes
+from taxarbor.cli._shell import say_data
+from taxarbor.hierarchy._whole import write_whole
 from taxarbor.tables import Table
 
 TEXTS = ("", ".csv", ".tsv", ".txt")
@@ -89,7 +89,7 @@ def write_blocks(
     suffix = "" if path is None else path.suffix.lower()
     if path is None:
         for text in _lines(blocks, header, ","):
-            typer.echo(text, nl=False)
+            say_data(text)
         return
 
     def write(file: IO[bytes]) -> None:
@@ -99,7 +99,7 @@ def write_blocks(
             _write_parquet(file, blocks, header)
         else:
             for text in _lines(blocks, header, "\t" if suffix == ".tsv" else ","):
-                file.write(text.encode("utf-8", "replace"))
+                file.write(as_bytes(text))
 
     with interruptible():
         write_whole(path, write, replace=force)
@@ -109,8 +109,8 @@ def _lines(blocks: Iterable[Block], header: Header, delimiter: str) -> Iterator[
     """Yield a text of many lines for each block, the header first."""
     first = 0
     for number, block in enumerate(blocks):
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+        buffer = CsvText()
+        writer = csv.writer(buffer, delimiter=delimiter)
         if not number:
             writer.writerow(header.columns)
         labels = np.asarray(block.labels).tolist()

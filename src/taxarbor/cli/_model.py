@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from taxarbor._errors import InputError, counted
+from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer, say_json
+from taxarbor.cli._shell import answer, say_data, say_json, say_lines
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
@@ -176,11 +176,14 @@ def export(
     if as_json:
         told = {"format": kind, "output": output}
         say_json(told | ({"text": text} if output is None else {}))
+    elif output is None:
+        say_data(text)
     else:
-        typer.echo(text if output is None else f"{kind} -> {output}\n", nl=False)
+        say_lines(f"{kind} -> {output}")
 
 
 def _text(tree: "Hierarchy", kind: Kind) -> str:
+    from taxarbor.cli._files import CsvText
     from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
     if kind == "json":
@@ -190,7 +193,9 @@ def _text(tree: "Hierarchy", kind: Kind) -> str:
     if kind == "dot":
         return to_dot(tree)
     if kind == "csv":
-        return str(to_frame(tree).to_csv(index=False, lineterminator="\n"))
+        buffer = CsvText()
+        to_frame(tree).to_csv(buffer, index=False, lineterminator="\r\n")
+        return buffer.getvalue()
     lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
@@ -210,7 +215,7 @@ def info(
     width = max(map(len, lines)) + 2
     for name, text in lines.items():
         if text:
-            typer.echo(f"{name:<{width}}{text}")
+            say_lines(f"{name:<{width}}{printable(text)}")
 
 
 def _told(value: Any) -> str:

@@ -1,23 +1,25 @@
 """What every command does: one line and an exit code where something is wrong, JSON, notes.
 
-0 is success, 2 is bad input, 130 is an interrupt. All else is a mistake of ours: a traceback,
-and exit code 1.
+0 is success, 2 is bad input, 130 is an interrupt, 143 SIGTERM. All else is a mistake of ours: a
+traceback, and exit code 1.
 """
 
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import EIO
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import ClusterError, InputError, printable
-from taxarbor.cli import BAD_INPUT, INTERRUPTED
+from taxarbor._errors import FULL, ClusterError, InputError, printable
+from taxarbor.cli import BAD_INPUT, interrupted_code, was_interrupted
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
@@ -26,6 +28,11 @@ CALLED = {
     **{"categorical_features": "categories", "date_features": "dates"},
 }
 """Parameters whose options have other names."""
+UNMAPPED = "failed to map segment"
+"""What the system says where there is no room for a library."""
+LEAST_SPACE = 800_000_000
+"""Bytes of address space without which OpenBLAS, while it is loaded, tries forever to get what
+it wants. What a fit needs beyond that is checked in ``_blas.py``."""
 
 
 class Commands(TyperGroup):
@@ -42,36 +49,31 @@ class Commands(TyperGroup):
                 error.show()
             elif message:  # else the help is there already
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
-                typer.echo(f"taxarbor: {on_one_line(message)} See {command} --help", err=True)
+                _say_aside(f"{message} See {command} --help")
             code = BAD_INPUT
         except typer.Abort:
-            code = INTERRUPTED
+            code = interrupted_code()
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
+            _check_space()
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is no news to anybody
-        except BrokenPipeError:  # `| head` has seen enough; typer ends quietly
-            raise
+            if sys.stdout is not None:  # as it is where somebody closed it
+                sys.stdout.flush()  # here, where a closed pipe is no news to anybody
+        except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
+            raise  # `| head` has seen enough: typer ends quietly, as it does for the others
         except KeyboardInterrupt:
-            refuse("interrupted", INTERRUPTED)
-        except InputError as error:
-            refuse(error.told(self._options(ctx)))
-        except ClusterError as error:
-            refuse(str(error))
-        except ImportError as error:
-            package = (error.name or "").partition(".")[0]
-            if package == "taxarbor":
+            refuse("interrupted", interrupted_code())
+        except Exception as error:
+            told = _told(error, self._options(ctx))
+            # A library may have made another error of it, and the terminal may be gone.
+            if was_interrupted() and (told is None or _is_of_terminal(error)):
+                refuse("interrupted", interrupted_code())
+            if told is None:
                 raise
-            is_told = "pip install" in str(error) or not package
-            refuse(str(error) if is_told else f"{error}: pip install {package}")
-        except FileExistsError as error:  # it came after the outputs were checked
-            refuse(f"{error.filename} is there already; --force replaces it")
-        except OSError as error:
-            is_plain = error.filename is None or error.strerror is None
-            refuse(str(error) if is_plain else f"{error.filename}: {error.strerror}")
+            refuse(told)
         return result
 
     def _options(self, ctx: Any) -> Callable[[str], str | None]:
@@ -83,10 +85,58 @@ class Commands(TyperGroup):
         return lambda name: (options | {"X": "the table"}).get(CALLED.get(name, name))
 
 
+def _told(error: Exception, options: Callable[[str], str | None]) -> str | None:
+    """Return what to say of an error, None if it is a mistake of ours."""
+    told = None
+    if isinstance(error, MemoryError) or UNMAPPED in str(error):
+        problem = "there is not enough memory: take fewer rows or columns"
+        remedy = ", or a parquet, npy or h5ad file with", "memory_limit"
+        told = InputError(problem, remedy=remedy).told(options)
+    elif isinstance(error, InputError):
+        told = error.told(options)
+    elif isinstance(error, ClusterError):
+        told = str(error)
+    elif isinstance(error, ImportError) and not was_interrupted():
+        package = (error.name or "").partition(".")[0]
+        if package != "taxarbor":
+            is_told = "pip install" in str(error) or not package
+            told = str(error) if is_told else f"{error}: pip install {package}"
+    elif isinstance(error, FileExistsError):  # it came after the outputs were checked
+        told = f"{error.filename} is there already; --force replaces it"
+    elif isinstance(error, OSError):
+        told, name = error.strerror or str(error), error.filename
+        if name is None and error.errno in FULL and told == os.strerror(error.errno):
+            name = "standard output"  # files are named
+        told = told if name is None else f"{name}: {told}"
+    return told
+
+
+def _is_of_terminal(error: Exception) -> bool:
+    """Say whether a terminal that was closed could not be written to; files are named."""
+    return isinstance(error, OSError) and error.errno == EIO and error.filename is None
+
+
+def _check_space() -> None:
+    """Refuse an address space in which libraries may hang while they are loaded."""
+    with suppress(ImportError):  # other systems have no such limit
+        from resource import RLIMIT_AS, getrlimit
+
+        limit = getrlimit(RLIMIT_AS)[0]
+        if 0 <= limit < LEAST_SPACE:
+            told = f"{limit / 1e6:,.0f} MB, and {LEAST_SPACE / 1e6:,.0f} MB are needed to begin"
+            raise InputError(f"there is an address space of {told}: raise it with ulimit -v")
+
+
 def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
     """End with a line on standard error."""
-    typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
+    _say_aside(message)
     raise typer.Exit(code)
+
+
+def _say_aside(message: str) -> None:
+    """Print a line on standard error, unless that is gone, as a closed terminal is."""
+    with suppress(OSError):
+        typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
 
 
 def on_one_line(message: str) -> str:
@@ -101,13 +151,29 @@ def answer(document: Mapping[str, Any], as_json: bool, line: str | None = None) 
         return
     say_notes(document["notes"])
     if line is not None:
-        typer.echo(line)
+        say_lines(line)
+
+
+def say_lines(text: str) -> None:
+    """Print lines of words; the names in them do nothing to a terminal."""
+    typer.echo(_harmless(text))
+
+
+def say_data(text: str) -> None:
+    """Print what other programs read as it is; on a terminal, it does nothing to that."""
+    is_seen = sys.stdout is not None and sys.stdout.isatty()
+    # Unless it is told to keep colours, typer takes escapes out of what goes into a pipe.
+    typer.echo(_harmless(text) if is_seen else text, nl=False, color=True)
+
+
+def _harmless(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
-        typer.echo(f"taxarbor: note: {on_one_line(note)}", err=True)
+        _say_aside(f"note: {note}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from taxarbor._errors import FileFormatError, InputError, counted, missing_extra
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli import _files as files
+from taxarbor.cli import interruptible
 from taxarbor.cli._labels import Block, Header, write_blocks
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.sweep._room import available, size_of
@@ -223,6 +224,7 @@ def cluster(
         n_workers, share = _workers(check_jobs(-1 if jobs == 1 else jobs), memory_limit)
         options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
         with (
+            interruptible(),  # there are processes to end, and their folders
             dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
             dask.Client(own),
         ):

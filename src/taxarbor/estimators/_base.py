@@ -1,7 +1,6 @@
 """What the estimators share: one fit from its beginning to its end, and reading the tree."""
 
 from abc import ABC, abstractmethod
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from numbers import Integral
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._progress import show_progress
-from taxarbor._run import Run, look_away
+from taxarbor._run import Crew, Run, look_away
 from taxarbor._types import Array, Status
 from taxarbor.estimators._parts import refuse_stream, rows_by_parts
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
@@ -176,8 +175,7 @@ def begin(
     # Large nodes are swept by several threads, small ones are tried side by side.
     pool = None
     if n_threads > 1:
-        pool = ThreadPoolExecutor(n_threads)
-        opening.callback(pool.shutdown, cancel_futures=True)
+        pool = opening.enter_context(Crew(n_threads))
     watcher = look_away if bar is None else bar.watch
     return Run(seed, observe_all(bar, callbacks), pool, watcher), context
 

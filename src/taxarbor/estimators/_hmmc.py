@@ -46,7 +46,8 @@ class HMMC(HierarchyEstimator):
         ones are the paper's (``alpha=beta=1e-2``), which depend on the scale of ``X``.
     balance : float, pair of float or None, default=(0.9, 1.1)
         Least and greatest size of a child, as multiples of an equal share of the node's rows.
-        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty.
+        A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty. Equal
+        rows stay together, also where a child then has another size.
     center : {"data", "node"}, default="data"
         The point that the boundary between two children passes through: the mean of all
         rows, as in the paper, or that of the node's own rows.
@@ -165,7 +166,8 @@ class MMC(HierarchyEstimator):
     units : {"relative", "raw"}, default="relative"
         Whether ``alpha`` is a share of the critical value or the paper's number.
     balance : float, pair of float or None, default=0.3
-        Least and greatest size of a cluster, as multiples of an equal share.
+        Least and greatest size of a cluster, as multiples of an equal share. Equal rows stay
+        together, also where a cluster then has another size.
     n_init : int, default=1
         Starts; the one with the lowest objective is kept.
     solver : {"auto", "newton", "pqn"}, default="auto"

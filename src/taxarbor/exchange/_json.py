@@ -58,10 +58,11 @@ from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, Trust, _file
 from taxarbor.hierarchy._checks import indices
-from taxarbor.hierarchy._file import decode_float, encode_float
+from taxarbor.hierarchy._file import clipped, decode_float, encode_float
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.hierarchy._trust import Curve
+from taxarbor.hierarchy._whole import write_whole
 
 _INDICES, _FLOATS = ("start", "stop", "birth"), ("score", "objective", "fidelity")
 """What every node has under the same name here and in the tree, one number each."""
@@ -111,7 +112,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         document |= {"n_noise": hierarchy.n_noise, "totals": _plain(hierarchy.totals)}
     text = json.dumps(document, allow_nan=False)
     if path is not None:
-        _file.write_whole(path, lambda file: file.write(text.encode("ascii")))
+        write_whole(path, lambda file: file.write(text.encode("ascii")))
     return text
 
 
@@ -139,14 +140,17 @@ def from_json(source: str | os.PathLike[str]) -> Hierarchy:
         document = _file.parse_strict(data)
         _file.check_version(document)
         return Hierarchy(**_fields(document))
-    except FileFormatError:
-        raise
+    except FileFormatError as error:
+        raise FileFormatError(clipped(error)) from error
     except KeyError as error:
         raise FileFormatError(f"the hierarchy in JSON lacks {error}") from error
+    except MemoryError as error:
+        raise FileFormatError("the tree in JSON takes more memory than there is") from error
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
         is_name = isinstance(source, str) and not source.lstrip().startswith("{")
         hint = "; to read a file, pass pathlib.Path" if is_name else ""
-        raise FileFormatError(f"not a hierarchy in JSON, or damaged: {error}{hint}") from error
+        told = f"not a hierarchy in JSON, or damaged: {clipped(error)}{hint}"
+        raise FileFormatError(told) from error
 
 
 def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
@@ -175,6 +179,8 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         raise InputError("nodes must be listed by id")
     parents = [-1 if node["parent"] is None else node["parent"] for node in nodes]
     dtype, placement = document["dtype"], document["placement"]
+    if dtype not in (None, "float32", "float64"):
+        raise InputError(f"dtype must be float32 or float64, got {dtype!r}")
     cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
     two_values, weights = document.get("two_values"), document.get("weights")
     missing, totals = document.get("missing"), document.get("totals")
@@ -201,7 +207,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
         "two_values": None if two_values is None else _decode_pairs(two_values),
         "follows": _decode_follows(document.get("follows")),
         "trust": _decode_trust(document.get("trust")),
-        "made_by": document.get("made_by"),
+        "made_by": _file.decode_made_by(document.get("made_by")),
         "encoding": _file.decode_encoding(document.get("encoding")),
         "missing": None if missing is None else _numbers(missing, "float64"),
     }
@@ -326,7 +332,7 @@ def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None
         _numbers(values[name], dtype) for name in ("weights", "center", "offsets")
     )
     features: IndexArray = np.array(values["features"], dtype=np.intp)
-    if used.ndim != 2 or used.shape[1:] != features.shape:
+    if used.ndim != 2 or used.shape != (*offsets.shape, *features.shape):
         raise InputError("a rule must have one weight per child and feature, in this shape")
     if len(np.unique(features)) < len(features) or (features < 0).any():
         raise InputError("the features of a rule must be different column numbers")

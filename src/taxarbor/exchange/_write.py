@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import InputError, missing_extra, printable
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._display import leaf_names, size, top_features
 from taxarbor.hierarchy._words import describe_doubt, describe_trust
 
@@ -89,12 +90,8 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     >>> to_frame(from_labels([0, 1, 1]))[["node", "parent", "n_rows"]].values.tolist()
     [[0, -1, 3], [1, 0, 1], [2, 0, 2]]
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_extra("to_frame", "pandas") from error
     table = _node_table(hierarchy, n_top)
-    return pd.DataFrame({"node": list(range(hierarchy.n_nodes)), **table})
+    return make_frame("to_frame", {"node": list(range(hierarchy.n_nodes)), **table})
 
 
 def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":

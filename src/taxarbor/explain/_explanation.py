@@ -30,6 +30,7 @@ from taxarbor.explain._steps import (
     number_or_none,
 )
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
 from taxarbor.hierarchy._route import check_columns, expand
@@ -365,7 +366,9 @@ class Explanation:
             for node in range(1, self.hierarchy.n_nodes)
             for values in self.leading(node)
         ]
-        return _make_frame(lines, ("node", "name", "parent", *_FEATURE))
+        return make_frame(
+            "a table of explanations", lines, ("node", "name", "parent", *_FEATURE)
+        )
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
@@ -396,7 +399,7 @@ class Explanation:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
             lines.append(values)
-        return _make_frame(lines)
+        return make_frame("a table of explanations", lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
         """Return a data frame with a line per row and split on its path.
@@ -578,7 +581,7 @@ class Explanation:
             called = [row_names[place] for place in chosen.tolist()]
         told = list(map(_why, steps.told, steps.holds.tolist()))
         names = _texts(self.names)
-        return _make_frame({
+        return make_frame("a table of explanations", {
             "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
@@ -591,15 +594,6 @@ class Explanation:
 def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
     """Return the leaf of each label, -1 of noise."""
     return np.append(tree.leaves, -1)[labels]
-
-
-def _make_frame(data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-    """Return a data frame, or say what to install."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("data frames need pandas: pip install pandas") from error
-    return pd.DataFrame(data, columns=columns)
 
 
 def _why(pulls: str, holds: bool) -> str:

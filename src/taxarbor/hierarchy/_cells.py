@@ -3,14 +3,22 @@
 Frames of pandas and polars are known by what they can do, so that neither has to be installed.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, missing_extra
 from taxarbor._types import Array, IndexArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIMES = ("date", "time", "period", "duration")
+"""What the names of types of dates and times begin with, in NumPy, pandas, polars and Arrow."""
 
 
 class Factor(NamedTuple):
@@ -36,7 +44,26 @@ def is_plain(X: Any) -> bool:
 
 def unmasked(X: Any) -> Any:
     """Return a masked array as floats with NaN for gaps, and all else as it is."""
+    X = _joined(X)
     return _floats(X) if np.ma.isMaskedArray(X) else X
+
+
+def _joined(X: Any) -> Any:
+    """Return masked rows in a list as one array: NumPy would forget their masks."""
+    has_masks = isinstance(X, list | tuple) and any(map(np.ma.isMaskedArray, X))
+    return np.ma.array(X) if has_masks else X
+
+
+def refuse_times(X: Any) -> None:
+    """Refuse dates and durations for numbers: NumPy and polars make some of them in silence."""
+    names = list(X.columns) if is_frame(X) else ()
+    for name, kind in zip(names, X.dtypes if names else (), strict=True):
+        if str(kind).lower().startswith(TIMES):
+            told = f"column {name!r} of X holds dates or times"
+            raise InputTypeError(f"{told} ({kind}), where numbers are expected")
+    dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -51,6 +78,7 @@ def as_table(X: Any) -> Any:
     """Return a frame as it is, and all else as an array with two axes."""
     if is_frame(X) or issparse(X):
         return X
+    X = _joined(X)
     found = X if isinstance(X, np.ndarray) else np.asarray(X)
     if found.dtype.kind in "US" and not isinstance(X, np.ndarray):
         found = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
@@ -174,24 +202,21 @@ def is_gap(cell: Any) -> bool:
 
 
 def _floats(cells: Any) -> Array:
-    if np.ma.isMaskedArray(cells):
-        masked: Any = cells
-        is_single = masked.dtype == np.float32
-        filled: Array = masked.astype(np.float32 if is_single else np.float64).filled(np.nan)
-        return filled
     kind = str(getattr(cells, "dtype", ""))
+    if kind.lower().startswith(TIMES):
+        raise TypeError(f"has {kind} cells")
+    if np.ma.isMaskedArray(cells):
+        cells = _filled(cells)
     wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
     if type(cells).__module__.partition(".")[0] == "polars":
         import polars
 
-        if kind in ("String", "Utf8", "Categorical", "Date") or kind.startswith("Datetime"):
-            raise TypeError(f"{kind} cells")
+        if not (cells.dtype.is_numeric() or cells.dtype in (polars.Boolean, polars.Null)):
+            raise TypeError(f"has {kind} cells")
         single = wanted is np.float32
         return np.array(cells.cast(polars.Float32 if single else polars.Float64).to_numpy())
     if hasattr(cells, "to_numpy"):
-        if kind in ("category", "bool") or kind.startswith("datetime"):
-            if kind.startswith("datetime"):
-                raise TypeError("dates")
+        if kind in ("category", "bool"):
             cells = cells.astype(object)
         if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
             return np.asarray(cells.to_numpy(), dtype=wanted)
@@ -201,12 +226,36 @@ def _floats(cells: Any) -> Array:
     if array.dtype.kind == "O":
         array = np.array([np.nan if is_gap(cell) else cell for cell in array.tolist()])
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{array.dtype} cells")
+        raise TypeError(f"has {array.dtype} cells")
     return array.astype(
         np.float32 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else np.float64
     )
 
 
+def _filled(masked: Any) -> NDArray[Any]:
+    """Return a masked array with NaN for gaps; behind a mask may be anything."""
+    if masked.dtype.kind != "O":
+        masked = masked.astype(np.float32 if masked.dtype == np.float32 else np.float64)
+    found: NDArray[Any] = masked.filled(np.nan)
+    return found
+
+
 def _listed(cells: Any) -> list[Any]:
     found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
     return found
+
+
+def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """Return a data frame, or say what to install for whatever makes one."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_extra(what, "pandas") from error
+    try:
+        return pd.DataFrame(data, columns=columns)
+    except UnicodeEncodeError:  # texts of Arrow cannot hold half a character
+        frame = pd.DataFrame(data, columns=columns, dtype=object)
+        for name in frame:
+            with suppress(UnicodeEncodeError):
+                frame[name] = frame[name].infer_objects()
+        return frame

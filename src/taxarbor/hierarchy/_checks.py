@@ -141,7 +141,10 @@ def _check_counts(h: "Hierarchy") -> None:
         h.weights is None and not len(h.noise) and h.trust is None,
         "a tree of counts has no weights, noise or trust, which are of rows",
     )
-    _require(type(h.n_noise) is int and h.n_noise >= 0, "n_noise must be a number of rows")
+    _require(
+        type(h.n_noise) is int and 0 <= h.n_noise < 1 << 62 and h.stop[0] < 1 << 62,
+        "n_noise must be a number of rows",
+    )
     if h.totals is not None:
         _require(
             h.totals.shape == h.parents.shape and np.isfinite(h.totals).all(),
@@ -295,13 +298,24 @@ def _check_follows(h: "Hierarchy") -> None:
         shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
         _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
     has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
-    named = f.worst if f.broken is None else np.concatenate((f.broken, f.worst))
+    named, start, stop = f.worst, h.start, h.stop
+    if f.broken is not None and h.order is not None:
+        # As if each row were a leaf; noise is in no node.
+        at = np.full(h.n_rows, -1)
+        at[h.order] = np.arange(len(h.order))
+        named, start, stop = (
+            np.concatenate(pair) for pair in ((named, f.broken), (start, at), (stop, at + 1))
+        )
     _require(
         named.min() >= -1 and named.max() < n and has_rule[named].all(),
         "follows must name nodes that have rules, or -1",
     )
+    is_above = (h.start[named] <= start) & (stop <= h.stop[named])
+    is_above[:n] &= named[:n] < np.arange(n)
+    _require(((named < 0) | is_above).all(), "follows must name nodes above, or -1")
     shares = np.concatenate((f.share, f.worst_share))
     _require(((shares >= 0) & (shares <= 1)).all(), "the shares of follows must be from 0 to 1")
+    _require(not np.isinf(f.gap).any(), "the gaps of follows must be finite, or NaN")
 
 
 def _check_trust(h: "Hierarchy", trust: "Trust") -> None:

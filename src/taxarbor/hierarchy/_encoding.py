@@ -422,7 +422,10 @@ _PLAIN = ("n_columns_in", "has_names", "unit_length", "refuses_gaps", "dropped",
 
 
 def _column(values: dict[str, Any]) -> Column:
-    tuples = {name: tuple(values[name]) for name in ("fill", "categories", "values")}
+    parts = {name: values[name] for name in ("fill", "categories", "values")}
+    if not all(isinstance(part, list | tuple) for part in parts.values()):
+        raise ValueError("the values of a column must be lists")
+    tuples = {name: tuple(part) for name, part in parts.items()}
     found = Column(**{**values, **tuples})
     numbers = (*found.fill, *found.values, found.missing)
     is_right = (
@@ -432,6 +435,7 @@ def _column(values: dict[str, Any]) -> Column:
         and found.place >= 0
         and all(isinstance(one, str) for one in found.categories)
         and len({*found.categories}) == len(found.categories)
+        and bool(found.categories) == (found.kind in ("category", "weekday"))
         and len(found.fill) == max(len(found.categories), 1)
         and len(found.values) in (0, 2)
         and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)

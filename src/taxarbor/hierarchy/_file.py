@@ -16,36 +16,36 @@ not there is not known. Version 4 is for trees that hold counts, not rows: they 
 
 ``numpy.savez_compressed`` would date the members, and ``numpy.load`` allocates what a header
 states: the members are written and read here, so that the same tree gives the same bytes and
-a damaged file is an error and nothing worse.
+a damaged file is an error and nothing worse. What the directory states must fit into the memory
+that is left, before anything is read. All headers are read before any array: what they state
+must fit together, as in a tree, and into the bytes that are there. So reading takes a few times
+the memory of the tree that is stated, and not more than there is. A small file may state a
+large tree, since zeros take nearly no bytes.
 """
 
-import errno
-import io
 import json
 import math
 import os
-import secrets
-import shutil
-import stat
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from taxarbor._errors import FileFormatError
+from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import LinearRule, Placement
 from taxarbor.hierarchy._trust import Curve, Trust
+from taxarbor.hierarchy._whole import write_whole
+from taxarbor.sweep._room import available
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -56,7 +56,7 @@ _PLACEMENT = tuple(f"placement_{part}" for part in ("weights", "center", "offset
 _NODES, _RULES = ("score", "objective", "fidelity"), ("weights", "offsets", "centers")
 _FLOATS = (*_NODES, *_RULES, "means", *_PLACEMENT[:-1])
 _FOLLOWS = ("broken", "share", "worst", "worst_share", "gap")
-_NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1], "meta"))
+_NAMES = frozenset((*_INDICES, *_FLOATS, _PLACEMENT[-1]))
 _USUAL = ("centers", "units", "limit", "scale")
 _OPTIONAL = frozenset(
     (
@@ -67,13 +67,30 @@ _OPTIONAL = frozenset(
 )
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 _TRUST_NAMES = frozenset(f"trust_{name}" for name in _TRUST)
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z]\d*)', 'fortran_order': (True|False), "
+    rb"'shape': \((\d{0,18}|\d{1,18},|\d{1,18}, \d{1,18})\), \} *\n"
+)
+"""What NumPy writes before an array of two dimensions at most."""
+_DEFLATED = 1032
+"""Bytes that a compressed byte may stand for, at most."""
+_VALUES = 8
+"""Numbers that a byte may stand for where no two are the same; of 0, 1, 2, ... it is 0.7."""
+_TEXT, _BESIDE, _ALIKE = 64, 32, 1 << 26
+"""Bytes of the text per byte that it takes; per byte of the arrays, and of these at most.
+
+What is said of nodes and features that are all alike takes nearly no bytes.
+"""
+_COPIES, _OBJECTS = 3, 16
+"""Bytes of memory that a byte of an array, and of the text, takes while it is read, at most."""
+_LITTLE = 1 << 26
+"""Bytes of memory that are always taken to be left."""
+_STEP, _TOLD = 1 << 20, 300  # bytes read in one go, and letters of what is wrong with them
 # What the standard library raises, here or there, on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
     *(TypeError, OverflowError, RuntimeError, OSError),
 )
-NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
-"""What systems say that know no second name of a file, such as those on memory cards."""
 
 
 def save(hierarchy: "Hierarchy", path: str | os.PathLike[str]) -> None:
@@ -87,16 +104,22 @@ def load(path: str | os.PathLike[str], kind: "type[Hierarchy]") -> "Hierarchy":
     with open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             raise FileFormatError(f"{os.fspath(path)!r} is not a taxarbor hierarchy")
-        file.seek(0)
-        data = file.read()
-    try:
-        return kind(**unpack(_read_archive(data)))
-    except FileFormatError as error:
-        raise FileFormatError(f"cannot load {os.fspath(path)!r}: {error}") from error
-    except _DAMAGE as error:
-        raise FileFormatError(
-            f"cannot load {os.fspath(path)!r}: the file is damaged or incomplete ({error})"
-        ) from error
+        try:
+            return kind(**_fields(*_read_archive(file)))
+        except FileFormatError as error:
+            told = f"cannot load {os.fspath(path)!r}: {clipped(error)}"
+            raise FileFormatError(told) from error
+        except MemoryError as error:
+            told = "the tree takes more memory than there is"
+            raise FileFormatError(f"cannot load {os.fspath(path)!r}: {told}") from error
+        except _DAMAGE as error:
+            told = f"the file is damaged or incomplete ({clipped(error)})"
+            raise FileFormatError(f"cannot load {os.fspath(path)!r}: {told}") from error
+
+
+def clipped(error: BaseException) -> str:
+    """Return what an error says on one line of bounded length: it may quote a hostile file."""
+    return printable(str(error))[:_TOLD]
 
 
 def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
@@ -220,19 +243,29 @@ def _counts(array: NDArray[Any]) -> NDArray[np.intp]:
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`pack` packed, or raise FileFormatError."""
-    if "meta" not in arrays or arrays["meta"].dtype.kind != "U":
+    return _fields(_read_meta(arrays.get("meta"), arrays.keys() - {"meta"}), arrays)
+
+
+def _read_meta(text: NDArray[Any] | None, names: Iterable[str]) -> dict[str, Any]:
+    """Return the text as JSON, if it is of a version read here and these are its arrays."""
+    if text is None or text.dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
-    meta = parse_strict(str(arrays["meta"]))
+    meta: dict[str, Any] = parse_strict(str(text))
     check_version(meta)
-    n_refits = meta.get("n_refits")
-    n_noise = counts_noise(meta)
-    expected = _NAMES if n_refits is None else _NAMES | _TRUST_NAMES
-    of_rows = set() if n_noise is None else {"order", "follows_broken"}
-    expected -= of_rows
-    missing = sorted(expected - arrays.keys())
-    foreign = sorted(arrays.keys() - expected - (_OPTIONAL - of_rows))
+    expected = _NAMES if meta.get("n_refits") is None else _NAMES | _TRUST_NAMES
+    of_rows = set() if counts_noise(meta) is None else {"order", "follows_broken"}
+    expected, found = expected - of_rows, set(names)
+    missing = sorted(expected - found)
+    foreign = sorted(found - expected - (_OPTIONAL - of_rows))
     if missing or foreign:
-        raise FileFormatError(f"arrays are missing: {missing}, or foreign: {foreign}")
+        told = f"arrays are missing: {missing}, or foreign: {foreign}"
+        raise FileFormatError(told)
+    return meta
+
+
+def _fields(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Hierarchy in a text and arrays that are all there."""
+    n_refits, n_noise = meta.get("n_refits"), counts_noise(meta)
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
@@ -255,7 +288,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         **_unpack_optional(arrays),
         "temperature": meta.get("temperature"),  # older files have none
         "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
-        "made_by": meta.get("made_by"),
+        "made_by": decode_made_by(meta.get("made_by")),
         "encoding": decode_encoding(meta.get("encoding")),
     }
 
@@ -267,6 +300,8 @@ def _unstack(
     rules: list[LinearRule | None] = [None] * len(parents)
     if not (len(weights) or len(offsets) or len(centers)):
         return tuple(rules)
+    if parents[1:].min(initial=0) < 0 or parents[1:].max(initial=0) >= len(parents):
+        raise FileFormatError("parents must be ids of nodes")
     n_children = np.bincount(parents[1:], minlength=len(parents))
     inner = np.flatnonzero(n_children)
     if (len(weights), len(offsets), len(centers)) != (*[len(parents) - 1] * 2, len(inner)):
@@ -288,38 +323,134 @@ def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
                 npy.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def _read_archive(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read all members; the archive's checksums are compared before any is looked into."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = archive.namelist()
-        if len(set(names)) < len(names) or not all(n.endswith(".npy") for n in names):
+class _Head(NamedTuple):
+    """What an archive states of an array, and how many bytes it takes there."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_fortran: bool
+    n_compressed: int
+
+
+def _read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the text and the other arrays; sizes are compared before any of them is read."""
+    with zipfile.ZipFile(file) as archive:
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        if len(entries) < len(archive.infolist()) or "meta" not in entries:
             raise FileFormatError("this is not a taxarbor hierarchy")
-        if any(entry.compress_type != zipfile.ZIP_DEFLATED for entry in archive.infolist()):
+        if any(entry.compress_type != zipfile.ZIP_DEFLATED for entry in entries.values()):
             raise FileFormatError("an array is compressed in an unknown way")
-        return {name.removesuffix(".npy"): _parse(archive.read(name)) for name in names}
+        if sum(entry.compress_size for entry in entries.values()) > file.seek(0, os.SEEK_END):
+            raise FileFormatError("the arrays take more bytes than the file has")
+        text = entries.pop("meta")
+        _check_memory(text, sum(entry.file_size for entry in entries.values()))
+        with archive.open(text) as member:
+            meta = _read_meta(_read_array(member, _read_head(member, text)), entries)
+        heads = {}
+        for name, entry in entries.items():
+            with archive.open(entry) as member:
+                heads[name] = _read_head(member, entry)
+        _check_sizes(heads)
+        arrays = {}
+        for name, entry in entries.items():
+            with archive.open(entry) as member:
+                arrays[name] = _read_array(member, _read_head(member, entry))
+        return meta, arrays
 
 
-def _parse(data: bytes) -> NDArray[Any]:
-    """Return the array in these bytes, never unpickling, never allocating what is not there."""
-    stream = io.BytesIO(data)
-    if npy.read_magic(stream) != (1, 0):
+def _check_memory(text: zipfile.ZipInfo, n_bytes: int) -> None:
+    """Raise FileFormatError if a text and arrays of so many bytes are too much to read."""
+    alike = min(_BESIDE * n_bytes, _ALIKE)
+    if text.file_size > _STEP + _TEXT * text.compress_size + alike:
+        raise FileFormatError("the text states more than that of such a tree can hold")
+    needed = _COPIES * n_bytes + _OBJECTS * text.file_size
+    if needed > _LITTLE and needed > (left := available()):
+        raise FileFormatError(
+            f"the tree that it states may take {needed / 1e9:,.1f} GB of memory to load, and "
+            f"{left / 1e9:,.1f} GB are left. Load it where there is more."
+        )
+
+
+def _read_head(member: IO[bytes], entry: zipfile.ZipInfo) -> _Head:
+    """Read what stands before an array; no Python objects, nothing that is not there."""
+    start = member.read(10)
+    if start[:8] != npy.magic(1, 0):
         raise FileFormatError("an array is of an unknown version")
-    shape, is_fortran, dtype = npy.read_array_header_1_0(stream)
+    length = int.from_bytes(start[8:], "little")
+    found = _HEADER.fullmatch(member.read(length))
+    if found is None:
+        raise FileFormatError("the header of an array is damaged")
+    dtype = np.dtype(found[1].decode())
     if dtype.hasobject:
         raise FileFormatError("an array holds Python objects, which are never loaded")
-    body = data[stream.tell() :]
-    if math.prod(shape) * dtype.itemsize != len(body):
+    shape = tuple(int(part) for part in found[3].split(b",") if part.strip())
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if 10 + length + n_bytes != entry.file_size:
         raise FileFormatError("an array is not of the size that it states")
-    return np.frombuffer(body, dtype).reshape(shape, order="F" if is_fortran else "C")
+    if n_bytes > _DEFLATED * entry.compress_size:
+        raise FileFormatError("an array states more than its bytes can hold")
+    return _Head(shape, dtype, found[2] == b"True", entry.compress_size)
+
+
+def _check_sizes(heads: dict[str, _Head]) -> None:
+    """Raise FileFormatError if the arrays are larger than those of one tree can be."""
+    shapes = {name: head.shape for name, head in heads.items()}
+
+    def length(name: str) -> int:
+        return shapes.get(name, (0,))[0] if shapes.get(name, (0,)) else 0
+
+    def width(name: str) -> int:
+        return shapes[name][-1] if len(shapes.get(name, ())) > 1 else 0
+
+    nodes, rows = length("start"), length("order") + length("noise")
+    cells, groups = length("placement_weights"), length("usual_centers")
+    wide = "centers", "placement_weights", "means", "usual_centers"
+    features = next(filter(None, map(width, wide)), length("two_values"))
+    most: dict[str, tuple[int, ...]] = {"order": (rows,), "noise": (rows,)}
+    most |= dict.fromkeys(("row_weights", "follows_broken", "trust_rows"), (rows,))
+    most |= dict.fromkeys(("weights", "centers", "means"), (nodes, features))
+    most |= {"placement_weights": (cells, features), "placement_center": (features,)}
+    most |= {"placement_offsets": (cells,), "placement_leaves": (cells,)}
+    most |= {"usual_centers": (groups, features), "usual_scale": (features,)}
+    most |= {"usual_units": (groups,), "usual_limit": (), "two_values": (features, 2)}
+    most |= {"follows_gap": (nodes, 2), "missing": (nodes, width("missing"))}
+    most |= {"trust_feature_came_back": (nodes * features,)}
+    most |= {"trust_curve": (3, width("trust_curve"))}  # of a finer tree, perhaps
+    for name, shape in shapes.items():
+        limit = most.get(name, (nodes,))
+        if len(shape) != len(limit) or any(a > b for a, b in zip(shape, limit, strict=True)):
+            raise FileFormatError(f"{name} has shape {shape}, which does not fit the others")
+    distinct = {name: length(name) for name in ("start", "order", "noise")}
+    distinct["trust_curve"] = width("trust_curve")
+    for name, n in distinct.items():  # no two rows are the same, nor two numbers of leaves
+        if name in heads and n > _VALUES * heads[name].n_compressed:
+            raise FileFormatError(f"{name} states more than its bytes can hold")
+
+
+def _read_array(member: IO[bytes], head: _Head) -> NDArray[Any]:
+    """Return the array that follows its header."""
+    data = np.empty(math.prod(head.shape) * head.dtype.itemsize, dtype=np.uint8)
+    at = 0
+    while piece := member.read(_STEP):  # to the end, where the checksum is compared
+        data[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+        at += len(piece)
+    if at != len(data):
+        raise FileFormatError("an array is not of the size that it states")
+    return data.view(head.dtype).reshape(head.shape, order="F" if head.is_fortran else "C")
 
 
 def parse_strict(text: str | bytes) -> Any:
-    """Parse JSON, without the NaN and Infinity that Python would let pass."""
+    """Parse JSON, without the NaN and the names given twice that Python would let pass."""
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    def gather(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a name stands twice in one object")
+        return found
+
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=gather)
 
 
 def check_version(document: Any) -> None:
@@ -373,6 +504,19 @@ def decode_encoding(values: dict[str, Any] | None) -> Encoding | None:
     return None if values is None else Encoding.from_dict(values)
 
 
+def decode_made_by(values: Any) -> Any:
+    """Return what made the tree, if it can be written again: 1e999 is read as infinity."""
+    waiting = [(values, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > 20 or (isinstance(value, float) and not math.isfinite(value)):
+            raise FileFormatError("made_by must hold finite numbers, and 20 levels at most")
+        inner = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict | list):
+            waiting += [(one, depth + 1) for one in inner]
+    return values
+
+
 def encode_float(value: float) -> float | str | None:
     if math.isnan(value):
         return None
@@ -381,60 +525,3 @@ def encode_float(value: float) -> float | str | None:
 
 def decode_float(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
-
-
-def write_whole(
-    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], *, replace: bool = True
-) -> None:
-    """Let ``write`` fill a file, which takes its place only once it is safely on disk.
-
-    It is written beside the target, under another name. Whatever goes wrong, the target
-    stays as it was, and the other file is removed. Unless ``replace``, FileExistsError is
-    raised for a file that is there, even one that came during the writing.
-    """
-    target = Path(os.path.realpath(path))  # through a link, not over it
-    draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
-    try:
-        _refuse_special(target)
-        with draft.open("xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            if target.exists():
-                shutil.copymode(target, draft)
-            os.replace(draft, target)
-        else:
-            _move_to_free_place(draft, target)
-    except OSError as error:
-        if error.filename not in {str(draft), str(target)}:
-            raise
-        # The user knows the name they gave, and no other.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def _refuse_special(target: Path) -> None:
-    """Refuse folders, pipes and devices: only a file may be replaced by a file."""
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    if not stat.S_ISREG(mode):
-        told = "is no regular file, and would be replaced by one"
-        raise OSError(errno.EINVAL, told, str(target))
-
-
-def _move_to_free_place(draft: Path, target: Path) -> None:
-    """Give a file the name of the target, unless something has it: one step, no gap."""
-    try:
-        os.link(draft, target)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        target.open("xb").close()  # an empty file of our own, to be replaced
-        os.replace(draft, target)

@@ -201,10 +201,11 @@ def _units(tree: "Hierarchy") -> Array:
             continue
         children = list(tree.children(node))
         points = rule.center + rule.weights if tree.means is None else tree.means[children]
-        with np.errstate(over="ignore", invalid="ignore"):
+        sizes = tree.node_weights[children]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
             margins = np.abs(_margins(scores.T).diagonal())
-            unit = float(np.average(margins, weights=tree.node_weights[children]))
+            unit = float((margins * sizes).sum() / sizes.sum())  # NaN where none counts
         if 0.0 < unit < np.inf:
             units[children] = unit
     return units

@@ -69,8 +69,8 @@ class Usual:
         is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
         if not is_whole or (self.scale is not None and self.scale.shape != width):
             raise ValueError("centers, units and scale of what is usual do not fit together")
-        if not (self.units > 0.0).all() or not self.limit > 0.0:
-            raise ValueError("units and limit of what is usual must be positive")
+        if not (self.units > 0.0).all() or not 0.0 < self.limit < np.inf:
+            raise ValueError("units and limit of what is usual must be positive and finite")
 
     def unscaled(self, shift: Array, factor: Array) -> "Usual":
         """Return the same of rows that are to be shifted and divided first."""

@@ -205,7 +205,7 @@ class _Told(NamedTuple):
                 return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
         if not toward.any():  # all weigh the same
             toward = np.arange(len(toward)) == 0
-        is_not = 2 * np.count_nonzero(toward) > len(toward)
+        is_not = len(toward) < 2 * np.count_nonzero(toward) < 2 * len(toward)
         named = np.flatnonzero(~toward if is_not else toward)
         if (seen := beside if is_not else here) is not None:
             named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import unmasked
+from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
@@ -156,15 +156,16 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         return X
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
-    known = hierarchy.means if rule is None else rule.weights  # of a column per feature
+    width = hierarchy.n_features
+    refuse_times(X)
     data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
         )
-    if known is not None and data.shape[1] != known.shape[1]:
+    if width not in (None, data.shape[1]):
         raise InputError(
-            f"X has {data.shape[1]} features, but the hierarchy was grown on {known.shape[1]}"
+            f"X has {data.shape[1]} features, but the hierarchy was grown on {width}"
         )
     if sparse.issparse(X):
         check_structure(X)
@@ -187,7 +188,7 @@ def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
     cells = matrix.data if sparse.issparse(data) else data
     encoder = (hierarchy.made_by or {}).get("encoder")
     may_fill = encoder == "auto" or (
-        isinstance(encoder, dict) and encoder["missing"] != "error"
+        isinstance(encoder, dict) and encoder.get("missing") != "error"
     )
     if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
@@ -247,4 +248,7 @@ def with_means(
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
     rule = deciding_rule(hierarchy)
     dtype = rows.dtype if rule is None else rule.dtype
-    return replace(hierarchy, means=node_means(hierarchy, rows, repeats).astype(dtype))
+    means = node_means(hierarchy, rows, repeats).astype(dtype)
+    if not all_finite(means):
+        raise InputError("X holds values that are too large to take means of; scale them")
+    return replace(hierarchy, means=means)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _check(weights: Array, center: Array, offsets: Array) -> None:
     if offsets.dtype != dtype:
         raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
-        raise ValueError("weights, center and offsets must be finite, got NaN or infinity")
+        raise InputError("weights, center and offsets must be finite, got NaN or infinity")
 
 
 @final

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor._types import IndexArray
 from taxarbor.metrics._newick import read_newick
 from taxarbor.metrics._table import name_of
@@ -140,9 +140,11 @@ class ClassTree:
         if isinstance(source, cls):
             return source
         if isinstance(source, os.PathLike):
-            text = Path(source).read_text(encoding="utf-8-sig")
             try:
-                return cls.read(text)
+                return cls.read(Path(source).read_text(encoding="utf-8-sig"))
+            except UnicodeDecodeError as error:
+                told = f"{source} is not text in UTF-8: {error.reason}"
+                raise FileFormatError(told) from error
             except ValueError as error:
                 raise InputError(f"{source}: {error}") from error
         parents, names = _read_form(source)

@@ -95,18 +95,21 @@ class _Search:
     def __call__(self, drawn: Drawn, run: Run) -> list[tuple[Plane | Refusal | None, Array]]:
         """Return a plane for each node, and its first row."""
         most = SAMPLE if self.points is None else SAMPLE // 2
-        at, parts = drawn.lowest(most)
-        rows = drawn.stacked()[at]
+        rows, hashes = drawn.stacked(), drawn.hashes
+        kind = np.min_scalar_type(drawn.parts.max(initial=0))  # short ones are sorted faster
+        order = np.argsort(drawn.parts.astype(kind), kind="stable")
+        parts = drawn.parts[order]
         edges = np.searchsorted(parts, [self.numbers, self.numbers + 1]).T.tolist()
 
         def find(place: int) -> tuple[Plane | Refusal | None, Array]:
-            own, size = rows[slice(*edges[place])], self.sizes[place]
+            at, size = order[slice(*edges[place])], self.sizes[place]
+            own = rows[at[np.argsort(hashes[at], kind="stable")[:most]]]
             if self.points is not None:
                 point = self.points[place]
                 own = np.concatenate([np.tile(point, (SAMPLE - len(own), 1)), own])
             elif size > SAMPLE and (own == own[0]).all():
-                return None, own[0]
-            return self.splitter.find(own, size, self.seeds[place]), own[0]
+                return None, own[0].copy()
+            return self.splitter.find(own, size, self.seeds[place]), own[0].copy()
 
         return list(run.each(find, range(len(self.sizes))))
 

@@ -17,8 +17,8 @@ from taxarbor._images import check_images
 from taxarbor._types import IndexArray
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._file import write_whole
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._whole import write_whole
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
 

@@ -226,6 +226,10 @@ class Rows(Protocol):
         """
         ...
 
+    def alike(self, positions: IndexArray) -> IndexArray:
+        """Return a number for each of some rows: the same for equal ones, and no others."""
+        ...
+
     def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         ...

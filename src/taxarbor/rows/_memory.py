@@ -1,5 +1,7 @@
 """Rows in memory, dense or compressed sparse, through the native kernels. Nothing is copied."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -203,6 +205,18 @@ class MemoryRows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
+    def alike(self, positions: IndexArray) -> IndexArray:
+        """Return a number for each of some rows: the same for equal ones, and no others."""
+        index, seen = self._data.index, dict[bytes, int]()
+        own = _positions(positions, "positions") if index is None else index[positions]
+        found = np.empty(len(own), dtype=np.intp)
+        step = max(BLOCK // max(self.n_features, 1), FEW)
+        for first in range(0, len(own), step):
+            some = slice(first, first + step)
+            keys = _keys(self._X[own[some]])
+            found[some] = [seen.setdefault(key, len(seen)) for key in keys]
+        return found
+
     def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Solve a two-way split."""
         return SplitSolution(*native.pair(self._data, problem))
@@ -235,6 +249,17 @@ class MemoryRows:
         X = self._own()
         dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
+
+
+def _keys(X: Any) -> Iterator[bytes]:
+    """Return bytes of each row of a copy that are the same for equal rows only."""
+    if not issparse(X):
+        return map(np.ndarray.tobytes, X + 0.0)  # no zero has a sign
+    matrix: Any = X
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    columns, values, ends = matrix.indices, matrix.data, pairwise(matrix.indptr)
+    return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 
 def _pairs_of_sparse(X: Any) -> Array:

@@ -9,22 +9,24 @@ the flow. Newton's rounds run compiled, in one call (``native/src/pair.cpp``, ``
 Those below are of the paper's own solver, which the compiled ones are tested against.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
 
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import assign_balanced, assign_two, size_bounds
-from taxarbor.native import hinge_costs
+from taxarbor.native import hinge_costs, hinge_multi
 from taxarbor.optim._loss import HingeLoss, Labels
 from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import FEW, ProximalQuasiNewton
-from taxarbor.rows import Rows
+from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import KwayProblem, PairProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
+Way = Literal["newton", "pqn", "span"]
+"""What "auto" stands for at a node; "span" solves along the rows."""
 
 MAX_ALTERNATIONS = 100
 """Where an alternation gives up; it settles long before, as a rule."""
@@ -35,6 +37,13 @@ MAX_WORKING = 2048
 MAX_SMOOTH = 512
 """The same for a model without any l1 or group norm, which is solved as a linear system (in
 ``native/src/descent.cpp``); beyond it, coordinate descent on a dense model is slow."""
+
+MAX_SPAN = 1 << 26
+"""Cells of rows that are written out, in float64, where these are few and only a ridge counts:
+512 MB, and hardly anything beside them."""
+
+SPAN_ROWS = 16
+"""Rows that are written out at a time."""
 
 STEPS = 6
 """Quasi-Newton steps between two assignments. More take longer and end higher: weights that
@@ -62,6 +71,14 @@ class Alternation:
     def weights(self) -> Array:
         """The weights of each child, of shape (n_children, n_features)."""
         return self.W if len(self.W) > 1 else np.concatenate([0.5 * self.W, -0.5 * self.W])
+
+    @property
+    def ruled(self) -> Labels:
+        """The child of each row's highest score, the first of ties, whatever the bounds."""
+        f = self.scores
+        child = f[:, 0] < 0 if f.shape[1] == 1 else f.argmax(axis=1)
+        ruled: Labels = child.astype(self.labels.dtype)
+        return ruled
 
     @property
     def own_scores(self) -> float:
@@ -121,9 +138,19 @@ class Problem:
             return highest
         return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
+    def objective(self, found: Alternation) -> float:
+        """Return the objective of an alternation's weights and labels."""
+        f = found.scores
+        scores = f if f.shape[1] > 1 else np.concatenate([0.5 * f, -0.5 * f], axis=1)
+        total, _ = hinge_multi(np.ascontiguousarray(scores), found.labels.astype(np.int32))
+        return total / (len(f) * self.n_children) + self.penalty.value(found.weights)
+
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        if self._choose_solver(rows) == "newton":
+        way = self._choose_way(rows)
+        if way == "newton":
             return self._solve(rows, W, labels)
+        if way == "span":
+            return self._solve_in_span(rows, W, labels)
         if self.n_children > 2:
             return self._run(rows, W, labels)
         whole = None if labels is None else labels.astype(np.int32)
@@ -197,12 +224,51 @@ class Problem:
         W, status = np.atleast_2d(found.weights), Status(found.status)
         return Alternation(W, found.labels, found.scores, status, found.trace, found.n_passes)
 
+    def _solve_in_span(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
+        """Solve for few rows of many features, where only a ridge counts.
+
+        The weights are sums of the rows then, so that the rows' coordinates along their own
+        principal axes, ``X = Z @ axes`` with ``axes = back.T @ X``, give the same weights. Axes
+        along which rows are a ten millionth as long as elsewhere are left out: no ridge that
+        counts would let them matter.
+        """
+        X = self._written_out(rows)
+        size = max(X.max(), -X.min())
+        X /= size  # so that no square is too small or too large
+        squares, vectors = np.linalg.eigh(X @ X.T)
+        kept = squares > len(X) * np.finfo(np.float64).eps * squares[-1]
+        lengths, vectors = np.sqrt(squares[kept]), vectors[:, kept]
+        back, Z = vectors / lengths, vectors * (size * lengths)
+        within = as_rows(np.ascontiguousarray(Z), center=np.zeros(len(lengths)))
+        penalty = replace(self.penalty, l1=np.zeros(len(lengths)))
+        # Newton's Hessian has a block per model, which says too little of more than two.
+        solver: SolverName = "newton" if self.n_children == 2 else "pqn"
+        inside = replace(self, penalty=penalty, solver=solver)
+        found = inside._alternate(within, W @ X.T @ back, labels)
+        W = (found.W @ back.T @ X).astype(rows.dtype).astype(np.float64)
+        scores = rows.scores(W)
+        how = found.status, found.trace, found.n_passes + 2.0
+        return Alternation(W, self.assign(scores, found.labels), scores, *how)
+
+    def _written_out(self, rows: Rows) -> Array:
+        """Return the rows about their centre, without features that are held at zero."""
+        X = np.empty((rows.n_rows, rows.n_features))
+        for first in range(0, len(X), SPAN_ROWS):
+            some = np.arange(first, min(first + SPAN_ROWS, len(X)))
+            each = np.eye(len(some), dtype=rows.dtype)
+            X[some] = rows.take(some, center=rows.center).adjoint(each)
+        X[:, self.penalty.l1 > 0.0] = 0.0
+        return X
+
     def _most_features(self, most: int) -> int:
         """Return how many features a Hessian may have, so that all models' are no larger."""
         return max(1, int(most / np.sqrt(self.n_children))) if self.n_children > 2 else most
 
-    def _choose_solver(self, rows: Rows) -> SolverName:
-        """Newton, unless the features in use would be too many for its Hessian."""
+    def _choose_way(self, rows: Rows) -> Way:
+        """Newton, unless the features in use would be too many for its Hessian.
+
+        Then along the rows, if these are few and only a ridge counts.
+        """
         if self.solver != "auto":
             return self.solver
         penalty = self.penalty
@@ -211,7 +277,11 @@ class Problem:
         most = self._most_features(MAX_SMOOTH if penalty.is_smooth else MAX_WORKING)
         n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
         # Where few features come into use, its working set follows them.
-        return "pqn" if rows.n_features > most and n_free > most else "newton"
+        if rows.n_features <= most or n_free <= most:
+            return "newton"
+        n_cells = rows.n_rows * rows.n_features
+        is_few = penalty.is_smooth and rows.n_rows <= most and n_cells <= MAX_SPAN
+        return "span" if is_few else "pqn"
 
     def _bounds(self, rows: Rows) -> tuple[int, int]:
         return size_bounds(rows.n_rows, self.n_children, *self.balance)

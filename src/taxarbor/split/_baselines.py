@@ -20,7 +20,7 @@ from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split._starts import child_means, far_rows
-from taxarbor.split._task import Refusal, Split, SplitTask, refuse_few
+from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -223,6 +223,12 @@ class SpectralSplitter:
         if not np.bincount(found.labels, minlength=K).all():
             return Refusal(f"its graph does not fall into {K} parts")
         rule = nearest_rule(rows, child_means(rows, found.labels, K))
+        together = keep_together(rows, found.labels, follow(rows, rule), K)
+        if isinstance(together, Refusal):
+            return together
+        if together is not found.labels:
+            found = found._replace(labels=together)
+            rule = nearest_rule(rows, child_means(rows, together, K))
         return conclude(rows, found, rule, self.criterion)
 
 

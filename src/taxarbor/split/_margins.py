@@ -31,7 +31,7 @@ from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
-from taxarbor.split._task import Refusal, Split, SplitTask, refuse_few
+from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
 
 VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the critical value: less than
@@ -218,12 +218,19 @@ class MaxMarginSplitter:
         found = self._solve(problem, rows, task.rng())
         if not found.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
+        together = keep_together(rows, found.labels, found.ruled, K)
+        if isinstance(together, Refusal):
+            return together
+        # Labels that were moved have another objective than the rounds ended with.
+        is_moved = together is not found.labels
+        found = replace(found, labels=together)
+        objective = problem.objective(found) if is_moved else found.trace[-1]
         weights = found.weights
         complexity = self.regularizer.complexity(weights, usage)
         # The paper's Eq. 4; infinite for a split that its penalty says is free.
         score = found.own_scores / complexity if complexity > 0.0 else float("inf")
         rule = LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype))
-        return Split(found.labels, rule, score, found.trace[-1], found.info)
+        return Split(found.labels, rule, score, objective, found.info)
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
         positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)

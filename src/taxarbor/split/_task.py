@@ -6,7 +6,7 @@ from typing import Protocol, final
 import numpy as np
 
 from taxarbor._run import node_rng
-from taxarbor._types import Array, SolveInfo
+from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
@@ -117,6 +117,39 @@ def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
     rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
     each = f" of at least {least} rows" if least > 2 else ""
     return Refusal(f"{rows} too few for {n_children} children{each} (it takes {needed})")
+
+
+def keep_together(
+    rows: Rows, labels: Labels, ruled: Labels, n_children: int
+) -> Labels | Refusal:
+    """Send equal rows that were torn apart where the rule does; refuse if a child has none.
+
+    A bound on sizes, or a graph, may part rows that nothing tells apart. Equal rows have the
+    same scores along random directions, to the bit; few others do, and these are compared.
+    """
+    if np.array_equal(labels, ruled):
+        return labels  # what the rule does is the same for equal rows
+    directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
+    scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
+    marks = scores.view(np.result_type(scores, np.complex64))[:, 0]
+    torn = _torn(labels, np.unique(marks, return_inverse=True)[1].reshape(-1))
+    torn = torn[_torn(labels[torn], rows.alike(torn))]
+    if not len(torn):
+        return labels
+    together = labels.copy()
+    together[torn] = ruled[torn]
+    if np.bincount(together, minlength=n_children).all():
+        return together
+    return Refusal(f"too many of its {rows.n_rows} rows are equal for {n_children} children")
+
+
+def _torn(labels: Labels, group: IndexArray) -> IndexArray:
+    """Return the positions of rows in groups that have several labels."""
+    first = np.zeros(len(labels), dtype=labels.dtype)
+    first[group] = labels  # that of any one
+    is_torn = np.zeros(len(labels), dtype=bool)
+    is_torn[group[labels != first[group]]] = True
+    return np.flatnonzero(is_torn[group])
 
 
 class Splitter(Protocol):

@@ -32,7 +32,7 @@ FAN_IN = 8
 SMALL = 4_000
 """Bytes that are sent along with each task; more are put into the graph once."""
 PATIENCE = 25.0
-"""Seconds without any worker, or without a word from the scheduler, that end a fit."""
+"""Seconds that end a fit: without a worker, a word from the scheduler, or memory to go on."""
 
 
 @final
@@ -361,15 +361,15 @@ def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
     """Wait for tasks on a cluster, as long as it has workers, and return what they make."""
     found = []
     for future in futures_in(held):
-        wait, alone = 1.0, None
+        wait, last = 1.0, None
         while True:
             try:
                 found.append(_aligned(loaded(future.result(timeout=wait))))
                 break
-            except TimeoutError:
+            except (TimeoutError, UnboundLocalError):  # the latter where Dask loses the former
                 if future.status == "error":  # the work's own
                     raise
-                alone = _check_workers(client, alone)
+                last = _check_progress(client, last)
                 wait = min(2 * wait, 60.0) if future.status == "finished" else 1.0
     return found
 
@@ -383,14 +383,30 @@ def futures_in(held: Iterable[Any]) -> list[Any]:
     return [future for one in held for future in futures_of([one])]
 
 
-def _check_workers(client: Any, alone: float | None) -> float | None:
-    """Return since when a cluster has had no workers, or raise, if that is too long ago."""
-    if client.sync(client.scheduler.ncores, callback_timeout=PATIENCE):
-        return None
-    if alone is not None and monotonic() - alone > PATIENCE:
-        told = f"the Dask cluster has had no workers for {PATIENCE:.0f} s"
-        raise ClusterError(f"{told}; start some, of 500 MB or more each, and fit again")
-    return monotonic() if alone is None else alone
+def _check_progress(client: Any, last: tuple[int, float] | None) -> tuple[int, float]:
+    """Return how many steps a cluster has made, and since when; raise if it is stuck there.
+
+    Workers that are short of memory pause. If none of the others has anything to do either,
+    it is because they wait for those.
+    """
+
+    def pulse(dask_scheduler: Any) -> tuple[int, bool, int]:  # sent whole: it imports nothing
+        states = dask_scheduler.workers.values()
+        is_paused = any(state.status.name == "paused" for state in states)
+        is_idle = is_paused and not any(state.executing for state in states)
+        return len(states), is_idle, dask_scheduler.transition_counter
+
+    n_workers, is_idle, n_steps = client.sync(
+        client._run_on_scheduler, pulse, callback_timeout=PATIENCE
+    )
+    if last is None or last[0] != n_steps or (n_workers and not is_idle):
+        return n_steps, monotonic()
+    if monotonic() - last[1] > PATIENCE:
+        told = f"the Dask cluster has had no workers for {PATIENCE:.0f} s; start some,"
+        if n_workers:
+            told = "Dask workers are short of memory, and wait; use smaller chunks, or workers"
+        raise ClusterError(f"{told} of 500 MB or more each, and fit again")
+    return last
 
 
 def _cancel(client: Any, tasks: Iterable[Any]) -> None:

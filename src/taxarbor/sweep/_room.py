@@ -79,12 +79,16 @@ def size_of(limit: Any) -> int:
     return int(size)
 
 
-def available() -> int:
-    """Return the bytes that this process can still get, of the machine and of its limits."""
-    return max(min([_of_machine(), *_of_groups(), *_of_process()]), 0)
+def available(unknown: int = UNKNOWN) -> int:
+    """Return the bytes that this process can still get, of the machine and of its limits.
+
+    ``unknown`` are taken for those of a machine that does not say; what is refused beyond
+    ``UNLIMITED`` is refused only where something is known.
+    """
+    return max(min([_of_machine(unknown), *_of_groups(), *_of_process()]), 0)
 
 
-def _of_machine() -> int:
+def _of_machine(unknown: int) -> int:
     with suppress(OSError, ValueError, LookupError):
         lines = (PROC / "meminfo").read_text().splitlines()
         sizes = dict(line.split(":", 1) for line in lines)
@@ -93,7 +97,7 @@ def _of_machine() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     with suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return UNKNOWN
+    return unknown
 
 
 def _of_groups() -> Iterator[int]:

@@ -17,6 +17,9 @@ from taxarbor.rows import Rows
 CELLS = 1 << 22
 """Limbs that are held whole at a time; but those of one label."""
 
+NEAR = 1 << 10
+"""Sums that are looked at together: what they take stays near the processor."""
+
 LOW = 2**32 - 1
 """The greatest limb but the last."""
 
@@ -45,20 +48,21 @@ class Sums:
     @classmethod
     def of(cls, limbs: Limbs, is_float32: bool) -> "Sums":
         """Return what ``native.exact_sums`` found."""
-        sign = limbs[..., -1] >> 63
-        filler = sign & LOW
         n = limbs.shape[-1]
-        last = n - 1
-        if (limbs[..., last] == sign).all():  # above, there is but the sign
-            last -= 1
-            while last > 0 and (limbs[..., last] == filler).all():
-                last -= 1
-        first = 0
-        while first < last and not limbs[..., first].any():
-            first += 1
+        flat = limbs.reshape(-1, n)
+        is_zero, is_sign = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+        for begin in range(0, len(flat), NEAR):
+            some = flat[begin : begin + NEAR]
+            sign = some[:, -1:] >> 63
+            is_zero &= (some == 0).all(axis=0)
+            is_sign[:-1] &= (some[:, :-1] == (sign & LOW)).all(axis=0)
+            is_sign[-1:] &= (some[:, -1:] == sign).all(axis=0)
+        is_zero[-1] = is_sign[0] = False
+        last = n - 1 - int(np.argmin(is_sign[::-1]))  # above, there is but the sign
+        first = min(int(np.argmin(is_zero)), last)
         kept = limbs[..., first : last + 1].copy()
         if last < n - 1:
-            kept[..., -1] += sign * 2**32
+            kept[..., -1] += (limbs[..., -1] >> 63) * 2**32
         return cls(first, kept, is_float32)
 
     def merge(self, other: "Sums") -> "Sums":
@@ -77,12 +81,13 @@ class Sums:
         """Return the nearest doubles, of shape (n_labels, n_features)."""
         n_limbs = N_LIMBS[self.is_float32]
         flat = self.limbs.reshape(-1, self.limbs.shape[-1])
-        found, step = np.empty(len(flat)), CELLS // n_limbs
-        for begin in range(0, len(flat), step):
-            some = flat[begin : begin + step]
+        (filled,) = np.nonzero(flat.any(axis=1))  # few, where rows are sparse
+        found, step = np.zeros(len(flat)), CELLS // n_limbs
+        for begin in range(0, len(filled), step):
+            some = filled[begin : begin + step]
             whole = np.zeros((len(some), n_limbs), dtype=np.int64)
-            whole[:, self.first : self._last] = some
-            found[begin : begin + step] = native.exact_values(whole, self.is_float32)
+            whole[:, self.first : self._last] = flat[some]
+            found[some] = native.exact_values(whole, self.is_float32)
         return found.reshape(self.limbs.shape[:-1])
 
     @property

@@ -6,9 +6,10 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import io
+import math
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from scipy import sparse
 
 from taxarbor._errors import counted, missing_extra
 from taxarbor.hierarchy._checks import check_structure
+from taxarbor.tables._h5ad_walk import TEXTS, kept_unpacked, trouble_with
 from taxarbor.tables._table import (
+    SMALL,
     Request,
     Table,
     as_floats,
@@ -26,7 +29,9 @@ from taxarbor.tables._table import (
     as_texts,
     listed,
     refuse_absent,
+    refuse_excess,
     refuse_infinite,
+    refuse_lies,
     refuse_size,
     selected,
 )
@@ -37,14 +42,53 @@ SPARSE_PARTS = SPARSE_KEYS | {"indices", "indptr", "row", "col", "_is_array"}
 LAYOUTS = ("csr", "csc", "coo")
 LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
+LONGEST = 10_000
+"""Bytes of the header of an npy file, as NumPy has it; but it reads the header first."""
 H5AD_LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
 
 
 def read_npy(stream: IO[bytes], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
     with request.reading("npy"):
+        n_bytes = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        shape, _, dtype = npy_header(request, stream, n_bytes)
+        refuse_excess(request, f"an array of shape {shape}", _taken(shape, dtype))
+        stream.seek(0)
         values = npy.read_array(stream, allow_pickle=False)
     return _unnamed(request, values)
+
+
+def npy_header(
+    request: Request, stream: IO[bytes], n_bytes: int
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of an npy array, whether it is in Fortran's order, and its type.
+
+    The stream has ``n_bytes``; they must be enough for the array.
+    """
+    is_old = npy.read_magic(stream) == (1, 0)
+    start = stream.tell()
+    if int.from_bytes(stream.read(2 if is_old else 4), "little") > LONGEST:
+        raise ValueError("its header is too long")
+    stream.seek(start)
+    found = (npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0)(stream)
+    shape, _, dtype = found
+    n_there, n_declared = n_bytes - stream.tell(), _size(shape, dtype)
+    if n_declared > n_there and not dtype.hasobject:
+        told = f"{n_declared:,} bytes of numbers are declared, and {n_there:,} are there"
+        raise request.error(f"is truncated: {told}")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"it declares the shape {shape}")
+    return found
+
+
+def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape) * dtype.itemsize
+
+
+def _taken(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Return how many bytes an array takes once its numbers are floats."""
+    return math.prod(shape) * max(dtype.itemsize, 8 if dtype.kind in "biu" else 4)
 
 
 def read_mtx(stream: IO[bytes], request: Request) -> Table:
@@ -60,7 +104,8 @@ def read_mtx(stream: IO[bytes], request: Request) -> Table:
         if b"\0" in text:
             raise ValueError("there is a zero byte in it")
         _refuse_lies(request, text)
-        values: Any = mmread(io.BytesIO(text if text.endswith(b"\n") else text + b"\n"))
+        whole = io.BytesIO(text if text.endswith(b"\n") else text + b"\n")
+        values: Any = mmread(whole, spmatrix=False)
     return _unnamed(request, values)
 
 
@@ -89,7 +134,7 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
     there are such arrays.
     """
     with request.reading("npz"), zipfile.ZipFile(stream) as file:
-        shapes = _shapes_in(file)
+        shapes = _shapes_in(request, stream, file)
         is_sparse = "X" not in shapes and shapes.keys() >= SPARSE_KEYS
         key = "data" if is_sparse else _main_array(request, shapes)
         values = _sparse(request, stream, file) if is_sparse else _load(request, file, key)
@@ -123,15 +168,19 @@ def _unnamed(request: Request, values: Any) -> Table:
     return Table(X, None)
 
 
-def _shapes_in(file: zipfile.ZipFile) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of an npz file's arrays, without reading these."""
-    shapes = {}
+def _shapes_in(
+    request: Request, stream: IO[bytes], file: zipfile.ZipFile
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of an npz file's arrays, which can be as they say."""
+    shapes, n_bytes = {}, stream.seek(0, io.SEEK_END)
     for name in file.namelist():
         if name.endswith(".npy"):
+            info = file.getinfo(name)
+            refuse_lies(request, repr(name), info.file_size, min(info.compress_size, n_bytes))
             with file.open(name) as array:
-                is_old = npy.read_magic(array) == (1, 0)
-                read = npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0
-                shapes[name.removesuffix(".npy")] = read(array)[0]
+                shapes[name.removesuffix(".npy")] = npy_header(request, array, info.file_size)[
+                    0
+                ]
     return shapes
 
 
@@ -146,7 +195,11 @@ def _main_array(request: Request, shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def _load(request: Request, file: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with file.open(f"{name}.npy") as array:
+    member = f"{name}.npy"
+    with file.open(member) as array:
+        shape, _, dtype = npy_header(request, array, file.getinfo(member).file_size)
+    refuse_excess(request, repr(member), _taken(shape, dtype))
+    with file.open(member) as array:
         try:
             return npy.read_array(array, allow_pickle=False)
         except ValueError as error:
@@ -165,6 +218,8 @@ def _sparse(request: Request, stream: IO[bytes], file: zipfile.ZipFile) -> Any:
         told = f"holds a sparse matrix in layout {layout!r}; expected {', '.join(LAYOUTS)}"
         raise request.error(told)
     stream.seek(0)
+    sizes = (one.file_size for one in file.infolist() if one.filename[:-4] in SPARSE_PARTS)
+    refuse_excess(request, "a sparse matrix", sum(sizes))
     values: Any = sparse.load_npz(stream)
     check_structure(values)  # a wrong index would crash later
     return values
@@ -204,6 +259,7 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     except ImportError as error:
         raise missing_extra("reading h5ad", "h5py") from error
     damage = (TypeError, SystemError)  # the latter where h5py stumbles while it visits links
+    refuse_endless(request, stream, request.text_columns)
     with request.reading("h5ad", *damage), h5py.File(stream, "r") as file:
         refuse_links(request, file)
         obs = _data_frame(request, file, "obs")
@@ -223,6 +279,13 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     ids = row_names if request.id_column is None else texts[request.id_column]
     labels = None if request.label_column is None else texts[request.label_column]
     return Table(X, names, ids, as_labels(labels), id_column=request.id_column)
+
+
+def refuse_endless(request: Request, stream: IO[bytes], columns: Sequence[str] | None) -> None:
+    """Refuse an h5ad file that HDF5 would hang or crash on."""
+    told = trouble_with(stream, columns)
+    if told is not None:
+        raise request.error(f"is a damaged h5ad file: {told}")
 
 
 def refuse_links(request: Request, file: Any) -> None:
@@ -289,6 +352,7 @@ def _h5ad_column(request: Request, frame: Any, name: str) -> tuple[str, ...]:
     """Return a column of ``obs`` or ``var`` as text, empty where there is no value."""
     found = frame[name]
     if not _is_group(found):
+        del found  # as it must be closed where its chunks are to be kept
         values = _values(request, frame, name)
         older = frame.get("__categories", {})  # anndata 0.7 kept the texts of codes there
         if name in older:
@@ -324,9 +388,31 @@ def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
     import h5py
 
     found = h5ad_array(request, group, name)
-    is_text = h5py.check_string_dtype(found.dtype) is not None
-    values: NDArray[Any] = found.asstr()[()] if is_text else found[()]
+    refuse_excess(request, f"{found.name!r} of shape {found.shape}", found.nbytes)
+    if h5py.check_string_dtype(found.dtype) is not None:
+        return _read_texts(request, found)
+    values: NDArray[Any] = found[()]
     return values
+
+
+def _read_texts(request: Request, array: Any) -> NDArray[Any]:
+    """Return an array of text; if lengths differ, many could be one text in the file."""
+    import h5py
+
+    if array.ndim != 1:
+        raise ValueError(f"{array.name!r} has shape {array.shape}")
+    array = kept_unpacked(array)
+    texts, is_fixed = array.asstr(), h5py.check_string_dtype(array.dtype).length is not None
+    most = math.inf if is_fixed else max(array.file.id.get_filesize(), SMALL)
+    found, n_read = np.empty(len(array), dtype=object), 0
+    for first in range(0, len(array), TEXTS):
+        block = texts[first : first + TEXTS]
+        n_read += sum(map(len, block))
+        if n_read > most:
+            told = f"texts in {array.name!r} that are longer than all of the file"
+            raise request.error(f"is a damaged h5ad file: it has {told}")
+        found[first : first + TEXTS] = block
+    return found
 
 
 def h5ad_array(request: Request, group: Any, name: str) -> Any:
@@ -339,6 +425,8 @@ def h5ad_array(request: Request, group: Any, name: str) -> Any:
     if found.external or found.is_virtual:
         told = f"keeps {found.name!r} in another file; that is not read, for safety"
         raise request.error(told)
+    told = f"{found.name!r} of shape {found.shape}"
+    refuse_lies(request, told, found.nbytes, found.id.get_storage_size())
     return found
 
 

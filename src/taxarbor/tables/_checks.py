@@ -6,22 +6,29 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
+import sklearn
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils import validation
 
+from taxarbor._blas import check_room
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import unmasked
+from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.rows import Rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
+KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+"""Whether scikit-learn finds the names of columns in frames of every kind."""
+
+FARTHEST = {"float32": 1e17, "float64": 1e150}
+"""How far from zero the mean of a column may be: squares must fit."""
 
 
 @final
@@ -68,7 +75,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
         return None
     name = "sample_weight"
     try:
-        given = np.asarray(sample_weight)
+        given = np.asarray(unmasked(sample_weight))
         weights = given.astype(
             np.float64, casting="unsafe" if given.dtype == object else "safe"
         )
@@ -95,10 +102,46 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     if tree is None or tree.encoding is None:
         has_gaps = vars(estimator).get("encoder") is not None
         is_finite: Any = "allow-nan" if has_gaps else True
-        return _checked(estimator, unmasked(X), reset=False, ensure_all_finite=is_finite)
+        return _checked(estimator, X, reset=False, ensure_all_finite=is_finite)
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X
+
+
+@final
+class _Columns:
+    """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
+
+    def __init__(self, frame: Any) -> None:
+        self.shape = frame.shape
+        self._names = list(frame.columns)
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self._names
+
+
+def validate_data(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = True,
+    skip_check_array: bool = False,
+    **options: Any,
+) -> Any:
+    """Do what scikit-learn's function of this name does, with the names of every frame.
+
+    Below 1.9 it does not find those of polars 2, which has no ``__dataframe__`` any more.
+    """
+    if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
+        how = {"reset": reset, "skip_check_array": skip_check_array, **options}
+        return validation.validate_data(estimator, X, **how)
+    validation.validate_data(estimator, _Columns(X), reset=reset, skip_check_array=True)
+    if skip_check_array:
+        return X
+    return validation.check_array(X, estimator=estimator, input_name="X", **options)
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
@@ -111,7 +154,11 @@ def check_count(name: str, value: Any, *, least: int) -> int:
 
 
 def check_jobs(n_jobs: Any) -> int:
-    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
+    """Return the number of threads that scikit-learn's ``n_jobs`` stands for.
+
+    All work begins with this, so that MemoryError is raised here where there is no room for it.
+    """
+    check_room()
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
     if n_jobs == 0:
@@ -178,6 +225,8 @@ def _short(value: Any) -> str:
 def _checked(estimator: Any, X: Any, **options: Any) -> Any:
     """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
     with input_errors(), np.errstate(over="ignore", invalid="ignore"):
+        refuse_times(X)
+        X = unmasked(X)
         if issparse(X):
             check_structure(X)
         found: Any = validate_data(
@@ -221,6 +270,15 @@ def check_range(rows: Rows) -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
     with np.errstate(all="ignore"):
         check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
+    check_middle(float(np.abs(rows.center).max(initial=0.0)), rows.dtype)
+
+
+def check_middle(farthest: float, dtype: np.dtype[Any]) -> None:
+    """Raise InputError if the mean of a column of a type is too far from zero."""
+    most = FARTHEST[dtype.name]
+    if farthest > most:
+        told = f"has a column whose mean is about {farthest:.0e}, in {dtype.name}"
+        raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")
 
 
 def check_spread(spread: float, dtype: np.dtype[Any]) -> None:

@@ -5,13 +5,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.tables._checks import check_choice, check_weights, input_errors
+from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
 from taxarbor.tables._study import FROM_DTYPE, Study, Subject
 
 MISSING = ("mean", "indicator", "error")

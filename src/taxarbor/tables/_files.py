@@ -3,17 +3,19 @@
 import gzip
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, TypeAlias, cast
+from typing import IO, Any, BinaryIO, TypeAlias, cast, final
 
 from taxarbor._errors import InputError, InputTypeError
+from taxarbor.sweep._room import UNLIMITED, available
 from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
-from taxarbor.tables._table import Request, Table
+from taxarbor.tables._table import SMALL, Request, Table, refuse_excess
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -26,14 +28,22 @@ READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
     "mtx": read_mtx,
     "h5ad": read_h5ad,
 }
-TEXTS = ("csv", "tsv", "mtx")
-"""The formats that may be compressed as a whole; the others are so within, if at all."""
+TEXTS = {"csv": b",;\t", "tsv": b"\t", "mtx": b" "}
+"""The formats that may be compressed as a whole, and what separates their cells.
+
+The others are compressed within, if at all.
+"""
 MAGIC = {
     **{b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK": "npz", b"\x89HDF": "h5ad"},
     b"%%MatrixMarket": "mtx",
 }
 SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 GZIP = b"\x1f\x8b"
+BLOCK = 1 << 20
+PACKED = 50
+"""How many times as long as the file it is, beyond which a text is counted early."""
+UNCOUNTED = 16
+"""One part in so many of the memory is for compressed text whose cells are not counted."""
 STDIN = "-"
 
 
@@ -95,6 +105,8 @@ def read_table(
         with request.reading("gz"):
             found = format or _format_by_name(source, request) or _format_by_content(stream)
             plain = _unpacked(stream, found, request)
+            if found in TEXTS and plain is stream:
+                _refuse_long(request, plain, TEXTS[found])
         return READERS[found](plain, request)
 
 
@@ -125,23 +137,43 @@ def _name(source: Source) -> str:
 def _opened(source: Source, request: Request) -> Iterator[IO[bytes]]:
     """Open what is named, or take it as it is; all of it can be sought in."""
     if source == STDIN:
-        yield _seekable(sys.stdin.buffer)
+        yield _seekable(sys.stdin.buffer, request)
     elif isinstance(source, str | os.PathLike):
         if Path(source).is_dir():
             raise request.error("is a folder; give a file in it")
         with Path(source).open("rb") as stream:
-            yield _seekable(stream)
+            yield _seekable(stream, request)
     else:
         if not isinstance(source.read(0), bytes):
             raise InputTypeError("the stream must be open in binary mode")
-        yield _seekable(source)
+        yield _seekable(source, request)
 
 
-def _seekable(stream: IO[bytes]) -> IO[bytes]:
+def _seekable(stream: IO[bytes], request: Request) -> IO[bytes]:
     """Return the stream; its rest in memory if it is a pipe, or has been read from."""
-    if stream.seekable() and stream.tell() == 0:
+    if stream.seekable() and stream.tell() == 0 and not _is_device(stream):
         return stream
-    return io.BytesIO(stream.read())
+    return io.BytesIO(rest_of(stream, request))
+
+
+def _is_device(stream: IO[bytes]) -> bool:
+    """Say whether it is one such as /dev/zero, that need not have an end."""
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, AttributeError):
+        return False
+
+
+def rest_of(stream: IO[bytes], request: Request) -> bytes:
+    """Return what is left in a stream, unless it is more than memory can hold."""
+    blocks: list[bytes] = []
+    n_bytes, most = 0, available(UNLIMITED) // 2  # as they are joined
+    while block := stream.read(BLOCK):
+        n_bytes += len(block)
+        if n_bytes > most:
+            raise request.error(f"goes on after {n_bytes:,} bytes; memory cannot hold more")
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def _format_by_name(source: Source, request: Request) -> str | None:
@@ -177,4 +209,66 @@ def _unpacked(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
         return stream
     if format not in TEXTS:
         raise request.error("is compressed as a whole; unpack it first")
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    unpacked = _Unpacked(gzip.GzipFile(fileobj=stream), request, TEXTS[format])
+    return cast("IO[bytes]", io.BufferedReader(unpacked))
+
+
+@final
+class _Unpacked(io.RawIOBase):
+    """A compressed text, whose cells are counted once it turns out to be long.
+
+    What it says of its own length need not be so, and to unpack all of it first would take as
+    long again for texts that are short.
+    """
+
+    def __init__(self, text: gzip.GzipFile, request: Request, marks: bytes) -> None:
+        self._text, self._request, self._marks = text, request, marks
+        self._file: Any = text.fileobj
+        self._most, self._is_counted = available(UNLIMITED), False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._text.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._text.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        n_read, place = self._text.readinto(buffer), self._text.tell()
+        is_long = UNCOUNTED * place > self._most
+        is_long |= place > SMALL // 4 and place > PACKED * self._file.tell()
+        if is_long and not self._is_counted:
+            self._is_counted = True
+            self._text.seek(0)
+            _refuse_cells(self._request, self._text, self._marks, self._most)
+            self._text.seek(place)
+        return n_read
+
+
+def _refuse_long(request: Request, text: IO[bytes], marks: bytes) -> None:
+    """Refuse a text whose cells memory cannot hold; it is looked at only where that may be.
+
+    A cell has two bytes at least, and eight in memory.
+    """
+    n_bytes, most = text.seek(0, io.SEEK_END), available(UNLIMITED)
+    text.seek(0)
+    if 4 * n_bytes > most:
+        _refuse_cells(request, text, marks, most)
+        text.seek(0)
+
+
+def _refuse_cells(
+    request: Request, text: IO[bytes] | gzip.GzipFile, marks: bytes, most: int
+) -> None:
+    """Refuse a text, read from its start, if it or its cells take more than so many bytes."""
+    n_bytes = n_cells = 0
+    while max(n_bytes, 8 * n_cells) <= most and (block := text.read(BLOCK)):
+        n_bytes += len(block)
+        n_cells += block.count(b"\n") + max(block.count(mark) for mark in marks)
+    told = f"{n_bytes:,} bytes of text and {n_cells:,} cells at least"
+    refuse_excess(request, told, max(n_bytes, 8 * n_cells), most)

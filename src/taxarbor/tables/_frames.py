@@ -8,6 +8,7 @@ pyarrow, which says less of what is wrong with a line.
 
 import csv
 import io
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,7 @@ from taxarbor.tables._table import (
     by_position,
     infinite,
     refuse_absent,
+    refuse_excess,
     refuse_repeated,
 )
 
@@ -74,6 +76,8 @@ ODD = 3
 """Different texts among numbers that are taken for mistakes, however often they come."""
 MANY = 1_000
 """Different texts that are enough to tell that a column spells neither numbers nor dates."""
+LONGEST_LINE = 1 << 26
+"""Characters of a first line; a million columns with names of sixty are less."""
 LONGEST_NAME = 100
 """Characters of a text that may be the name of a row."""
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -117,15 +121,18 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise missing_extra("reading parquet", "pandas", "pyarrow") from error
-    with request.reading("parquet"):
-        schema = pq.read_schema(stream)
+    with request.reading("parquet"), _as_arrows(stream) as source:
+        schema = pq.read_schema(source)
         kinds = {str(one.name): one.type for one in schema}
         refuse_repeated(request, map(str, schema.names))
         refuse_absent(request, request.text_columns, [*kinds])
         is_text = (pa.types.is_string, pa.types.is_large_string)
         coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
-        file = pq.ParquetFile(stream, read_dictionary=coded)
+        file = pq.ParquetFile(source, read_dictionary=coded)
         n_rows = file.metadata.num_rows
+        told = f"{counted(n_rows, 'row')} and {counted(len(kinds), 'column')}"
+        n_bytes = n_rows * sum(_width(kind, name in coded) for name, kind in kinds.items())
+        refuse_excess(request, told, n_bytes)
         index = next((name for name in kinds if INDEX.fullmatch(name)), None)
         wanted = [*request.text_columns, *([] if index is None else [index])]
         texts = {
@@ -137,6 +144,34 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
         pa.default_memory_pool().release_unused()  # as much as the table, half of the time
         return found
+
+
+@contextmanager
+def _as_arrows(stream: IO[bytes]) -> Iterator[Any]:
+    """Yield a file of Arrow's own, where there is one behind the stream.
+
+    A thread of Arrow's may be the last to let go of a file of Python's, and if that comes as
+    the process ends, it crashes.
+    """
+    name, is_same = getattr(stream, "name", None), False
+    if isinstance(name, str) and isinstance(getattr(stream, "raw", None), io.FileIO):
+        with suppress(OSError):  # it may have another name by now, or none
+            is_same = os.path.samestat(os.fstat(stream.fileno()), os.stat(name))
+    if not is_same:
+        yield stream
+        return
+    import pyarrow as pa
+
+    with pa.OSFile(name) as file:
+        yield file
+
+
+def _width(kind: Any, is_coded: bool) -> int:
+    """Return the least bytes that a cell of a type takes."""
+    try:
+        return 4 if is_coded else max(kind.bit_width // 8, 1)
+    except ValueError:  # of any length
+        return 4
 
 
 def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
@@ -266,9 +301,12 @@ class _Text:
 def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _Text:
     """Find out how a text is to be read, by its first two lines."""
     with _Text(stream, ",").opened() as text:
-        line = next((line for line in text if line.strip()), None)
+        lines = iter(lambda: text.readline(LONGEST_LINE), "")
+        line = next((line for line in lines if line.strip()), None)
     if line is None:
         raise request.error("is empty")
+    if len(line) >= LONGEST_LINE:
+        raise request.error(f"has a first line of more than {LONGEST_LINE:,} characters")
     bare = QUOTED.sub("", line)
     found = _Text(stream, separator or max(SEPARATORS, key=bare.count))
     with found.opened() as text:

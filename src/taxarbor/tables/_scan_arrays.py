@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from typing import IO, Any, final
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from taxarbor._errors import InputError, missing_extra
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._arrays import h5ad_array, h5ad_features, h5ad_matrix, refuse_links
+from taxarbor.tables._arrays import (
+    h5ad_array,
+    h5ad_features,
+    h5ad_matrix,
+    npy_header,
+    refuse_endless,
+    refuse_links,
+)
 from taxarbor.tables._scan import File, Scan, edges, spans, told_rows
 from taxarbor.tables._table import Request, refuse_no_numbers, refuse_repeated, refuse_size
 
@@ -87,9 +93,7 @@ def scan_npy(path: str | os.PathLike[str]) -> Scan:
     file = File.of(path)
     request = file.request
     with request.reading("npy"), open(file.path, "rb") as stream:
-        is_old = npy.read_magic(stream) == (1, 0)
-        read = npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read(stream)
+        shape, is_fortran, dtype = npy_header(request, stream, file.size)
         place = stream.tell()
     if dtype.hasobject:
         raise request.error(
@@ -97,10 +101,6 @@ def scan_npy(path: str | os.PathLike[str]) -> Scan:
             "with .astype(float)"
         )
     _refuse(request, dtype, shape)
-    n_bytes = dtype.itemsize * shape[0] * shape[1]
-    if file.size - place < n_bytes:
-        told = f"{n_bytes:,} bytes of numbers are declared, and {file.size - place:,} are there"
-        raise request.error(f"is truncated: {told}")
     size = dtype.itemsize
     strides = (size, size * shape[0]) if is_fortran else (size * shape[1], size)
     return _parts(file, place, shape, strides, dtype)
@@ -219,6 +219,8 @@ def scan_h5ad(path: str | os.PathLike[str]) -> Scan:
         raise missing_extra("reading h5ad", "h5py") from error
     source = File.of(path)
     request = source.request
+    with source.opened() as stream:
+        refuse_endless(request, stream, None)
     with request.reading("h5ad", *H5AD_DAMAGE), h5py.File(source.path, "r") as file:
         refuse_links(request, file)
         names = h5ad_features(request, file)

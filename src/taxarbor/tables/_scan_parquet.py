@@ -8,6 +8,7 @@ after the other, as sweeps do, decode a group once.
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -17,7 +18,7 @@ from taxarbor._errors import InputError, counted, missing_extra
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.tables._frames import INDEX
 from taxarbor.tables._scan import File, Scan, edges, one_line, spans, told_rows
-from taxarbor.tables._table import Request, refuse_absent, refuse_repeated
+from taxarbor.tables._table import Request, refuse_absent, refuse_excess, refuse_repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,8 @@ BUFFERS = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 PER_COLUMN = 1 << 22
 """Bytes that a cursor takes for a column: pages, as they are and unpacked, and a dictionary."""
+PART = 1 << 10
+"""Bytes that a part takes before it is read."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -256,7 +259,7 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
         for groups in _bundles(lengths, step):
             n_rows = sum(lengths[i] for i in groups)
             source = Groups(file, groups, chosen)
-            bounds = edges(n_rows, len(chosen)).tolist()
+            bounds = _bounds(request, n_rows, len(chosen))
             for first, n in spans(bounds):
                 width = step if len(bounds) > 2 else 0
                 scan.parts.append(ParquetPart(source, offset, first, n, width, n_rows))
@@ -266,6 +269,14 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
     if not scan.parts:
         raise request.error("has no rows" if len(files) == 1 else "and all others have no rows")
     return scan._replace(reserve=_reserve(metas, len(chosen), step))
+
+
+def _bounds(request: Request, n_rows: int, n_columns: int) -> list[int]:
+    """Return where parts begin, and the end; refuse more of them than memory can hold."""
+    n_parts = n_rows // rows_per_block(n_columns)
+    refuse_excess(request, f"{n_rows:,} rows, to be read in {n_parts:,} parts", PART * n_parts)
+    bounds: list[int] = edges(n_rows, n_columns).tolist()
+    return bounds
 
 
 def _reserve(metas: Sequence[Any], n_columns: int, step: int) -> int:
@@ -296,32 +307,34 @@ def _refuse_mixed(files: Sequence[File]) -> list[Any]:
     import pyarrow.parquet as pq
 
     metas: list[Any] = []
-    known: dict[str, Any] = {}
+    columns: list[dict[str, Any]] = []
     for file in files:
-        request = file.request
-        with request.reading("parquet"):
+        with file.request.reading("parquet"):
             metas.append(pq.read_metadata(file.path))
             schema = metas[-1].schema.to_arrow_schema()
-            refuse_repeated(request, map(str, schema.names))
-        kinds = {one.name: one.type for one in schema}
-        known = known or kinds
-        if kinds == known:
-            continue
-        told = f"and {files[0].name}"
+            refuse_repeated(file.request, map(str, schema.names))
+        columns.append({one.name: one.type for one in schema})
+    first = next((i for i, meta in enumerate(metas) if meta.num_rows), 0)
+    known, other = columns[first], f"and {files[first].name}"
+    for file, meta, kinds in zip(files, metas, columns, strict=True):
+        error = file.request.error
         for name in known.keys() - kinds.keys():
-            raise request.error(f"has no column {name!r}, {told} has; make the files alike")
+            raise error(f"has no column {name!r}, {other} has; make the files alike")
         for name in kinds.keys() - known.keys():
-            raise request.error(f"has a column {name!r}, {told} has not; make the files alike")
-        name = next(name for name in known if known[name] != kinds[name])
-        told = f"{name!r} as {kinds[name]}, {told} as {known[name]}"
-        raise request.error(f"holds {told}; make the files alike")
+            raise error(f"has a column {name!r}, {other} has not; make the files alike")
+        for name in known if meta.num_rows else ():  # without rows, text is written as null
+            if kinds[name] != known[name]:
+                told = f"{name!r} as {kinds[name]}, {other} as {known[name]}"
+                raise error(f"holds {told}; make the files alike")
     return metas
 
 
 def _features(schema: Any) -> list[str]:
     """Return the columns of a file but those that are the index of a frame."""
-    pandas = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = {one for one in pandas if isinstance(one, str)}
+    index: set[str] = set()
+    with suppress(ValueError, AttributeError, TypeError):  # a note that is damaged says nothing
+        told = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = {one for one in told if isinstance(one, str)}
     return [name for name in schema.names if name not in index and not INDEX.fullmatch(name)]
 
 
@@ -389,7 +402,7 @@ def scan_dataset(dataset: Any, columns: Sequence[str] | None = None) -> Scan:
         with Request(name).reading("readable"):
             n_rows = fragment.count_rows()
         source = Fragment(fragment, dataset.schema, tuple(columns))
-        for first, n in spans(edges(n_rows, len(columns)).tolist()):
+        for first, n in spans(_bounds(Request(name), n_rows, len(columns))):
             scan.parts.append(FragmentPart(source, name, first, n, step, n_rows))
             scan.titles.append(f"{name}, {told_rows(first, n)}")
             scan.sizes.append(n)

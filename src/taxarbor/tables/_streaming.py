@@ -22,7 +22,13 @@ from taxarbor.hierarchy._encoding import Encoding, empty_rows
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.sweep import Blocks, Engine
 from taxarbor.sweep._copies import Listed
-from taxarbor.tables._checks import RANGE, SeenFeatures, check_spread, check_weights
+from taxarbor.tables._checks import (
+    RANGE,
+    SeenFeatures,
+    check_middle,
+    check_spread,
+    check_weights,
+)
 from taxarbor.tables._encoder import TableEncoder, check_encoder
 from taxarbor.tables._exact import exact_sums, sums_of
 from taxarbor.tables._look import Parts, Place
@@ -107,6 +113,7 @@ class _Training:
         n_features = self.like.n_columns
         blocks = Blocks(self.engine, data, self.sizes, n_features, dtype, n_cells)
         self._check_range(blocks, float((seen.high - seen.low).max()))
+        check_middle(float(np.maximum(np.abs(seen.low), np.abs(seen.high)).max()), dtype)
         return Source(blocks, self.seen)
 
     def _encoded(self, encoder: TableEncoder, parts: Parts, weights: Array | None) -> Source:

@@ -21,6 +21,7 @@ from scipy.sparse import csr_array, issparse
 from taxarbor._errors import FileFormatError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
+from taxarbor.sweep._room import UNLIMITED, available
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,10 @@ MAX_NAMED = 10
 """Columns that a message names before it only counts them."""
 EMPTY = 10_000_000
 """Rows, or columns, that a sparse table may have beyond the entries that it holds."""
+RATIO = 1_100
+"""Bytes that one byte in a file can stand for; zlib, at its best, comes to 1,032."""
+SMALL = 1 << 26
+"""Bytes that a file may declare however little is in it."""
 DAMAGED = (
     *(EOFError, LookupError, OSError, OverflowError, RuntimeError, ValueError),
     MemoryError,  # as often a header that lies as a file that is too large
@@ -167,6 +172,36 @@ def refuse_size(request: Request, shape: Sequence[int], n_entries: int) -> None:
         if length > n_entries + EMPTY:
             told = counted(n_entries, "entry", "entries")
             raise request.error(f"declares {counted(length, what)} and holds {told}")
+
+
+def refuse_lies(request: Request, what: str, n_bytes: int, n_stored: int) -> None:
+    """Refuse what takes far more bytes than those that are stored for it can stand for.
+
+    All that compression does to honest data is below: zeros come to about a thousandth.
+    """
+    if n_bytes > SMALL + RATIO * n_stored:
+        stored = counted(n_stored, "byte is", "bytes are")
+        told = f"declares {what}, {_megabytes(n_bytes)}, and {stored} stored for it"
+        raise request.error(f"{told}; it is damaged, or made to exhaust memory")
+
+
+def refuse_excess(request: Request, what: str, n_bytes: int, left: int | None = None) -> None:
+    """Refuse what memory cannot hold, before it is reserved; ``left`` of it, if that is known.
+
+    Nothing is refused where nobody knows how much there is.
+    """
+    left = available(UNLIMITED) if left is None else left
+    if n_bytes > left:
+        told = f"declares {what}, {_megabytes(n_bytes)}"
+        raise request.error(
+            f"{told}, and there are {_megabytes(left)} of memory left: write a file of fewer "
+            "rows or columns",
+            (", or fit it from disk, as a parquet, npy or h5ad file, with", "memory_limit"),
+        )
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**8 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 def selected(

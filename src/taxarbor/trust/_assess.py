@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
@@ -21,7 +20,7 @@ from taxarbor._errors import (
     warn_caller,
 )
 from taxarbor._progress import show_progress
-from taxarbor._run import GrowthEvent, Observer, ignore
+from taxarbor._run import Crew, GrowthEvent, Observer, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._memberships import calibrated
@@ -332,9 +331,7 @@ def _fit_all(
         warnings.simplefilter("error", InterruptedFitWarning)
         fitted: Iterable[Any] = map(fit, tasks)
         if n_threads > 1:
-            pool = ThreadPoolExecutor(n_threads)
-            stack.callback(pool.shutdown, cancel_futures=True)
-            fitted = pool.map(fit, tasks)
+            fitted = stack.enter_context(Crew(n_threads)).map(fit, tasks)
         try:
             for one in fitted:
                 done.append(one)

@@ -1,0 +1,269 @@
+"""What is written and how commands end: odd names, full disks, little memory, signals."""
+
+import csv
+import io
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from taxarbor import Hierarchy
+from taxarbor.cli._shell import LEAST_SPACE
+from taxarbor.hierarchy._whole import write_whole
+
+ODD = [
+    *("a\rb", "\r", "a\nb", "a\r\nb", "\x85x", "\u2028", "\x0b", "\x0c", "\x1b[31mred", "\x00"),
+    *("=1+1", "+1", "-1", "@x", "\tx", 'q"q', "a,b", " blank ", "'", "\u202e"),
+]
+"""Also what a spreadsheet takes for a formula: it is written as it is."""
+
+
+@pytest.fixture
+def odd(folder):
+    """Write the customers with odd ids."""
+    table = pd.read_csv(folder / "customers.csv")
+    table["id"] = [f"{ODD[row % len(ODD)]}" for row in range(len(table))]
+    table.to_parquet(folder / "odd.parquet")
+    return table["id"].tolist()
+
+
+@pytest.mark.parametrize("end", [".csv", ".tsv", ".parquet"])
+def test_odd_ids_read_back(run, folder, odd, end):
+    name = f"labels{end}"
+    told = run("predict", "model.taxarbor", "odd.parquet", "--id-column", "id", "-o", name)
+    assert told.exit_code == 0, told.output
+    if end == ".parquet":
+        assert pd.read_parquet(name)["id"].tolist() == odd
+        return
+    comma = "," if end == ".csv" else "\t"
+    with (folder / name).open(encoding="utf-8", newline="") as file:
+        lines = [*csv.reader(file, delimiter=comma)]
+    assert [line[0] for line in lines] == ["id", *odd]
+    back = pd.read_csv(name, sep=comma, dtype=str, keep_default_na=False)
+    assert [text for text in back["id"] if "\0" not in text and text] == [
+        text for text in odd if "\0" not in text
+    ]
+    assert len(back) == len(odd)
+
+
+def test_exported_notes_read_back(run, folder, monkeypatch):
+    tree = Hierarchy.load("model.taxarbor")
+    note = "a\rb"
+    monkeypatch.setattr(Hierarchy, "load", lambda path: tree)
+    monkeypatch.setattr(type(tree), "notes", (note,) * tree.n_nodes, raising=False)
+    lines = [*csv.reader(io.StringIO(run("export", "m", "--to", "csv").stdout, newline=""))]
+    assert [line[-1] for line in lines] == ["note", *[note] * tree.n_nodes]
+
+
+def seen(*arguments):
+    """Run a command on a terminal, and return what that gets."""
+    above, below = pty.openpty()
+    command = [sys.executable, "-m", "taxarbor", *arguments]
+    with subprocess.Popen(command, stdin=below, stdout=below, stderr=below) as process:
+        os.close(below)
+        found = b""
+        while True:
+            try:
+                found += (part := os.read(above, 65536))
+            except OSError:  # how Linux says that nobody writes any more
+                break
+            if not part:
+                break
+    os.close(above)
+    assert process.returncode == 0, found
+    return found
+
+
+def test_ids_do_nothing_to_a_terminal(start, odd):
+    command = ("predict", "model.taxarbor", "odd.parquet", "--id-column", "id")
+    assert b"\x1b" not in seen(*command)
+    assert "\x1b[31mred" in start(*command).communicate()[0]
+
+
+def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edited):
+    edited("odd.csv", ("spend", "sp\x1b[31mend"))
+    told = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
+    assert told.exit_code == 0
+    assert "\x1b" not in told.output + run("info", "m\x1b[31m").output
+    assert "\x1b" not in run("cut", "m\x1b[31m", "-k", "2", "-o", "c\x1b[31m").output
+    assert "\x1b" not in run("export", "m\x1b[31m", "-o", "\x1b[31m.dot").output
+
+
+def test_no_memory_is_one_line(refused, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("taxarbor.cli._files.read_columns", fail)
+    monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+    refused("not enough memory: take fewer rows", "show", "model.taxarbor")
+    refused("h5ad file with --memory-limit", "fit", "customers.csv", "-k", "2", "-o", "m")
+
+
+def test_a_small_address_space_is_one_line(start):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (LEAST_SPACE // 4,) * 2)
+
+    process = start("info", "model.taxarbor", preexec_fn=limit)
+    told = process.communicate()[1]
+    assert (process.returncode, told.count("\n")) == (2, 1)
+    assert "there is an address space of 200 MB" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("m", "fit customers.csv -k 6 -o m"),
+        ("r.html", "report model.taxarbor customers.csv -o r.html"),
+        ("l.csv", "predict model.taxarbor customers.csv -o l.csv"),
+        ("l.parquet", "predict model.taxarbor customers.csv -o l.parquet"),
+        ("t.json", "export model.taxarbor -o t.json"),
+    ],
+)
+def test_a_full_disk_names_the_file_and_leaves_nothing(start, folder, name, command):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    before = {*folder.iterdir()}
+    process = start(*command.split(), preexec_fn=limit)
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout) == (2, "")
+    assert stderr == f"taxarbor: {name}: File too large: nothing was written\n"
+    assert {*folder.iterdir()} == before
+
+
+def test_full_standard_output_is_one_line(start):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        process = start("show", "model.taxarbor", stdout=full)
+    assert process.communicate()[1] == "taxarbor: standard output: No space left on device\n"
+    assert process.returncode == 2
+
+
+def test_closed_standard_output_is_no_error(folder):
+    line = f"{sys.executable} -m taxarbor predict model.taxarbor customers.csv >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+HELD = """
+import os, signal, sys
+from taxarbor import cli
+import taxarbor.report
+def hold(*_, **__):
+    os.kill(os.getpid(), signal.{name})
+taxarbor.report.report = hold
+sys.argv = ["taxarbor", "report", "model.taxarbor", "customers.csv", "-o", "r.html"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_clean_up(folder, name, code):
+    before = {*folder.iterdir()}
+
+    def usual():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    command = [sys.executable, "-c", HELD.format(name=name)]
+    options = {"capture_output": True, "text": True, "preexec_fn": usual}
+    done = subprocess.run(command, check=False, **options)
+    assert (done.returncode, done.stderr) == (code, "taxarbor: interrupted\n")
+    assert {*folder.iterdir()} == before
+
+
+def test_an_interrupt_among_the_first_imports(folder):
+    """They are those of the command line itself, before it can hear a signal."""
+    code = "import sys\nclass Cut:\n    def find_spec(self, name, *_):\n"
+    code += "        if name == 'threading': raise KeyboardInterrupt\n"
+    code += "sys.modules.pop('threading', None); sys.meta_path.insert(0, Cut())\n"
+    code += "from taxarbor.cli import main"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"taxarbor: interrupted\n")
+
+
+def test_assess_checks_its_output_first(refused, monkeypatch):
+    monkeypatch.setattr("taxarbor.cli._files.may_write", lambda path: False)
+    refused("model.taxarbor may not be written", "assess", "model.taxarbor", "nowhere.csv")
+    arguments = ("-k", "2", "-o", "model.taxarbor", "--force")
+    refused("model.taxarbor may not be written", "fit", "customers.csv", *arguments)
+
+
+@pytest.fixture
+def place():
+    """A file in a folder that anybody may write to."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        path = Path(folder, "target")
+        path.write_bytes(b"old")
+        yield path
+
+
+def test_a_read_only_file_is_not_replaced(place):
+    place.chmod(0o444)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(PermissionError) as caught:
+            write_whole(place, lambda file: file.write(b"new"))
+    finally:
+        if is_root:
+            os.seteuid(0)
+    assert caught.value.filename == str(place)
+    assert place.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_replaced_file_keeps_its_owner(place):
+    os.chown(place, 1234, 2345)
+    place.chmod(0o640)
+    write_whole(place, lambda file: file.write(b"new"))
+    state = place.stat()
+    assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (1234, 2345, 0o640)
+    assert place.read_bytes() == b"new"
+
+
+LEFT = """
+import fcntl, signal, sys, termios, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from taxarbor import _progress, cli
+from taxarbor._progress import ProgressBar
+
+ProgressBar.__init__.__kwdefaults__["patience"] = 0.0
+usual = ProgressBar.__call__
+def hold(bar, event):
+    usual(bar, event)
+    if event.n_leaves == 3:
+        time.sleep(60)
+    return False
+ProgressBar.__call__ = hold
+sys.argv = "taxarbor fit customers.csv -k 6 -o m {options}".split()
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--json", "--method hmmc --jobs 2"])
+def test_a_terminal_that_goes_away(folder, options):
+    """The system sends SIGHUP then, and nothing can be written any more."""
+    above, below = pty.openpty()
+    code = LEFT.format(options=options)
+    ends = {"stdin": below, "stdout": below, "stderr": below, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", code], **ends) as process:
+        os.close(below)
+        found = b""
+        while b"3 of" not in found:
+            found += os.read(above, 65536)
+        os.close(above)
+        try:
+            assert process.wait(30) == 129
+        finally:
+            process.kill()
+    assert 3 <= Hierarchy.load("m").n_leaves <= 6
