@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from taxarbor import Hierarchy
 from taxarbor._blas import one_blas_thread
-from taxarbor.grow import Run, StoppingRule
+from taxarbor.grow import StoppingRule
 from taxarbor.refine import (
     Coordinates,
     _clusters,
@@ -69,10 +69,10 @@ def fit_variant(
     splitter: Any = RankedSplitter(given.pop("grow_by", "gap"))
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
     n_leaves = min(given.pop("cut_of", 1) * n_clusters, len(X) // 4)
-    run, stop = Run(own_seed), StoppingRule(max(n_leaves, n_clusters))
+    stop = StoppingRule(max(n_leaves, n_clusters))
     with changed(given), one_blas_thread():
         coordinates = Coordinates.in_memory(X, own_seed)
-        how: Any = {"branching": branching, "stop": stop, "run": run}
+        how: Any = {"branching": branching, "stop": stop, "seed": own_seed}
         found = find_clusters(coordinates, splitter, **how)
         labels = np.concatenate(coordinates.blocks.engine.gather(found.leafing.labels))
         order = np.argsort(labels, kind="stable")
@@ -123,6 +123,6 @@ class RankedSplitter:
         }
         return replace(plane, gap=worths[self.grow_by])
 
-    def bounds(self, n_rows: int) -> tuple[int, int]:
-        """Return the least and greatest number of rows of a child."""
-        return GapSplitter().bounds(n_rows)
+    def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
+        """Return how many of the rows that were drawn a child has, least and most."""
+        return GapSplitter().bounds(n_drawn, n_rows)

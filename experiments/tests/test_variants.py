@@ -74,10 +74,11 @@ def test_each_setting_changes_something(rows, settings):
 
 def test_leaves_are_ranked_as_told(rows):
     """Scores are those of the gap, but for the share that they are made of."""
-    coordinates = Coordinates.in_memory(rows, 0)
+    values = np.concatenate(Coordinates.in_memory(rows, 0).values)
     splits = {}
     for worth in WORTHS:
-        (splits[worth],) = Field(coordinates, RankedSplitter(worth), Run()).seek([()])
+        field = Field(values, len(values), RankedSplitter(worth), Run())
+        (splits[worth],) = field.seek([()])
     score = {worth: split.score / len(rows) for worth, split in splits.items()}
     objective = splits["gap"].objective
     assert score["size"] == 1.0

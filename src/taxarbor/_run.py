@@ -203,6 +203,8 @@ class Run:
         the same.
     watcher : callable
         Is told how far sweeps over the rows are.
+    width : int
+        How many tasks the pool runs side by side.
 
     Examples
     --------
@@ -215,6 +217,7 @@ class Run:
     observer: Observer = ignore
     pool: Pool | None = None
     watcher: Watcher = look_away
+    width: int = 1
 
     def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterable[Result]:
         """Return the results for all items, in their order.

@@ -17,6 +17,9 @@ __all__ = ["Run", "StoppingRule", "grow"]
 Path = tuple[int, ...]
 """Which child to take at each split, from the root down: what a node is known by."""
 
+AHEAD = 2
+"""Nodes tried together, for each that runs at a time: they do not take equally long."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Ground(Protocol):
 
     n_rows: int
     looks_ahead: bool
-    """Whether nodes are best tried many at a time, also some that are never applied."""
+    """Whether nodes can be tried before their parents are split in the tree."""
 
     def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
         """Return the best split of each of some nodes, or a Refusal.
@@ -246,8 +249,8 @@ class _Growth:
         """Take note of what splits new leaves have; say whether to stop."""
         lacking = [path for node in nodes if (path := self.paths[node]) not in self.found]
         if lacking:
-            if self.ground.looks_ahead:
-                lacking += self._ahead()
+            if self.ground.looks_ahead and self.run.width > 1:
+                lacking += self._ahead(AHEAD * self.run.width - len(lacking))
             self.found |= zip(lacking, self.ground.seek(lacking), strict=True)
         for node in nodes:
             found = self.found.pop(self.paths[node])
@@ -262,12 +265,12 @@ class _Growth:
                 return True
         return False
 
-    def _ahead(self) -> list[Path]:
-        """Return the children of all candidates that, for all we know, can still be applied.
+    def _ahead(self, most: int) -> list[Path]:
+        """Return children of the candidates that, for all we know, will be applied next.
 
         These are what the growth would apply from here, if nodes that were not tried could not
         be split: what comes of them can but take the place of others. So the tree is the same,
-        whoever is tried when, and there are about as many rounds as the tree has levels.
+        whoever is tried when, and few are tried in vain.
         """
         if self.stop.max_depth is not None and self.gathering.branching > 2:
             return []  # how deep a node is depends on what is applied before
@@ -277,7 +280,7 @@ class _Growth:
         waiting = [(cost, self.paths[node], split) for cost, node, split in self.heap]
         heapify(waiting)
         paths: list[Path] = []
-        while waiting and (room is None or room > 0):
+        while waiting and len(paths) < most and (room is None or room > 0):
             _, path, split = heappop(waiting)
             room = None if room is None else room - 1
             for at, size in enumerate(split.sizes):

@@ -269,30 +269,24 @@ def draw_copies(copies, **rest):
     return native.draw(counts=copies, **rest)
 
 
-def move(rng):
-    n, q, m, s = rng.integers(1, [40, 24, 6, 4])
+def plane_scores(rng):
+    n, q = rng.integers(1, [40, 24])
+    own = {"Z": rng.normal(size=(n, q)).astype("f4"), "plane": rng.normal(size=q)}
+    return native.plane_scores, own | {"offset": float(rng.normal())}
+
+
+def descend(rng):
+    n, q, s = rng.integers(1, [40, 24, 6])
+    children = rng.integers(-s - 1, np.arange(s)[:, None] + 1, (s, 2))
     own = {
         "Z": rng.normal(size=(n, q)).astype("f4"),
-        "nodes": rng.integers(-1, m, n).astype("i4"),
-        "slots": rng.integers(-1, s, m).astype("i4"),
         "planes": rng.normal(size=(s, q)),
         "offsets": rng.normal(size=s),
         "thresholds": rng.normal(size=s).astype("f4"),
-        "children": rng.integers(-1, 9, (s, 2)).astype("i4"),
+        # Those that would be no child of theirs are other planes further on, or leaves.
+        "children": np.where(children >= 0, (s - 1) - children, children).astype("i4"),
     }
-    return native.move, own
-
-
-def count_sides(rng):
-    _, own = move(rng)
-    del own["thresholds"], own["children"]
-    return native.count_sides, own | {"counts": draw_counts(rng, len(own["Z"]))}
-
-
-def count_scores(rng):
-    _, own = count_sides(rng)
-    prefixes = rng.choice([-1, 0, 1023, 2**21 - 1], len(own["offsets"]))
-    return native.count_scores, own | {"prefixes": prefixes, "shift": int(rng.integers(32))}
+    return native.descend, own
 
 
 def ward(rng):
@@ -310,7 +304,7 @@ CASES += [lloyd, principal]
 CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
 CASES += [exact_sums, exact_values, exact_gram]
-CASES += [hashes, draw, move, count_sides, count_scores]
+CASES += [hashes, draw, plane_scores, descend]
 
 
 def call(kernel, arguments):

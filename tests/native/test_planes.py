@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from taxarbor import native
-from taxarbor.rows._order import SHIFTS, float_of, key_of, narrowed
+from taxarbor.rows._order import float_of, key_of
 
 MASK = 2**64 - 1
 
@@ -87,105 +87,61 @@ def test_copies_are_drawn_as_repeated_rows_are():
 # ---- planes ----------------------------------------------------------------------------------
 
 
-def draw_problem(rng, n=500, q=21):
-    """Return coordinates and planes: two of five nodes have none, some rows no node."""
+def draw_tree(rng, n=500, q=21):
+    """Return coordinates, and a tree of four planes and five leaves."""
     Z = rng.normal(size=(n, q)).astype("f4")
-    nodes = rng.integers(-1, 5, n).astype("i4")
-    counts = rng.integers(0, 4, n).astype("i4")
-    slots = np.array([2, -1, 0, 1, -1], dtype="i4")
-    return Z, nodes, counts, slots, rng.normal(size=(3, q)), rng.normal(size=3)
+    planes, offsets = rng.normal(size=(4, q)), rng.normal(size=4)
+    children = np.array([[2, 1], [~0, ~1], [3, ~2], [~4, ~3]], dtype="i4")
+    return Z, planes, offsets, rng.normal(size=4).astype("f4"), children
 
 
-def own_slots(nodes, slots):
-    return np.where(nodes < 0, -1, slots[nodes])
-
-
-def some_scores(Z, nodes, slots, planes, offsets):
+def some_scores(Z, plane, offset):
     """Return the scores in the order of the kernel: eight totals, of every eighth feature."""
-    slot = own_slots(nodes, slots)
-    products = planes[np.maximum(slot, 0)] * Z.astype("f8")
+    products = plane * Z.astype("f8")
     n, q = products.shape
     t = np.zeros((8, n))
     for j in range(q):
         t[j % 8] += products[:, j]
     sums = ((t[0] + t[4]) + (t[2] + t[6])) + ((t[1] + t[5]) + (t[3] + t[7]))
-    return (offsets[slot] + sums).astype("f4"), slot
+    return (offset + sums).astype("f4")
 
 
 @pytest.mark.parametrize("q", [1, 7, 8, 21, 64])
-@pytest.mark.parametrize("with_counts", [False, True])
-def test_sides_and_moves_are_those_of_the_scores(q, with_counts):
-    Z, nodes, counts, slots, planes, offsets = draw_problem(np.random.default_rng(q), q=q)
-    scores, slot = some_scores(Z, nodes, slots, planes, offsets)
-    times = counts if with_counts else None
-    weight = counts if with_counts else np.ones(len(Z), dtype="i4")
-    sides = native.count_sides(Z, nodes, times, slots, planes, offsets)
-    expected = [int(weight[(slot == s) & (scores >= 0)].sum()) for s in range(3)]
-    assert sides.tolist() == expected
-    # Thresholds that are scores: rows at a threshold go to the first child.
-    thresholds = np.array([scores[slot == s][0] for s in range(3)])
-    children = np.array([[10, 11], [12, -1], [14, 15]], dtype="i4")
-    moved = native.move(Z, nodes, slots, planes, offsets, thresholds, children)
-    to = children[slot, (scores < thresholds[slot]).astype(int)]
-    np.testing.assert_array_equal(moved, np.where(slot < 0, nodes, to))
-    assert moved.dtype == np.int32
-
-
-def kth_scores(Z, nodes, counts, slots, planes, offsets, ranks, cuts=()):
-    """Return the score of each plane that so many lie before, by counting in three rounds."""
-    prefixes, ranks = np.full(len(planes), -1), np.asarray(ranks)
-    for shift in SHIFTS:
-        total = np.zeros((len(planes), 2048), dtype="i8")
-        for a, b in pairwise([0, *cuts, len(Z)]):
-            total += native.count_scores(
-                Z[a:b],
-                nodes[a:b],
-                None if counts is None else counts[a:b],
-                slots,
-                planes,
-                offsets,
-                prefixes,
-                shift,
-            )
-        prefixes, ranks, _ = narrowed(total, prefixes, ranks)
-    return float_of(prefixes.astype("u4"))
-
-
-@pytest.mark.parametrize("with_counts", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
-def test_scores_of_a_rank_are_found_by_counting(with_counts, share):
-    Z, nodes, counts, slots, planes, offsets = draw_problem(np.random.default_rng(5))
-    Z[::3] = Z[0]  # ties
-    Z[::7] = 0.0
-    offsets[1] = 0.0
-    planes[1] = 0.0
-    times = counts if with_counts else None
-    scores, slot = some_scores(Z, nodes, slots, planes, offsets)
-    weight = counts if with_counts else np.ones(len(Z), dtype="i4")
-    copies = [np.sort(np.repeat(scores, weight * (slot == s))) for s in range(3)]
-    ranks = [int(share * len(own)) for own in copies]
-    expected = [own[k] for own, k in zip(copies, ranks, strict=True)]
-    for cuts in ((), (1, 50, 51)):
-        found = kth_scores(Z, nodes, times, slots, planes, offsets, ranks, cuts)
-        np.testing.assert_array_equal(found, np.array(expected) + np.float32(0.0))
+def test_leaves_are_those_of_the_scores(q):
+    Z, planes, offsets, thresholds, children = draw_tree(np.random.default_rng(q), q=q)
+    scores = np.stack([some_scores(Z, *one) for one in zip(planes, offsets, strict=True)])
+    for at in range(4):
+        found = native.plane_scores(Z, planes[at], offsets[at])
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, scores[at])
+    thresholds[2] = scores[2, 0]  # rows at a threshold go to the first child
+    expected = []
+    for own in scores.T:
+        at = 0
+        while at >= 0:
+            at = int(children[at, 0 if own[at] >= thresholds[at] else 1])
+        expected.append(~at)
+    leaves = native.descend(Z, planes, offsets, thresholds, children)
+    assert leaves.dtype == np.int32
+    assert leaves.tolist() == expected
+    assert len(set(expected)) > (1 if q == 1 else 3)
 
 
 def test_scores_do_not_depend_on_blocks_or_alignment():
-    """Counted by all of their bits, one row at a time and anywhere in memory."""
-    Z, nodes, _, slots, planes, offsets = draw_problem(np.random.default_rng(9), n=64, q=13)
-    nodes[:] = 0
-    scores, _ = some_scores(Z, nodes, slots, planes, offsets)
+    """One row at a time and anywhere in memory."""
+    Z, planes, offsets, *_ = draw_tree(np.random.default_rng(9), n=64, q=13)
+    scores = some_scores(Z, planes[0], offsets[0])
     room = np.zeros(64 * 13 + 16, dtype="f4")
+    children = np.array([[~1, ~0]], dtype="i4")
     for shift in range(16):
         moved = room[shift : shift + Z.size].reshape(Z.shape)
         moved[:] = Z
         for i in range(len(Z)):
-            at = np.full(3, scores[i])
-            for threshold, child in ((at, 1), (np.nextafter(at, np.float32(np.inf)), 2)):
-                row = moved[i : i + 1]
-                children = np.array([[1, 2]] * 3, dtype="i4")
-                rest = slots, planes, offsets, threshold, children
-                assert native.move(row, nodes[:1], *rest).tolist() == [child]
+            row, at = moved[i : i + 1], scores[i : i + 1]
+            assert native.plane_scores(row, planes[0], offsets[0]) == at
+            for threshold, leaf in ((at, 1), (np.nextafter(at, np.float32(np.inf)), 0)):
+                rest = planes[:1], offsets[:1], threshold, children
+                assert native.descend(row, *rest).tolist() == [leaf]
 
 
 def test_keys_are_in_the_order_of_the_numbers():
@@ -200,57 +156,47 @@ def test_keys_are_in_the_order_of_the_numbers():
     assert key_of(np.array([-0.0], dtype="f4")) == key_of(np.array([0.0], dtype="f4"))
 
 
-Z, NODES, COUNTS, SLOTS, PLANES, OFFSETS = draw_problem(np.random.default_rng(0), n=6, q=3)
+Z, PLANES, OFFSETS, THRESHOLDS, CHILDREN = draw_tree(np.random.default_rng(0), n=6, q=3)
+NODES, COUNTS = np.zeros(6, dtype="i4"), np.ones(6, dtype="i4")
 KEYS = np.array([1, 2], dtype="u8")
+
+
+def with_child(child):
+    """Return children, one of whom is another."""
+    found = CHILDREN.copy()
+    found[2, 1] = child
+    return found
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"Z": Z.astype("f8")}, "Z must be an array of float32"),
-        ({"nodes": NODES[:-1]}, r"nodes .*shape \(6,\)"),
-        ({"nodes": NODES.astype("i8")}, "nodes must be an array of int32"),
-        ({"nodes": np.full(6, 5, "i4")}, "nodes must lie .*got 5 at 0"),
-        ({"counts": COUNTS - 9}, "counts must lie"),
-        ({"slots": np.array([3], "i4"), "nodes": np.zeros(6, "i4")}, "slots must lie .*got 3"),
         ({"planes": PLANES[:, :-1].copy()}, r"planes .*shape \(any, 3\)"),
         ({"planes": PLANES * np.nan}, "planes must be finite"),
-        ({"offsets": OFFSETS[:-1]}, r"offsets .*shape \(3,\)"),
+        ({"planes": PLANES[:0]}, "the number of planes must be at least 1"),
+        ({"offsets": OFFSETS[:-1]}, r"offsets .*shape \(4,\)"),
+        ({"thresholds": np.zeros(4)}, "thresholds must be an array of float32"),
+        ({"children": CHILDREN[:3]}, r"children .*shape \(4, 2\)"),
+        ({"children": with_child(4)}, "children must lie between -5 and 3"),
+        ({"children": with_child(-6)}, "children must lie between -5 and 3"),
+        ({"children": with_child(2)}, "children must come after their parents; got 2 below 2"),
+        ({"children": with_child(0)}, "children must come after their parents; got 0 below 2"),
     ],
 )
 def test_wrong_planes_are_refused(change, message):
-    names = ["Z", "nodes", "counts", "slots", "planes", "offsets"]
-    sound = dict(zip(names, (Z, NODES, COUNTS, SLOTS, PLANES, OFFSETS), strict=True))
+    names = ["Z", "planes", "offsets", "thresholds", "children"]
+    sound = dict(zip(names, (Z, PLANES, OFFSETS, THRESHOLDS, CHILDREN), strict=True))
     with pytest.raises(ValueError, match=message):
-        native.count_sides(**(sound | change))
+        native.descend(**(sound | change))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (
-            lambda: native.count_scores(
-                Z, NODES, None, SLOTS, PLANES, OFFSETS, np.full(3, -2), 0
-            ),
-            "prefixes must lie between -1",
-        ),
-        (
-            lambda: native.count_scores(
-                Z, NODES, None, SLOTS, PLANES, OFFSETS, np.full(3, -1), 32
-            ),
-            "shift must lie between 0 and 31",
-        ),
-        (
-            lambda: native.move(
-                Z, NODES, SLOTS, PLANES, OFFSETS, np.zeros(3), np.zeros((3, 2), "i4")
-            ),
-            "thresholds must be an array of float32",
-        ),
-        (
-            lambda: native.move(
-                Z, NODES, SLOTS, PLANES, OFFSETS, np.zeros(3, "f4"), np.zeros((2, 2), "i4")
-            ),
-            r"children .*shape \(3, 2\)",
+            lambda: native.plane_scores(Z, PLANES[0, :-1], 0.0),
+            r"plane .*shape \(3,\)",
         ),
         (lambda: native.draw(KEYS[:0], KEYS[:0], None, None, 3, 0), "number of keys"),
         (lambda: native.draw(KEYS, KEYS[:1], None, None, 3, 0), r"limits .*shape \(2,\)"),
@@ -262,7 +208,7 @@ def test_wrong_planes_are_refused(change, message):
         (lambda: native.hashes(1, np.zeros(2)), "numbers must be an array of int64"),
     ],
 )
-def test_wrong_draws_and_moves_are_refused(call, message):
+def test_wrong_draws_and_scores_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

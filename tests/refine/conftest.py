@@ -9,9 +9,9 @@ from scipy import sparse
 from taxarbor import load_animals, make_planted_tree
 from taxarbor._blas import one_blas_thread
 from taxarbor._run import Run
-from taxarbor.grow import StoppingRule, grow_on
-from taxarbor.refine import Coordinates, Leafing, Survey
-from taxarbor.refine._field import Field
+from taxarbor.grow import StoppingRule
+from taxarbor.refine import Coordinates, Survey
+from taxarbor.refine._field import grow_leaves
 from taxarbor.rows import as_rows
 from taxarbor.rows._memory import seen_from
 from taxarbor.split import GapSplitter
@@ -98,11 +98,7 @@ def grown_on():
     """Return a tree that was grown on coordinates, with its rows."""
 
     def make(coordinates, n_leaves=None, *, run=None, splitter=None, gather=2, **limits):
-        run = run or Run()
-        field = Field(coordinates, splitter or GapSplitter(), run)
-        stop = StoppingRule(n_leaves, **limits)
-        tree = grow_on(field, branching=2, stop=stop, run=run, gather=gather)
-        labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
-        return Leafing.of(tree, labels, coordinates)
+        how = StoppingRule(n_leaves, **limits), (run or Run()).seed
+        return grow_leaves(coordinates, splitter or GapSplitter(), *how, gather=gather)
 
     return make

@@ -1,6 +1,5 @@
-"""Coordinates in blocks, divided by planes: one node, and the nodes of many rounds."""
+"""Rows that were drawn, divided by planes: one node, and the nodes of many rounds."""
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -12,12 +11,12 @@ from hypothesis import strategies as st
 from taxarbor._errors import InterruptedFitWarning
 from taxarbor._run import Run, node_seed
 from taxarbor.grow import StoppingRule, grow_on
-from taxarbor.refine import Coordinates, _field
-from taxarbor.refine._field import Cut, Field, Planes
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.refine import _field
+from taxarbor.refine._field import Cut, Field, _sent_down, grow_leaves
 from taxarbor.split import GapSplitter, Refusal
-from taxarbor.split._gap import SAMPLE, Plane
-from taxarbor.sweep import LocalEngine
-from taxarbor.sweep._copies import Copies
+from taxarbor.split._gap import SAMPLE
+from taxarbor.sweep import _copies
 
 KINDS = ("dense", "csr")
 SPLITTERS = {"usual": GapSplitter(), "free": GapSplitter((0.0, 2.0), n_init=2)}
@@ -28,15 +27,34 @@ def splitter(request):
     return SPLITTERS[request.param]
 
 
+def field_of(coordinates, splitter, run):
+    """Return all rows, drawn as a fit draws them."""
+    copies = coordinates.copies
+    drawn = coordinates.blocks.engine.sweep(
+        _copies.draw,
+        *(coordinates.values, [None] * len(copies.first), copies.counts, copies.first),
+        keys=np.array([node_seed(run.seed, ())], dtype="u8"),
+        bounds=_copies.limits(np.array([copies.n]), copies.n),
+    )
+    return Field(drawn.stacked()[np.argsort(drawn.hashes)], copies.n, splitter, run)
+
+
+def labels_of(tree, field, coordinates):
+    """Return the leaf of each row."""
+    cuts = [field.cuts[tree.lineage(node)[0]] for node in tree.inner]
+    labels = _sent_down(tree, cuts, coordinates).labels
+    return np.concatenate(coordinates.blocks.engine.gather(labels))
+
+
 def cut_of(coordinates, splitter, seed=0):
     """Return how the root is divided, and the side of each row."""
-    run = Run(seed)
-    field = Field(coordinates, splitter, run)
+    field = field_of(coordinates, splitter, Run(seed))
     (found,) = field.seek([()])
     if isinstance(found, Refusal):
         return found, None
-    labels = field.labels([(0,), (1,)])
-    return found, np.concatenate(coordinates.blocks.engine.gather(labels))
+    tree = HierarchyBuilder(field.n_rows)
+    field.apply(tree, 0, (), found)
+    return found, labels_of(tree, field, coordinates)
 
 
 def is_same(one, other):
@@ -180,7 +198,7 @@ def test_equal_rows_below_others_are_refused(coordinates_of, splitter):
             X = np.random.default_rng(0).normal(size=(140, 2)) + np.array(row) + 50.0
             X[:99] = row
             run = Run()
-            field = Field(coordinates_of(X, kind), splitter, run)
+            field = field_of(coordinates_of(X, kind), splitter, run)
             (root,) = field.seek([()])
             below = field.seek([(0,), (1,)])
             refused = [one for one in below if isinstance(one, Refusal)]
@@ -201,28 +219,16 @@ def test_few_rows_are_refused(coordinates_of, splitter):
 # ---- ties ----
 
 
-def scored_by(scores, sizes=None, counts=None):
-    """Return a field whose rows have these scores, on a plane along the first coordinate."""
-    values = np.column_stack([scores, np.ones(len(scores))]).astype(np.float32)
-    cuts = np.cumsum([len(scores)] if sizes is None else sizes)
-    copies = Copies.once(np.diff([0, *cuts]))
-    engine = LocalEngine(Run())
-    if counts is not None:
-        copies = Copies.of(np.split(counts.astype(np.int32), cuts[:-1]), engine)
-    blocks = dataclasses.make_dataclass("Some", ["engine"])(engine)
-    parts = np.split(values, cuts[:-1])
-    nothing = np.zeros((1, 1))
-    coordinates = Coordinates(blocks, copies, parts, nothing, nothing[0], 1.0, nothing)
-    return Field(coordinates, GapSplitter(), Run())
+class Wanting:
+    """A splitter that wants so many rows on the higher side."""
 
+    min_size = 1
 
-def highest(field, wanted):
-    """Return the threshold that so many rows reach, and how many do."""
-    planes = Planes.of([Plane(np.array([1.0, 0.0]), 0.0, 1.0, None)])
-    slots = np.zeros(1, dtype=np.int32)
-    told = np.array([wanted]), np.array([field.n_rows])
-    (threshold,), (n_high,) = field._highest(planes, slots, *told)
-    return threshold, int(n_high)
+    def __init__(self, wanted):
+        self.wanted = wanted
+
+    def bounds(self, n_drawn, n_rows):
+        return self.wanted, self.wanted
 
 
 @settings(max_examples=200)
@@ -230,32 +236,24 @@ def highest(field, wanted):
     n_rows=st.integers(2, 60),
     scale=st.sampled_from([1e-40, 1e-3, 1.0, 3e7, 1e38]),
     n_values=st.sampled_from([1, 3, 10, 10**6]),
-    is_weighted=st.booleans(),
     seed=st.integers(0, 2**31),
 )
-def test_bounds_are_found_exactly(n_rows, scale, n_values, is_weighted, seed):
-    """As by a partition of all copies; those of equal scores stay together."""
+def test_bounds_are_found_exactly(n_rows, scale, n_values, seed):
+    """Rows of equal scores stay together, where most of them would be."""
     rng = np.random.default_rng(seed)
     scores = (rng.integers(-n_values, n_values + 1, n_rows) / n_values * scale).astype("f4")
-    counts = rng.integers(0, 4, n_rows) if is_weighted else None
-    if is_weighted:
-        counts[:2] += 1
-    copies = scores if counts is None else np.repeat(scores, counts)
-    last = int(rng.integers(1, n_rows))
-    field = scored_by(scores, [last, n_rows - last], counts)
-    n = len(copies)
-    assert field.n_rows == n
-    for wanted in range(1, n):
-        threshold, n_high = highest(field, wanted)
-        assert np.count_nonzero(copies >= threshold) == n_high
-        score = np.partition(copies, n - wanted)[n - wanted]
-        above, alike = np.count_nonzero(copies > score), np.count_nonzero(copies == score)
+    for wanted in range(1, n_rows):
+        field = Field(np.zeros((n_rows, 1), "f4"), n_rows, Wanting(wanted), Run())
+        n_high = np.count_nonzero(scores >= field._threshold(scores, n_rows))
+        score = np.sort(scores)[n_rows - wanted]
+        above, alike = np.count_nonzero(scores > score), np.count_nonzero(scores == score)
         assert above < wanted <= above + alike
         torn = wanted - above  # of those alike, so many would be above
         with_most = above + alike if 2 * torn >= alike else above
         other = above if with_most > above else above + alike
-        fits = [size for size in (with_most, other) if 0 < size < n]
-        assert n_high == (fits or [with_most])[0]
+        fits = [size for size in (with_most, other) if 0 < size < n_rows]
+        if np.count_nonzero(scores >= 0.0) != wanted:
+            assert n_high == (fits or [with_most])[0]
 
 
 def test_a_cluster_below_the_bound_is_not_torn(coordinates_of):
@@ -312,14 +310,14 @@ class Recording:
         self.samples[seed] = sample
         return self.splitter.find(sample, n_rows, seed)
 
-    def bounds(self, n_rows):
-        return self.splitter.bounds(n_rows)
+    def bounds(self, n_drawn, n_rows):
+        return self.splitter.bounds(n_drawn, n_rows)
 
 
 def samples_of(coordinates, paths, splitter, seed):
     """Return what the planes of some nodes are sought on."""
     recording = Recording(splitter)
-    field = Field(coordinates, recording, Run(seed))
+    field = field_of(coordinates, recording, Run(seed))
     for depth in range(max(map(len, paths)) + 1):
         field.seek([*product(range(2), repeat=depth)])
     return [recording.samples[node_seed(seed, path)] for path in paths]
@@ -344,10 +342,10 @@ def test_samples_are_rows_of_their_node(coordinates_of, values_of):
     coordinates = coordinates_of(X, sizes=[SAMPLE] * 4)
     splitter, paths = GapSplitter((0.0, 2.0), min_size=10), [(0, 0), (0, 1), (1, 0), (1, 1)]
     samples = samples_of(coordinates, paths, splitter, 0)
-    field = Field(coordinates, splitter, Run())
-    field.seek([()])
-    field.seek([(0,), (1,)])
-    labels = np.concatenate(coordinates.blocks.engine.gather(field.labels(paths)))
+    field = field_of(coordinates, splitter, Run())
+    tree = grow_on(field, branching=2, stop=StoppingRule(max_depth=2), run=Run())
+    assert [tree.lineage(leaf)[0] for leaf in tree.leaves] == paths
+    labels = labels_of(tree, field, coordinates)
     Z = values_of(coordinates.values, coordinates)
     for leaf, sample in enumerate(samples):
         own = {row.tobytes() for row in Z[labels == leaf]}
@@ -368,9 +366,10 @@ def test_samples_are_rows_of_their_node(coordinates_of, values_of):
 class Watched:
     """A field that says how it was asked."""
 
-    def __init__(self, field, looks_ahead):
-        self.field, self.looks_ahead, self.n_rows = field, looks_ahead, field.n_rows
-        self.rounds = []
+    looks_ahead = True
+
+    def __init__(self, field):
+        self.field, self.n_rows, self.rounds = field, field.n_rows, []
 
     def seek(self, paths):
         self.rounds.append([*paths])
@@ -380,13 +379,12 @@ class Watched:
         return self.field.apply(*told)
 
 
-def grown(coordinates, looks_ahead, gather=2, splitter=None, **limits):
-    run = Run(3)
-    field = Field(coordinates, splitter or GapSplitter(), run)
-    ground = Watched(field, looks_ahead)
+def grown(coordinates, width, gather=2, splitter=None, **limits):
+    run = Run(3, width=width)
+    field = field_of(coordinates, splitter or GapSplitter(), run)
+    ground = Watched(field)
     tree = grow_on(ground, branching=2, stop=StoppingRule(**limits), run=run, gather=gather)
-    labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
-    own = np.concatenate(coordinates.blocks.engine.gather(labels))
+    own = labels_of(tree, field, coordinates)
     return tree.freeze(order=np.argsort(own, kind="stable")), ground.rounds
 
 
@@ -410,25 +408,27 @@ def test_rounds_grow_the_same_tree(coordinates_of, data):
             {"n_leaves": 12, "max_leaf_size": 30},
             {"n_leaves": 20, "splitter": GapSplitter(min_size=12)},
         ):
-            (one, single), (other, rounds) = (
-                grown(coordinates, ahead, **limits) for ahead in (False, True)
-            )
-            assert told(one) == told(other)
+            one, single = grown(coordinates, 1, **limits)
             needed = [path for some in single for path in some]
-            tried = [path for some in rounds for path in some]
-            assert len(set(tried)) == len(tried)
-            assert set(needed) <= set(tried)
-            assert len(tried) - len(needed) <= len(needed)
-            assert len(rounds) <= len(single)
-            if "gather" not in limits:
-                assert len(rounds) <= one.height + 3
+            assert max(map(len, single)) <= 2
+            for width in (2, 4, 1000):
+                other, rounds = grown(coordinates, width, **limits)
+                assert told(one) == told(other)
+                tried = [path for some in rounds for path in some]
+                assert len(set(tried)) == len(tried)
+                assert set(needed) <= set(tried)
+                assert len(rounds) <= len(single)
+                if width == 2:
+                    assert len(tried) <= 1.5 * len(needed) + 2
+                if width == 1000 and "gather" not in limits:
+                    assert len(rounds) <= one.height + 3
 
 
 def test_rounds_are_few_where_the_tree_is_large(coordinates_of):
     X = np.random.default_rng(0).standard_normal((6000, 4))
     coordinates = coordinates_of(X)
     (one, single), (other, rounds) = (
-        grown(coordinates, ahead, n_leaves=100) for ahead in (False, True)
+        grown(coordinates, width, n_leaves=100) for width in (1, 1000)
     )
     assert told(one) == told(other)
     assert len(single) == 99
@@ -451,26 +451,94 @@ def test_the_leaves_of_a_tree_have_its_rows(coordinates_of, data, grown_on, valu
             assert leafing.counts.tolist() == sizes.tolist()
 
 
-@pytest.mark.parametrize("name", ["_move", "_count_sides"])
-def test_an_interrupt_leaves_all_rows_in_a_leaf(coordinates_of, data, monkeypatch, name):
-    """Wherever a sweep is interrupted, what was grown before can be finished."""
+def test_an_interrupt_leaves_all_rows_in_a_leaf(coordinates_of, data, monkeypatch):
+    """Whenever the growth is interrupted, what was grown before is finished."""
     coordinates = coordinates_of(data["cloud"], sizes=[100, 200])
-    work, run = getattr(_field, name), Run()
-    for at in range(1, 11):
+    divided = Field._divided
+    for at in (1, 2, 5, 20):
         calls = []
 
-        def interrupted(*entries, at=at, calls=calls, **shared):
+        def interrupted(self, path, at=at, calls=calls):
             calls.append(at)
             if len(calls) == at:
                 raise KeyboardInterrupt
-            return work(*entries, **shared)
+            return divided(self, path)
 
-        field = Field(coordinates, GapSplitter(), run)
         with monkeypatch.context() as patch:
-            patch.setattr(_field, name, interrupted)
+            patch.setattr(Field, "_divided", interrupted)
             with pytest.warns(InterruptedFitWarning):
-                tree = grow_on(field, branching=2, stop=StoppingRule(20), run=run)
-        labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
-        own = np.concatenate(coordinates.blocks.engine.gather(labels))
-        sizes = [tree.size(leaf) for leaf in tree.leaves]
-        assert np.bincount(own, minlength=tree.n_leaves).tolist() == sizes
+                found = grow_leaves(coordinates, GapSplitter(), StoppingRule(20), 0)
+        assert found.counts.sum() == 300
+        assert found.n_leaves < 20
+        tree = found.tree
+        assert found.counts.tolist() == [tree.size(leaf) for leaf in tree.leaves]
+
+
+# ---- where not all rows are drawn ----
+
+
+@pytest.fixture
+def few_drawn(monkeypatch):
+    monkeypatch.setattr(_field, "FEWEST", 3000)
+
+
+def test_a_part_of_the_rows_stands_for_all(coordinates_of, few_drawn, values_of):
+    """Sizes are those of all rows, whatever blocks these lie in; far clusters are found."""
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.arange(12_000) % 3)
+    X = rng.standard_normal((12_000, 3)) + 40.0 * np.eye(3)[truth]
+    found = []
+    for sizes in (None, [5000, 7000], [1000] * 12):
+        coordinates = coordinates_of(X, sizes=sizes)
+        leafing = grow_leaves(coordinates, GapSplitter(), StoppingRule(3), 1)
+        labels = values_of(leafing.labels, coordinates)
+        assert is_same(labels, truth)
+        assert leafing.counts.tolist() == np.bincount(labels).tolist()
+        assert [leafing.tree.size(leaf) for leaf in leafing.tree.leaves] == [*leafing.counts]
+        expected = [coordinates.array[labels == leaf].astype("f8").sum(0) for leaf in range(3)]
+        np.testing.assert_allclose(leafing.sums[:, :-1], expected, rtol=1e-9, atol=1e-9)
+        found.append((labels.tobytes(), leafing.sums.tobytes()))
+    assert len(set(found)) == 1
+
+
+def test_sizes_hold_for_all_rows(coordinates_of, few_drawn):
+    """Not only for those that were drawn."""
+    coordinates = coordinates_of(np.random.default_rng(0).standard_normal((12_000, 3)))
+    for least in (100, 700):
+        splitter = GapSplitter((0.0, 2.0), min_size=least)
+        found = grow_leaves(coordinates, splitter, StoppingRule(12_000 // least), 0)
+        assert found.counts.min() >= least
+        assert found.n_leaves > 4
+        assert found.counts.sum() == 12_000
+        assert found.tree.n_leaves == found.n_leaves
+    for most in (3000, 4500):
+        stop = StoppingRule(max_leaf_size=most)
+        found = grow_leaves(coordinates, GapSplitter(), stop, 0)
+        assert found.counts.max() <= most
+        assert found.n_leaves < 3 * 12_000 / most
+
+
+def test_leaves_that_seemed_smaller_are_grown_again(coordinates_of, few_drawn, monkeypatch):
+    coordinates = coordinates_of(np.random.default_rng(0).standard_normal((12_000, 3)))
+    tried = []
+    grow = _field._Grow.__call__
+
+    def too_small(self, drawn, run):
+        tried.append(self.stop.max_leaf_size)
+        return grow(self, drawn, run)
+
+    monkeypatch.setattr(_field._Grow, "__call__", too_small)
+    monkeypatch.setattr(_field, "MARGIN", 0.999)
+    stop = StoppingRule(max_leaf_size=3000)
+    for seed in range(20):
+        found = grow_leaves(coordinates, GapSplitter(), stop, seed)
+        assert found.counts.max() <= 3000
+    assert len(tried) > 20
+
+
+def test_what_is_said_of_rows_that_were_not_drawn(coordinates_of, few_drawn):
+    X = np.repeat(np.random.default_rng(0).standard_normal((3, 2)), 4000, axis=0)
+    found = grow_leaves(coordinates_of(X), GapSplitter((0.0, 2.0)), StoppingRule(9), 0)
+    assert found.counts.tolist() == [4000] * 3
+    for leaf in found.tree.leaves:
+        assert "rows are equal, or nearly so (going by " in found.tree.note(leaf)

@@ -177,7 +177,7 @@ def begin(
     if n_threads > 1:
         pool = opening.enter_context(Crew(n_threads))
     watcher = look_away if bar is None else bar.watch
-    return Run(seed, observe_all(bar, callbacks), pool, watcher), context
+    return Run(seed, observe_all(bar, callbacks), pool, watcher, n_threads), context
 
 
 @final

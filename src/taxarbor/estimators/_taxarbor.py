@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
-from taxarbor._run import Run
+from taxarbor._run import GrowthEvent
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
 from taxarbor.estimators._progress import with_callbacks
 from taxarbor.estimators._sweeping import Sweeping
@@ -238,10 +238,13 @@ class Taxarbor(HierarchyEstimator):
             splitter = GapSplitter(balance, n_init, least)
             how: Any = {"branching": branching, "stop": fit.stop, "min_leaf_size": least}
             if noise:
-                silent = Run(run.seed, pool=run.pool)
-                first = find_clusters(fit.coordinates, splitter, run=silent, **how)
+                told: Any = {"seed": run.seed, "is_silent": True}
+                first = find_clusters(fit.coordinates, splitter, **told, **how)
                 fit.leave_out_noise(first, noise)
-            found = find_clusters(fit.coordinates, splitter, run=run, **how)
+            found = find_clusters(fit.coordinates, splitter, seed=run.seed, **how)
+            # On a cluster nobody heard of the growth.
+            n_leaves = found.tree.n_leaves
+            run.observer(GrowthEvent(n_leaves, stop.n_leaves or 0, n_leaves))
             fit.leave(found, sparsity, self.rules, noise=noise, **how)
         if curve is not None:
             self._keep_trust(X, curve)

@@ -127,24 +127,13 @@ def draw(keys: NDArray[uint64], limits: NDArray[uint64], nodes: NDArray[int32] |
     not drawn. Without nodes all rows are of node 0, without counts each has one copy.
     """
 
-def count_sides(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, slots: NDArray[int32], planes: Array, offsets: Array) -> NDArray[int64]:
-    """
-    How many copies of rows score zero at least, for each plane.
+def plane_scores(Z: Array, plane: Array, offset: float) -> Array:
+    """offset + plane . z of each row, summed up in double."""
 
-    The plane of a row is that of its node's slot; -1, or a negative node, for none. Its score
-    is offset + plane . z, summed up in double, as a float32.
+def descend(Z: Array, planes: Array, offsets: Array, thresholds: Array, children: NDArray[int32]) -> NDArray[int32]:
     """
+    The leaf of each row in a tree of planes, of which the first one is the root's.
 
-def count_scores(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, slots: NDArray[int32], planes: Array, offsets: Array, prefixes: NDArray[int64], shift: int) -> NDArray[int64]:
-    """
-    Counts of copies by 11 bits of their scores' keys, from `shift` on: (n_planes, 2048).
-
-    Only of keys whose bits above these are the plane's prefix; -1 for any. See
-    taxarbor.rows._order.
-    """
-
-def move(Z: Array, nodes: NDArray[int32], slots: NDArray[int32], planes: Array, offsets: Array, thresholds: Array, children: NDArray[int32]) -> NDArray[int32]:
-    """
-    The node of each row after a move: to its plane's first child if its score is at least
-    the threshold, otherwise to the second; rows without a plane stay.
+    A row goes to its plane's first child if its score is at least the threshold, otherwise
+    to the second: to another plane further on, or, if negative, to the leaf ~child.
     """

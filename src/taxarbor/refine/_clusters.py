@@ -5,11 +5,10 @@ from typing import final
 
 import numpy as np
 
-from taxarbor._run import GrowthEvent, Run
-from taxarbor.grow import StoppingRule, grow_on
+from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._field import Field
+from taxarbor.refine._field import grow_leaves
 from taxarbor.refine._leaves import Leafing, compete
 from taxarbor.refine._links import link_leaves
 from taxarbor.split import GapSplitter
@@ -48,8 +47,9 @@ def find_clusters(
     *,
     branching: int,
     stop: StoppingRule,
-    run: Run,
+    seed: int,
     min_leaf_size: int = 1,
+    is_silent: bool = False,
 ) -> Clusters:
     """Return the clusters of the rows, and the tree above them.
 
@@ -66,19 +66,18 @@ def find_clusters(
         How many children pairs will be gathered to; a greatest depth counts as it does then.
     stop : StoppingRule
         When the tree is large enough. A greatest depth leaves the tree as it was grown.
-    run : Run
-        The seed, where to run, and whom to tell.
+    seed : int
+        Each node draws its random numbers from this seed and its path from the root.
     min_leaf_size : int
         Least size of a leaf.
+    is_silent : bool
+        Whether the observer is told nothing.
     """
-    fine = stop if stop.max_depth is not None else _finer(stop)
-    field = Field(coordinates, splitter, run)
-    told = _in_proportion(run, fine.n_leaves, stop.n_leaves)
-    tree = grow_on(field, branching=2, stop=fine, run=told, gather=branching)
-    labels = field.labels([tree.lineage(leaf)[0] for leaf in tree.leaves])
-    now = Leafing.of(tree, labels, coordinates)
     sizes, is_linked = (min_leaf_size, stop.max_leaf_size), stop.max_depth is None
-    if is_linked and tree.n_leaves > 1:
+    fine = _finer(stop) if is_linked else stop
+    n_told = 0 if is_silent else stop.n_leaves
+    now = grow_leaves(coordinates, splitter, fine, seed, gather=branching, n_told=n_told)
+    if is_linked and now.n_leaves > 1:
         now, _ = compete(now, coordinates, *sizes)
         now, _ = link_leaves(now, coordinates, stop)
     if now.n_leaves == 1:
@@ -100,15 +99,3 @@ def _finer(stop: StoppingRule) -> StoppingRule:
     if asked is None or asked == 1:
         return stop
     return replace(stop, n_leaves=asked + min(max(asked, LEAST - asked), MORE))
-
-
-def _in_proportion(run: Run, n_grown: int | None, n_leaves: int | None) -> Run:
-    """Return a run whose observer hears of the leaves asked for, not of those grown."""
-    if n_grown is None or n_leaves is None:
-        return run
-
-    def observe(event: GrowthEvent, /) -> bool:
-        done = max(event.n_leaves * n_leaves // n_grown, 1)
-        return run.observer(GrowthEvent(done, n_leaves, event.n_tried))
-
-    return replace(run, observer=observe)

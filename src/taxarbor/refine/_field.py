@@ -1,12 +1,11 @@
-"""What ours grows its first tree on: coordinates in blocks, divided by planes.
+"""What ours grows its first tree on: rows that were drawn, in coordinates, divided by planes.
 
-The nodes of one round are tried together. One sweep moves rows to the nodes that they are in by
-now and draws the samples, on which planes are found; a second one counts the rows on either
-side. Where a bound on sizes binds, the score at which to cut is found exactly, by counting its
-bits: in three more sweeps of counts.
+So many rows are drawn, in one sweep, that each leaf has about as many as a plane is sought on;
+where there are no more, that is all of them. The tree grows where the drawn rows are. One more
+sweep sends all rows down to its leaves, so that their sizes are exact again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -14,16 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
-from taxarbor._run import Run, node_seed
+from taxarbor._run import GrowthEvent, Observer, Run, ignore, node_seed
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.grow import Path
+from taxarbor.grow import Path, StoppingRule, grow_on
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.rows._order import SHIFTS, float_of, narrowed
+from taxarbor.refine._leaves import Labels, Leafing, add_up
+from taxarbor.refine._links import regrouped, undone
 from taxarbor.split import GapSplitter, Refusal
 from taxarbor.split._gap import SAMPLE, Plane
-from taxarbor.sweep import Column
-from taxarbor.sweep._copies import ALL, Drawn, draw, limits
+from taxarbor.sweep._copies import Drawn, draw, limits
+
+FEWEST, MOST = 100_000, 1_000_000
+"""Rows that are drawn at least, and at most: of more than a thousand leaves, each has fewer.
+Where leaves shall be small, rather than few, there is no such limit."""
+
+MARGIN = 0.9
+"""Of the greatest size of a leaf: where sizes are estimates, leaves are to be smaller."""
+
+FEW = 2
+"""Rows of each child, at least, among those that were drawn."""
 
 
 @final
@@ -31,7 +40,8 @@ from taxarbor.sweep._copies import ALL, Drawn, draw, limits
 class Cut:
     """A node divided by a plane: rows that score as high as the threshold, and the others.
 
-    ``sides`` are the places of these two among the children.
+    ``sides`` are the places of these two among the children, whose sizes are estimates where
+    not all rows were drawn.
     """
 
     plane: Plane
@@ -52,96 +62,47 @@ class Cut:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Planes:
-    """The planes of some nodes, and where each is cut."""
-
-    weights: Array
-    offsets: Array
-    thresholds: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, planes: Sequence[Plane], thresholds: Sequence[Any] | None = None) -> "Planes":
-        """Stack planes."""
-        if not planes:
-            return cls(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.float32))
-        cuts = np.zeros(len(planes)) if thresholds is None else thresholds
-        return cls(
-            np.stack([plane.weights for plane in planes]),
-            np.array([plane.offset for plane in planes]),
-            np.asarray(cuts, dtype=np.float32),
-        )
-
-    def take(self, some: IndexArray) -> "Planes":
-        """Return some of them."""
-        return Planes(self.weights[some], self.offsets[some], self.thresholds[some])
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Search:
-    """Finds planes for nodes, given rows that were drawn of each.
-
-    Where those are all at one point of many, there is none yet; where rows that differ were
-    drawn apart, the point makes up the rest of the sample.
-    """
-
-    splitter: GapSplitter
-    numbers: IndexArray
-    sizes: list[int]
-    seeds: list[int]
-    points: Array | None = None
-
-    def __call__(self, drawn: Drawn, run: Run) -> list[tuple[Plane | Refusal | None, Array]]:
-        """Return a plane for each node, and its first row."""
-        most = SAMPLE if self.points is None else SAMPLE // 2
-        rows, hashes = drawn.stacked(), drawn.hashes
-        kind = np.min_scalar_type(drawn.parts.max(initial=0))  # short ones are sorted faster
-        order = np.argsort(drawn.parts.astype(kind), kind="stable")
-        parts = drawn.parts[order]
-        edges = np.searchsorted(parts, [self.numbers, self.numbers + 1]).T.tolist()
-
-        def find(place: int) -> tuple[Plane | Refusal | None, Array]:
-            at, size = order[slice(*edges[place])], self.sizes[place]
-            own = rows[at[np.argsort(hashes[at], kind="stable")[:most]]]
-            if self.points is not None:
-                point = self.points[place]
-                own = np.concatenate([np.tile(point, (SAMPLE - len(own), 1)), own])
-            elif size > SAMPLE and (own == own[0]).all():
-                return None, own[0].copy()
-            return self.splitter.find(own, size, self.seeds[place]), own[0].copy()
-
-        return list(run.each(find, range(len(self.sizes))))
-
-
-@final
 class Field:
-    """The coordinates of all rows, as the nodes of a tree divide them.
+    """Rows that were drawn, as the nodes of a tree divide them.
 
-    Nodes that were tried ahead are divided as well, so there are more than in the tree. Each
-    has a number, and each row that of the lowest node that it has arrived at.
+    Parameters
+    ----------
+    rows : float32 array of shape (n_drawn, n_coordinates + 1)
+        In random order: the first of any node's are a sample of it.
+    n_rows : int
+        How many they stand for.
+    splitter : GapSplitter
+        Finds the plane of a node.
+    run : Run
+        The seed, and where to run.
     """
 
     looks_ahead = True
 
-    def __init__(self, coordinates: Coordinates, splitter: GapSplitter, run: Run) -> None:
-        self._coordinates, self._splitter, self._run = coordinates, splitter, run
-        self._engine, self._copies = coordinates.blocks.engine, coordinates.copies
-        self.n_rows = self._copies.n
-        self._number: dict[Path, int] = {(): 0}
-        self._sizes = [self.n_rows]
-        self._cuts: dict[Path, Cut] = {}
-        self._nodes, _ = self._engine.keep(_at_root, coordinates.values, self._copies.counts)
+    def __init__(self, rows: Array, n_rows: int, splitter: GapSplitter, run: Run) -> None:
+        self.n_rows, self.cuts = n_rows, dict[Path, Cut]()
+        self._splitter, self._run = splitter, run
+        # Nodes that were not tried yet: what was drawn of them, and their sizes.
+        self._waiting: dict[Path, tuple[Array, int]] = {(): (rows, n_rows)}
 
     def seek(self, paths: Sequence[Path]) -> list[Cut | Refusal]:
         """Return how to divide each of some nodes."""
-        found = self._planes(paths)
-        cuts = iter(self._cut(paths, found))
-        made = [plane if isinstance(plane, Refusal) else next(cuts) for plane, _ in found]
-        self._cuts |= {
-            p: one for p, one in zip(paths, made, strict=True) if isinstance(one, Cut)
+        found = list(self._run.each(self._divided, paths))
+        below = {
+            (*path, side): (part, size)
+            for path, (cut, parts) in zip(paths, found, strict=True)
+            if isinstance(cut, Cut)
+            for side, (part, size) in enumerate(zip(parts, cut.sizes, strict=True))
         }
-        return made
+        # An interrupt before this has divided nobody.
+        self.cuts |= {
+            path: cut
+            for path, (cut, _) in zip(paths, found, strict=True)
+            if isinstance(cut, Cut)
+        }
+        rest = {path: own for path, own in self._waiting.items() if path not in {*paths}}
+        self._waiting = rest | below
+        return [cut for cut, _ in found]
 
     def apply(
         self, tree: HierarchyBuilder, node: int, path: Path, found: Cut
@@ -149,219 +110,196 @@ class Field:
         """Split a leaf of the tree."""
         return tree.divide(node, found.sizes)
 
-    def labels(self, leaves: Sequence[Path]) -> Column:
-        """Return the position among these leaves of each row, -1 for those without part."""
-        inner = {path[:depth] for path in leaves for depth in range(len(path))}
-        self._move([path for path in inner if (*path, 0) not in self._number], ())
-        position, place = {path: at for at, path in enumerate(leaves)}, []
-        for path in self._number:  # in the order of their numbers
-            # Those that were tried ahead lie below a leaf.
-            above = (position.get(path[:depth], -1) for depth in range(len(path) + 1))
-            place.append(max(above))
-        labels, _ = self._engine.keep(relabel, self._nodes, place=np.array(place, np.int32))
-        return labels
-
-    @property
-    def _columns(self) -> tuple[Column, Column, Column]:
-        return self._coordinates.values, self._nodes, self._copies.counts
-
-    def _planes(self, paths: Sequence[Path]) -> list[tuple[Any, Array]]:
-        """Return a plane, or a Refusal, for each node, and one of its rows."""
-        parents = {path[:-1] for path in paths if path not in self._number}
-        found: list[Any] = self._move(parents, paths)
-        alike = [at for at, (plane, _) in enumerate(found) if plane is None]
-        if alike:  # what differs was not drawn
-            search = self._search([paths[at] for at in alike])
-            points = np.full((len(self._sizes), len(found[0][1])), np.nan, dtype=np.float32)
-            points[search.numbers] = [found[at][1] for at in alike]
-            columns = *self._columns, self._copies.first
-            seed, then = self._run.seed, replace(search, points=points[search.numbers])
-            others = self._engine.sweep(_others, *columns, points=points, seed=seed, then=then)
-            for at, one in zip(alike, others, strict=True):
-                found[at] = one
-        return found
-
-    def _search(self, paths: Sequence[Path]) -> "_Search":
-        numbers = np.array([self._number[path] for path in paths], dtype=np.intp)
-        sizes = [self._sizes[number] for number in numbers]
-        seeds = [node_seed(self._run.seed, path) for path in paths]
-        return _Search(self._splitter, numbers, sizes, seeds)
-
-    def _move(self, parents: Iterable[Path], paths: Sequence[Path]) -> list[Any]:
-        """Move the rows of some nodes to their children, and find planes for others."""
-        inner = sorted(parents, key=lambda path: self._number[path])
-        number, sizes = dict(self._number), list(self._sizes)
-        slots = np.full(len(sizes), -1, dtype=np.int32)
-        slots[[number[path] for path in inner]] = np.arange(len(inner))
-        children = np.empty((len(inner), 2), dtype=np.int32)
-        for at, path in enumerate(inner):
-            cut = self._cuts[path]
-            for turn in range(2):
-                number[(*path, turn)] = len(sizes)
-                sizes.append(cut.sizes[turn])
-            children[at] = [number[(*path, side)] for side in cut.sides]
-        cuts = [self._cuts[path] for path in inner]
-        own = np.array([number[path] for path in paths], dtype=np.intp)
-        seeds = [node_seed(self._run.seed, path) for path in paths]
-        keys, bounds = np.zeros((2, len(sizes)), dtype=np.uint64)
-        keys[own], bounds[own] = seeds, limits(np.array(sizes)[own], SAMPLE)
-        nodes, found = self._engine.keep(
-            _move,
-            *(*self._columns, self._copies.first),
-            slots=slots,
-            planes=Planes.of([cut.plane for cut in cuts], [cut.threshold for cut in cuts]),
-            children=children,
-            keys=keys,
-            bounds=bounds,  # of nodes whose rows nobody wants, zero
-            then=_Search(self._splitter, own, [sizes[node] for node in own], seeds),
-        )
-        # In one step: an interrupt before it has moved nobody.
-        self._nodes, self._number, self._sizes = nodes, number, sizes
-        planes: list[Any] = found
-        return planes
-
-    def _cut(
-        self, paths: Sequence[Path], found: Sequence[tuple[Any, Array]]
-    ) -> list[Cut | Refusal]:
-        """Find where to cut along each plane that was found, within the bounds on sizes."""
-        some = [at for at, (plane, _) in enumerate(found) if isinstance(plane, Plane)]
-        if not some:
-            return []
-        told = Planes.of([found[at][0] for at in some])
-        numbers = np.array([self._number[paths[at]] for at in some])
-        slots = np.full(len(self._sizes), -1, dtype=np.int32)
-        slots[numbers] = np.arange(len(some))
-        n_high = self._engine.sweep(_count_sides, *self._columns, slots=slots, planes=told)
-        sizes = np.array(self._sizes)[numbers]
-        bounds = np.array([self._splitter.bounds(int(size)) for size in sizes])
-        wanted = np.clip(n_high, bounds[:, 0], bounds[:, 1])
-        thresholds = np.zeros(len(some), dtype=np.float32)
-        (bound,) = np.nonzero(wanted != n_high)
-        if len(bound):
-            slots[:] = -1
-            slots[numbers[bound]] = np.arange(len(bound))
-            highest = self._highest(told.take(bound), slots, wanted[bound], sizes[bound])
-            thresholds[bound], n_high[bound] = highest
-        parts = zip(some, thresholds, n_high.tolist(), sizes.tolist(), strict=True)
-        return [self._oriented(*found[at], *where) for at, *where in parts]
-
-    def _oriented(
-        self, plane: Plane, row: Array, threshold: np.float32, n_high: int, size: int
-    ) -> Cut | Refusal:
-        """Return a cut whose first child has a given row, whichever way the plane points."""
-        least = max(self._splitter.min_size, 1)
-        if min(n_high, size - n_high) < least:
+    def _divided(self, path: Path) -> tuple[Cut | Refusal, Sequence[Array]]:
+        """Return how to divide a node, and the rows of its children."""
+        rows, size = self._waiting[path]
+        if len(rows) < min(size, 2 * FEW):
+            return Refusal(f"too few of its rows, about {size}, were drawn"), ()
+        plane = self._plane(path)
+        if isinstance(plane, Refusal):
+            return plane if len(rows) == size else _estimated(plane, len(rows)), ()
+        scores = native.plane_scores(rows, plane.weights, plane.offset)
+        threshold = self._threshold(scores, size)
+        is_high = scores >= threshold
+        is_first = is_high == is_high[0]  # the first child has the first row
+        n_first = _as_rows(int(np.count_nonzero(is_first)), len(rows), size)
+        sizes, least = (n_first, size - n_first), max(self._splitter.min_size, 1)
+        if min(sizes) < least:
             if least == 1:
-                return Refusal(f"all of its {size} rows are equal, or nearly so")
+                return Refusal(f"all of its {size} rows are equal, or nearly so"), ()
             told = f"children of at least {least} rows would tear equal ones apart"
-            return Refusal(f"{told}, of its {size} rows")
-        score = np.float32(row.astype(np.float64) @ plane.weights + plane.offset)
-        sides, sizes = (0, 1), (n_high, size - n_high)
-        if score < threshold:
-            sides, sizes = (1, 0), sizes[::-1]
-        return Cut(plane, threshold, sides, sizes, size * plane.gap)
+            return Refusal(f"{told}, of its {size} rows"), ()
+        sides = (0, 1) if is_high[0] else (1, 0)
+        cut = Cut(plane, threshold, sides, sizes, size * plane.gap)
+        return cut, (rows[is_first], rows[~is_first])
 
-    def _highest(
-        self, planes: Planes, slots: NDArray[np.int32], wanted: IndexArray, sizes: IndexArray
-    ) -> tuple[NDArray[np.float32], IndexArray]:
-        """Return thresholds that so many rows reach, and how many do.
+    def _plane(self, path: Path) -> Plane | Refusal:
+        """Return the plane of a node; where a sample of it is all alike, of what differs."""
+        (rows, size), seed = self._waiting[path], node_seed(self._run.seed, path)
+        found = self._splitter.find(rows[:SAMPLE], size, seed)
+        if isinstance(found, Plane) or len(rows) <= SAMPLE:
+            return found
+        others = rows[(rows != rows[0]).any(axis=1)][: SAMPLE // 2]
+        alike = np.tile(rows[0], (SAMPLE - len(others), 1))
+        return self._splitter.find(np.concatenate([alike, others]), size, seed)
+
+    def _threshold(self, scores: Array, size: int) -> np.float32:
+        """Return where to cut, so that the children keep to the bounds on their sizes.
 
         Rows of equal scores stay together, where most of them would be.
         """
-        keys, ranks = np.full(len(wanted), -1), sizes - wanted
-        alike = ranks
-        for shift in SHIFTS:
-            counts = self._engine.sweep(
-                _count_scores,
-                *self._columns,
-                slots=slots,
-                planes=planes,
-                prefixes=keys,
-                shift=shift,
-            )
-            keys, ranks, alike = narrowed(counts, keys, ranks)
-        above = wanted + ranks - alike
-        is_above = wanted - above < above + alike - wanted  # most of those alike are below
-        n_high = np.where(is_above, above, above + alike)
+        n = len(scores)
+        n_high = int(np.count_nonzero(scores >= 0.0))
+        low, high = self._splitter.bounds(n, size)
+        wanted = min(max(n_high, low), high)
+        if wanted == n_high:
+            return np.float32(0.0)
+        score = np.partition(scores, n - wanted)[n - wanted]
+        above = int(np.count_nonzero(scores > score))
+        upto = int(np.count_nonzero(scores >= score))
         least = max(self._splitter.min_size, 1)
-        other = np.where(is_above, above + alike, above)
-        fits, other_fits = (np.minimum(part, sizes - part) >= least for part in (n_high, other))
-        is_above ^= ~fits & other_fits
-        scores = float_of(keys.astype(np.uint32))
-        higher = np.nextafter(scores, np.float32(np.inf))
-        return np.where(is_above, higher, scores), np.where(is_above, above, above + alike)
+        sizes = (_as_rows(k, n, size) for k in (above, upto))
+        fits, other_fits = (least <= part <= size - least for part in sizes)
+        is_above = fits if fits != other_fits else wanted - above < upto - wanted
+        return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)
 
 
-# ---- what is done in each block --------------------------------------------------------------
+def _as_rows(n_drawn: int, n_all: int, size: int) -> int:
+    """Return how many rows of a node some of those stand for that were drawn of it."""
+    if n_all == size:
+        return n_drawn
+    return min(max(round(size * n_drawn / n_all), n_drawn), size - (n_all - n_drawn))
 
 
-def _at_root(Z: Array, counts: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], None]:
-    nodes = np.zeros(len(Z), dtype=np.int32)
-    if counts is not None:
-        nodes[counts == 0] = -1
-    return nodes, None
+def _estimated(refusal: Refusal, n_drawn: int) -> Refusal:
+    return Refusal(f"{refusal.reason} (going by {n_drawn} of them)")
 
 
-def _move(
-    Z: Array,
-    nodes: NDArray[np.int32],
-    counts: NDArray[np.int32] | None,
-    first: int,
-    *,
-    slots: NDArray[np.int32],
-    planes: Planes,
-    children: NDArray[np.int32],
-    **low: Any,
-) -> tuple[NDArray[np.int32], Drawn]:
-    """Move rows to their children, and draw some of each node that is wanted."""
-    if len(children):
-        where = planes.weights, planes.offsets, planes.thresholds
-        nodes = native.move(Z, nodes, slots, *where, children)
-    return nodes, draw(Z, nodes, counts, first, **low)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grow:
+    """Grows a tree on the rows that were drawn, where they are."""
+
+    n_rows: int
+    splitter: GapSplitter
+    stop: StoppingRule
+    gather: int
+    seed: int
+    n_told: int | None  # leaves that the observer hears of when all are grown; 0: nobody hears
+
+    def __call__(self, drawn: Drawn, run: Run) -> tuple[HierarchyBuilder, list[Cut]]:
+        """Return the tree, and how its inner nodes are divided, in their order."""
+        rows = drawn.stacked()[np.argsort(drawn.hashes, kind="stable")]
+        run = replace(run, seed=self.seed, observer=self._observer(run))
+        field = Field(rows, self.n_rows, self.splitter, run)
+        tree = grow_on(field, branching=2, stop=self.stop, run=run, gather=self.gather)
+        return tree, [field.cuts[tree.lineage(node)[0]] for node in tree.inner]
+
+    def _observer(self, run: Run) -> Observer:
+        n_grown, n_told = self.stop.n_leaves, self.n_told
+        if n_told == 0:
+            return ignore
+        if n_grown is None or n_told is None:
+            return run.observer
+
+        def observe(event: GrowthEvent, /) -> bool:
+            done = max(event.n_leaves * n_told // n_grown, 1)
+            return run.observer(GrowthEvent(done, n_told, event.n_tried))
+
+        return observe
 
 
-def _others(
-    Z: Array,
-    nodes: NDArray[np.int32],
-    counts: NDArray[np.int32] | None,
-    first: int,
-    *,
-    points: NDArray[np.float32],
+def grow_leaves(
+    coordinates: Coordinates,
+    splitter: GapSplitter,
+    stop: StoppingRule,
     seed: int,
-) -> Drawn:
-    """Draw rows that are not at the point of their node; of nodes that have a point."""
-    own = points[nodes]
-    differs = (own != Z).any(axis=1) & ~np.isnan(own[:, 0]) & (nodes >= 0)
-    apart = np.where(differs, nodes, -1).astype(np.int32)
-    n_nodes = len(points)
-    keys = np.array([node_seed(seed, (node,)) for node in range(n_nodes)], dtype=np.uint64)
-    found = draw(Z, apart, counts, first, keys=keys, bounds=np.full(n_nodes, ALL))
-    at, parts = found.lowest(SAMPLE // 2)
-    return Drawn(parts, found.hashes[at], [found.stacked()[at]])
-
-
-def _count_sides(
-    Z: Array, nodes: Any, counts: Any, *, slots: NDArray[np.int32], planes: Planes
-) -> NDArray[np.int64]:
-    return native.count_sides(Z, nodes, counts, slots, planes.weights, planes.offsets)
-
-
-def _count_scores(
-    Z: Array,
-    nodes: Any,
-    counts: Any,
     *,
-    slots: NDArray[np.int32],
-    planes: Planes,
-    prefixes: NDArray[np.int64],
-    shift: int,
-) -> NDArray[np.int64]:
-    where = slots, planes.weights, planes.offsets
-    return native.count_scores(Z, nodes, counts, *where, prefixes, shift)
+    gather: int = 2,
+    n_told: int | None = None,
+) -> Leafing:
+    """Grow a tree of two children per split, and send all rows down to its leaves.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        All rows.
+    splitter : GapSplitter
+        Divides a node. Leaves keep to its least size, but for a root on its own.
+    stop : StoppingRule
+        When the tree is large enough.
+    seed : int
+        Each node draws its random numbers from this seed and its path from the root.
+    gather : int
+        How many children splits will be gathered to: depth counts as it does then.
+    n_told : int, optional
+        How many leaves the observer hears of when all are grown; 0: it is told nothing.
+    """
+    engine, copies = coordinates.blocks.engine, coordinates.copies
+    n_drawn, most = _n_drawn(copies.n, stop, gather), stop.max_leaf_size
+    while True:
+        margin = most if most is None or n_drawn >= copies.n else max(int(MARGIN * most), 1)
+        fine, most = replace(stop, max_leaf_size=margin), margin
+        tree, cuts = engine.sweep(
+            draw,
+            *(coordinates.values, [None] * len(copies.first), copies.counts, copies.first),
+            keys=np.array([node_seed(seed, ())], dtype=np.uint64),
+            bounds=limits(np.array([copies.n]), n_drawn),
+            then=_Grow(copies.n, splitter, fine, gather, seed, n_told),
+        )
+        found = _sent_down(tree, cuts, coordinates)
+        sizes = [tree.size(leaf) for leaf in tree.leaves]
+        if most is None or stop.max_leaf_size is None:
+            break
+        # Leaves that were left alone, and are larger than they seemed.
+        if not any((found.counts > stop.max_leaf_size) & (np.array(sizes) <= most)):
+            break
+    tree.resize(found.counts, [bool(one) for one in found.counts != sizes])
+    while found.n_leaves > 1 and found.counts.min() < splitter.min_size:
+        leaves = np.array(found.tree.leaves)[found.counts < splitter.min_size]
+        found = regrouped(found, *undone(found.tree, leaves.tolist()), coordinates)
+    return found
 
 
-def relabel(
-    labels: NDArray[np.int32], *, place: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], None]:
-    """Give labels other numbers; those below zero stay."""
-    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
+def _n_drawn(n_rows: int, stop: StoppingRule, gather: int) -> float:
+    """Return how many rows to draw, so that a plane of each leaf can be sought."""
+    wanted = [float(n_rows)]
+    if stop.n_leaves is not None:
+        wanted.append(min(float(SAMPLE) * stop.n_leaves, MOST))
+    if stop.max_depth is not None:
+        wanted.append(min(float(SAMPLE) * gather ** min(stop.max_depth, 30), MOST))
+    if stop.max_leaf_size is not None:
+        wanted.append(n_rows * SAMPLE / stop.max_leaf_size)
+    return max(min(wanted), FEWEST)
+
+
+def _sent_down(
+    tree: HierarchyBuilder, cuts: Sequence[Cut], coordinates: Coordinates
+) -> Leafing:
+    """Return the tree with all rows in its leaves."""
+    refs = {leaf: ~at for at, leaf in enumerate(tree.leaves)}
+    refs |= {node: at for at, node in enumerate(tree.inner)}
+    kids = [tree.children(node) for node in tree.inner]
+    children = [
+        [refs[own[side]] for side in cut.sides] for own, cut in zip(kids, cuts, strict=True)
+    ]
+    planes: dict[str, Any] = {
+        "planes": np.array([cut.plane.weights for cut in cuts]),
+        "offsets": np.array([cut.plane.offset for cut in cuts]),
+        "thresholds": np.array([cut.threshold for cut in cuts], dtype=np.float32),
+        "children": np.array(children, dtype=np.int32),
+    }
+    columns = coordinates.values, coordinates.copies.counts
+    engine = coordinates.blocks.engine
+    labels, (counts, sums) = engine.keep(_to_leaves, *columns, **planes)
+    return Leafing(tree, labels, counts, sums)
+
+
+def _to_leaves(
+    Z: Array, counts: NDArray[np.int32] | None, **planes: Any
+) -> tuple[Labels, tuple[IndexArray, Array]]:
+    n_planes = len(planes["planes"])
+    labels = native.descend(Z, **planes) if n_planes else np.zeros(len(Z), dtype=np.int32)
+    if counts is not None:
+        labels[counts == 0] = -1
+    return labels, add_up(Z, labels, counts, n_leaves=n_planes + 1)

@@ -69,7 +69,7 @@ class Leafing:
         """Count the rows of each leaf, and add them up."""
         engine, copies = coordinates.blocks.engine, coordinates.copies
         columns = coordinates.values, labels, copies.counts
-        counts, sums = engine.sweep(_add_up, *columns, n_leaves=tree.n_leaves)
+        counts, sums = engine.sweep(add_up, *columns, n_leaves=tree.n_leaves)
         return cls(tree, labels, counts, sums)
 
     @property
@@ -247,7 +247,7 @@ class _Moves:
 # ---- what is done in each block --------------------------------------------------------------
 
 
-def _add_up(
+def add_up(
     Z: Array, labels: Labels, counts: Labels | None, *, n_leaves: int
 ) -> tuple[IndexArray, Array]:
     """Return the copies in each leaf, and their sums."""
@@ -262,7 +262,12 @@ def _best_leaf(
     labels = best_scores(rows, weights, offsets).astype(np.int32)
     if counts is not None:
         labels[counts == 0] = -1
-    return labels, _add_up(Z, labels, counts, n_leaves=len(weights))
+    return labels, add_up(Z, labels, counts, n_leaves=len(weights))
+
+
+def relabel(labels: Labels, *, place: Labels) -> tuple[Labels, None]:
+    """Give labels other numbers; those below zero stay."""
+    return np.where(labels < 0, labels, place[labels]).astype(np.int32), None
 
 
 def count_stayed(
@@ -316,4 +321,4 @@ def _sent_back(
     back = at[_gain(Z, at, labels, grown, model) <= limit[at]]
     labels = labels.copy()
     labels[back] = grown[back]
-    return labels, _add_up(Z, labels, counts, n_leaves=len(above))
+    return labels, add_up(Z, labels, counts, n_leaves=len(above))

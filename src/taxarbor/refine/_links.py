@@ -16,8 +16,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.grow import Gathering, StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._field import relabel
-from taxarbor.refine._leaves import Leafing
+from taxarbor.refine._leaves import Leafing, relabel
 
 POWER = 0.75
 """Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
@@ -61,10 +60,10 @@ def link_leaves(
             tree.refuse(node_of[old], grown.tree.note(leaf))
     edges = np.sort([begin[node] for node in open_nodes if node not in splits])
     place = np.searchsorted(edges, begin[:n], side="right") - 1
-    return _regrouped(grown, tree, place, coordinates), place
+    return regrouped(grown, tree, place, coordinates), place
 
 
-def _regrouped(
+def regrouped(
     grown: Leafing, tree: HierarchyBuilder, place: IndexArray, coordinates: Coordinates
 ) -> Leafing:
     """Return the rows as those of other leaves, given the place of each old leaf."""
@@ -109,6 +108,38 @@ def built(
     for node, parts in splits.items():
         tree.divide(node_of[node], [int(sizes[part]) for part in parts])
     return tree, node_of
+
+
+def undone(
+    tree: HierarchyBuilder, leaves: Sequence[int], reason: str = ""
+) -> tuple[HierarchyBuilder, IndexArray]:
+    """Undo the splits that made some leaves: their parents become leaves instead, with a note.
+
+    Also, the position of each old leaf among the new ones.
+    """
+    parents = tree.parents
+    ended = {parents[leaf] for leaf in leaves}
+    ends = list(range(tree.n_nodes))  # the node that each is a part of, at the end
+    for node in range(1, tree.n_nodes):
+        above = ends[parents[node]]
+        if above != parents[node] or above in ended:
+            ends[node] = above
+    splits = {node: tree.children(node) for node in tree.inner if ends[node] == node}
+    splits = {node: parts for node, parts in splits.items() if node not in ended}
+    sizes = np.array([tree.size(node) for node in range(tree.n_nodes)])
+    new, node_of = built(splits, 0, sizes)
+    rules = tree.freeze(order=False).rules
+    for node, made in node_of.items():
+        if node not in splits:
+            new.refuse(made, reason if node in ended else tree.note(node))
+            continue
+        new.record(made, **tree.recorded(node))
+        rule = rules[node]
+        if rule is not None:
+            new.explain(made, rule)
+    position = {leaf: at for at, leaf in enumerate(new.leaves)}
+    place = [position[node_of[ends[leaf]]] for leaf in tree.leaves]
+    return new, np.array(place, dtype=np.intp)
 
 
 def ward_links(means: Array, weights: Array) -> tuple[IndexArray, Array]:

@@ -28,7 +28,7 @@ from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.refine._clusters import Clusters
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._links import built, gather
+from taxarbor.refine._links import built, gather, undone
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import RuleProblem, best_scores
 from taxarbor.sweep._copies import Drawn, draw, limits
@@ -408,24 +408,13 @@ def without_leaves(
     What rows say of sizes is known when all were sent down, and an estimate may have been too
     high. Takes and returns what :func:`decide` does.
     """
-    undone = {tree.parents[leaf] for leaf in leaves}
-    gone = set(undone)
-    for node in sorted(tree.inner):
-        if node in gone:
-            gone |= set(tree.children(node))
-    splits = {node: tree.children(node) for node in tree.inner if node not in gone}
-    sizes = np.array([tree.size(node) for node in range(tree.n_nodes)])
-    new, node_of = built(splits, 0, sizes)
-    rules = tree.freeze(order=False).rules
-    for node in splits:
-        rule = rules[node]
-        assert rule is not None
-        new.explain(node_of[node], rule)
-        new.record(node_of[node], **tree.recorded(node))
-    kept = {node_of[node]: node for node in node_of if node not in splits}
-    for leaf, node in kept.items():
-        new.refuse(leaf, REFUSED if node in undone else tree.note(node))
-    return new, {leaf: stands_for.get(node, -1) for leaf, node in kept.items()}
+    new, place = undone(tree, leaves, REFUSED)
+    parts = np.bincount(place)
+    kept = {
+        new.leaves[at]: stands_for[leaf] if parts[at] == 1 else -1
+        for leaf, at in zip(tree.leaves, place.tolist(), strict=True)
+    }
+    return new, kept
 
 
 @final

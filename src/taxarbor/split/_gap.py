@@ -107,7 +107,7 @@ class GapSplitter:
             HalveProblem(
                 seed=seed,
                 starts=[STARTS[turn % len(STARTS)] for turn in range(self.n_init)],
-                bounds=_bounds(len(sample), self._shares(n_rows)),
+                bounds=self.bounds(len(sample), n_rows),
                 ridge=RIDGE / 2.0,
                 tol=TOL,
                 violation=VIOLATION * TOL,
@@ -125,9 +125,9 @@ class GapSplitter:
         offset = -float(found.weights[:-1] @ rows.center[:-1])
         return Plane(found.weights, offset, found.gap, info)
 
-    def bounds(self, n_rows: int) -> tuple[int, int]:
-        """Return the least and greatest number of rows of a child."""
-        return _bounds(n_rows, self._shares(n_rows))
+    def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
+        """Return how many of the rows that were drawn of a node a child has, least and most."""
+        return _bounds(n_drawn, self._shares(n_rows))
 
     def _shares(self, n_rows: int) -> tuple[float, float]:
         low, high = self.balance

@@ -1,7 +1,6 @@
-// Sweeps of one block over coordinates: which rows lie on which side of their node's plane, and
-// which rows of each node a sample has. What is said of a row depends on that row alone, and on its
-// number among all: neither on its block nor on the machine, as no product is fused with a sum in
-// this file (CMakeLists.txt).
+// Sweeps of one block: which rows a sample has, and to which leaf of a tree of planes each row goes.
+// What is said of a row depends on that row alone, and on its number among all: neither on its
+// block nor on the machine, as no product is fused with a sum in this file (CMakeLists.txt).
 #include <nanobind/stl/optional.h>
 
 #include "common.hpp"
@@ -57,30 +56,6 @@ nb::object draw(const Given& keys, const Given& limits, const std::optional<Give
 
 // ---- sides of planes ----------------------------------------------------------------------------
 
-// What all sweeps over planes are given.
-struct Planes {
-  const float* Z;
-  const int32_t* nodes;
-  const int32_t* slots;
-  const double* planes;
-  const double* offsets;
-  int64_t n, q, n_nodes, n_slots;
-
-  Planes(const Given& coordinates, const Given& own, const Given& node_slots, const Given& weights,
-      const Given& constants)
-      : Z(checked<float>("Z", coordinates, {-1, -1})), n(coordinates.shape(0)),
-        q(coordinates.shape(1)) {
-    planes = checked_finite("planes", weights, {-1, q});
-    n_slots = weights.shape(0);
-    offsets = checked_finite("offsets", constants, {n_slots});
-    slots = checked_range<int32_t>("slots", node_slots, {-1}, -1, n_slots);
-    n_nodes = node_slots.shape(0);
-    nodes = checked_below<int32_t>("nodes", own, n, n_nodes);
-  }
-  // The plane of a row, -1 for none.
-  int32_t slot(int64_t i) const { return nodes[i] < 0 ? -1 : slots[nodes[i]]; }
-};
-
 // offset + plane . z, in double, in one order; never -0.
 TAXARBOR_INLINE float score(const float* z, const double* plane, double offset, int64_t q) {
   constexpr int64_t L = 8;  // interleaved totals: one order, yet vectorisable
@@ -94,79 +69,53 @@ TAXARBOR_INLINE float score(const float* z, const double* plane, double offset, 
   return static_cast<float>(offset + sum) + 0.0f;
 }
 
-// A whole number that is greater for a greater score.
-TAXARBOR_INLINE uint32_t key_of(float score) {
-  uint32_t bits;
-  std::memcpy(&bits, &score, sizeof bits);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
+TAXARBOR_CLONES void score_rows(
+    const float* Z, int64_t n, int64_t q, const double* plane, double offset, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = score(Z + i * q, plane, offset, q);
 }
 
-// Call body(row, plane, score) for the rows that have a plane.
-template <class Body> TAXARBOR_INLINE void for_scores(const Planes& a, const Body& body) {
-  for (int64_t i = 0; i < a.n; ++i) {
-    const int32_t slot = a.slot(i);
-    if (slot < 0) continue;
-    body(i, slot, score(a.Z + i * a.q, a.planes + slot * a.q, a.offsets[slot], a.q));
+// A tree of planes; its children are other planes, or leaves: ~0, ~1, ...
+struct Tree {
+  const double* planes;
+  const double* offsets;
+  const float* thresholds;
+  const int32_t* children;
+};
+
+TAXARBOR_CLONES void descend_rows(
+    const float* Z, int64_t n, int64_t q, const Tree& tree, int32_t* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t at = 0;
+    do {
+      const float f = score(Z + i * q, tree.planes + at * q, tree.offsets[at], q);
+      at = tree.children[int64_t{2} * at + !(f >= tree.thresholds[at])];
+    } while (at >= 0);
+    out[i] = ~at;
   }
 }
 
-TAXARBOR_CLONES void count_sides_rows(const Planes& a, const int32_t* counts, int64_t* out) {
-  for_scores(a, [&](int64_t i, int32_t slot, float f) {
-    out[slot] += (f >= 0.0f) * int64_t{counts ? counts[i] : 1};  // nobody could predict a branch
-  });
+nb::object plane_scores(const Given& Z, const Given& plane, double offset) {
+  const float* rows = checked<float>("Z", Z, {-1, -1});
+  const int64_t n = Z.shape(0), q = Z.shape(1);
+  const double* weights = checked_finite("plane", plane, {q});
+  return filled<float>({static_cast<size_t>(n)},
+      [&](float* out) { score_rows(rows, n, q, weights, offset, out); });
 }
 
-constexpr int64_t Bins = 2048;
-
-TAXARBOR_CLONES void count_scores_rows(
-    const Planes& a, const int32_t* counts, const int64_t* prefixes, int64_t shift, int64_t* out) {
-  for_scores(a, [&](int64_t i, int32_t slot, float f) {
-    const uint64_t key = key_of(f);
-    const int64_t prefix = static_cast<int64_t>(key >> (shift + 11));
-    if (prefixes[slot] >= 0 && prefixes[slot] != prefix) return;
-    out[slot * Bins + ((key >> shift) & (Bins - 1))] += counts ? counts[i] : 1;
-  });
-}
-
-TAXARBOR_CLONES void move_rows(
-    const Planes& a, const float* thresholds, const int32_t* children, int32_t* out) {
-  std::copy(a.nodes, a.nodes + a.n, out);
-  for_scores(a, [&](int64_t i, int32_t slot, float f) {
-    out[i] = children[int64_t{2} * slot + !(f >= thresholds[slot])];
-  });
-}
-
-nb::object count_sides(const Given& Z, const Given& nodes, const std::optional<Given>& counts,
-    const Given& slots, const Given& planes, const Given& offsets) {
-  const Planes a(Z, nodes, slots, planes, offsets);
-  const int32_t* times = checked_counts(counts, a.n);
-  return filled<int64_t>({static_cast<size_t>(a.n_slots)}, [&](int64_t* out) {
-    std::fill(out, out + a.n_slots, 0);
-    count_sides_rows(a, times, out);
-  });
-}
-
-nb::object count_scores(const Given& Z, const Given& nodes, const std::optional<Given>& counts,
-    const Given& slots, const Given& planes, const Given& offsets, const Given& prefixes,
-    int64_t shift) {
-  const Planes a(Z, nodes, slots, planes, offsets);
-  const int32_t* times = checked_counts(counts, a.n);
-  const int64_t* own =
-      checked_range<int64_t>("prefixes", prefixes, {a.n_slots}, -1, int64_t{1} << 32);
-  if (shift < 0 || shift > 31) refuse("shift must lie between 0 and 31; got ", shift);
-  return filled<int64_t>({static_cast<size_t>(a.n_slots), Bins}, [&](int64_t* out) {
-    std::fill(out, out + a.n_slots * Bins, 0);
-    count_scores_rows(a, times, own, shift, out);
-  });
-}
-
-nb::object move(const Given& Z, const Given& nodes, const Given& slots, const Given& planes,
-    const Given& offsets, const Given& thresholds, const Given& children) {
-  const Planes a(Z, nodes, slots, planes, offsets);
-  const float* at = checked<float>("thresholds", thresholds, {a.n_slots});
-  const int32_t* to = checked<int32_t>("children", children, {a.n_slots, 2});
-  return filled<int32_t>(
-      {static_cast<size_t>(a.n)}, [&](int32_t* out) { move_rows(a, at, to, out); });
+nb::object to_leaves(const Given& Z, const Given& planes, const Given& offsets,
+    const Given& thresholds, const Given& children) {
+  const float* rows = checked<float>("Z", Z, {-1, -1});
+  const int64_t n = Z.shape(0), q = Z.shape(1);
+  const double* weights = checked_finite("planes", planes, {-1, q});
+  const int64_t m = checked_count("the number of planes", planes.shape(0), 1);
+  const Tree tree{weights, checked_finite("offsets", offsets, {m}),
+      checked<float>("thresholds", thresholds, {m}),
+      checked_range<int32_t>("children", children, {m, 2}, -m - 1, m)};
+  for (int64_t at = 0; at < 2 * m; ++at)  // so that nobody walks in circles
+    if (tree.children[at] >= 0 && tree.children[at] <= at / 2)
+      refuse("children must come after their parents; got ", tree.children[at], " below ", at / 2);
+  return filled<int32_t>({static_cast<size_t>(n)},
+      [&](int32_t* out) { descend_rows(rows, n, q, tree, out); });
 }
 
 }  // namespace
@@ -183,25 +132,13 @@ void bind_planes(nb::module_& m) {
       "Positions and hashes of the copies of n rows whose hash is at most their node's limit.\n\n"
       "Copies are numbered from `first`, those of all rows in turn; rows of a negative node are\n"
       "not drawn. Without nodes all rows are of node 0, without counts each has one copy.");
-  m.def("count_sides", &count_sides, "Z"_a, "nodes"_a, "counts"_a.none(), "slots"_a, "planes"_a,
-      "offsets"_a,
-      nb::sig("def count_sides(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, "
-              "slots: NDArray[int32], planes: Array, offsets: Array) -> NDArray[int64]"),
-      "How many copies of rows score zero at least, for each plane.\n\n"
-      "The plane of a row is that of its node's slot; -1, or a negative node, for none. Its score\n"
-      "is offset + plane . z, summed up in double, as a float32.");
-  m.def("count_scores", &count_scores, "Z"_a, "nodes"_a, "counts"_a.none(), "slots"_a, "planes"_a,
-      "offsets"_a, "prefixes"_a, "shift"_a,
-      nb::sig("def count_scores(Z: Array, nodes: NDArray[int32], counts: NDArray[int32] | None, "
-              "slots: NDArray[int32], planes: Array, offsets: Array, prefixes: NDArray[int64], "
-              "shift: int) -> NDArray[int64]"),
-      "Counts of copies by 11 bits of their scores' keys, from `shift` on: (n_planes, 2048).\n\n"
-      "Only of keys whose bits above these are the plane's prefix; -1 for any. See\n"
-      "taxarbor.rows._order.");
-  m.def("move", &move, "Z"_a, "nodes"_a, "slots"_a, "planes"_a, "offsets"_a, "thresholds"_a,
-      "children"_a,
-      nb::sig("def move(Z: Array, nodes: NDArray[int32], slots: NDArray[int32], planes: Array, "
-              "offsets: Array, thresholds: Array, children: NDArray[int32]) -> NDArray[int32]"),
-      "The node of each row after a move: to its plane's first child if its score is at least\n"
-      "the threshold, otherwise to the second; rows without a plane stay.");
+  m.def("plane_scores", &plane_scores, "Z"_a, "plane"_a, "offset"_a,
+      nb::sig("def plane_scores(Z: Array, plane: Array, offset: float) -> Array"),
+      "offset + plane . z of each row, summed up in double.");
+  m.def("descend", &to_leaves, "Z"_a, "planes"_a, "offsets"_a, "thresholds"_a, "children"_a,
+      nb::sig("def descend(Z: Array, planes: Array, offsets: Array, thresholds: Array, "
+              "children: NDArray[int32]) -> NDArray[int32]"),
+      "The leaf of each row in a tree of planes, of which the first one is the root's.\n\n"
+      "A row goes to its plane's first child if its score is at least the threshold, otherwise\n"
+      "to the second: to another plane further on, or, if negative, to the leaf ~child.");
 }
