@@ -1,7 +1,7 @@
 """What a fit costs beyond this machine: a model of sweeps, rounds, bytes and tasks.
 
 A fit is a list of steps. A step sweeps over the data, over the coordinates, or over numbers of
-rows such as labels; it has a task per block, whose findings are added up, eight at a time. So
+rows such as labels; it has a task per block, whose findings are added up, many at a time. So
 the time of a step on ``W`` workers with ``B`` blocks is
 
     latency + B * task + ceil(B / W) * seconds of a block + bytes / bandwidth
@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-FAN_IN = 8
+from taxarbor.sweep._dask import FAN_IN
+
 SMALL = 100_000
 """Bytes of arguments up to which they go along with each task."""
 Q = 64
@@ -111,16 +112,19 @@ def traced(engine: type, X: np.ndarray | None) -> Iterator[list[Step]]:
 
 def _watched(method: Any, steps: list[Step], X: np.ndarray | None, *, keeps: bool) -> Any:
     def call(self: Any, work: Any, *columns: Any, then: Any = None, **shared: Any) -> Any:
-        watch, merged = _Watch(work, X, keeps=keeps), [0]
+        watch, merged, after = _Watch(work, X, keeps=keeps), [0], [0.0]
 
         def noted(found: Any, run: Any) -> Any:
             merged.append(size_of(found))
-            return then(found, run)
+            begun = time.perf_counter()
+            made = then(found, run)
+            after.append(time.perf_counter() - begun)  # which no other block's work hides
+            return made
 
         with_then = {} if then is None else {"then": then if X is None else noted}
         begun = time.perf_counter()
         result = method(self, work if X is None else watch, *columns, **shared, **with_then)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - begun - after[-1]
         total = result[1] if keeps else result
         steps.append(
             Step(

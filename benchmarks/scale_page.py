@@ -507,7 +507,7 @@ NOTES = (
 )
 MODEL = """\
 A fit is a list of sweeps, each with a task per block; what tasks find is added up by workers,
-eight at a time. A sweep takes
+up to 64 at a time. A sweep takes
 
     latency + tasks * scheduling + rounds of blocks * seconds of a block + bytes / bandwidth
 
@@ -527,6 +527,6 @@ ASSUMED = (
     "block is the user's chunk."
 )
 BREAKS = (
-    "What does not grow with the rows: the samples (5,000 rows for the coordinates, about "
-    "2,000 a node, a few thousand for the rules), which a worker gets whole."
+    "What does not grow with the rows: the samples (5,000 rows for the coordinates, 1,000 for "
+    "each leaf that is grown, 1,250 of each cluster for the rules), which a worker gets whole."
 )

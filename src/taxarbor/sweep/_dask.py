@@ -2,7 +2,7 @@
 
 Each block of a sweep is one task, a pure function of what it is given, so that a lost worker
 is Dask's to mend: what was kept there is made anew, from the blocks it was made of. What tasks
-find is added up on the workers, eight at a time, and only the sum comes here.
+find is added up on the workers, many at a time, and only the sum comes here.
 
 What a block is made of on the way, such as features of a raw part, is made within the task that
 reads it. It need not travel, and the task goes to the worker that keeps most of what it needs.
@@ -27,8 +27,8 @@ from taxarbor._errors import ClusterError, missing_extra
 from taxarbor._run import Run
 from taxarbor.sweep._engine import Column, Then, Work, loaded, merged
 
-FAN_IN = 8
-"""How many findings one task adds up."""
+FAN_IN = 64
+"""How many findings one task adds up. Samples become no smaller by it, and travel each time."""
 SMALL = 4_000
 """Bytes that are sent along with each task; more are put into the graph once."""
 PATIENCE = 25.0
