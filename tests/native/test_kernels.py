@@ -1,5 +1,6 @@
 """What kernels refuse, and that they work where their surroundings are unusual."""
 
+import ast
 import importlib.util
 import multiprocessing
 import os
@@ -312,13 +313,18 @@ def test_a_forked_child_sweeps_on_one_thread():
     assert rows.n_threads == 2
 
 
+def _said(stub):
+    """Return what a stub declares: the order, and blank lines, are those of a nanobind."""
+    return sorted(map(ast.unparse, ast.parse(stub.read_text()).body))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("nanobind") is None, reason="needs nanobind")
 def test_the_stub_is_that_of_the_bindings(tmp_path):
     package, compiled = Path(native.__file__).parent, Path(_kernels.__file__).parent
     patterns = FOLDER.parents[1] / "src/taxarbor/native/src/stub.txt"
     command = ["-m", "nanobind.stubgen", "-q", "-m", "_kernels", "-i", compiled, "-p", patterns]
     subprocess.run([sys.executable, *command, "-o", tmp_path / "new.pyi"], check=True)
-    assert (tmp_path / "new.pyi").read_text() == (package / "_kernels.pyi").read_text(), (
+    assert _said(tmp_path / "new.pyi") == _said(package / "_kernels.pyi"), (
         "a build with -DTAXARBOR_STUB=ON writes it anew"
     )
 

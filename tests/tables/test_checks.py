@@ -93,7 +93,8 @@ def test_no_rows_of_numbers():
         (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1"),
         ([], "Expected 2D array, got 1D array"),
         (np.arange(5.0), "Expected 2D array, got 1D array"),
-        (np.ones((2, 2, 2)), r"dim 3.*<= 2"),
+        (np.ones((2, 2, 2)), r"^X must have two dimensions, .* got shape \(2, 2, 2\)"),
+        ([[[1.0], [2.0]]], r"^X must have two dimensions, .* got shape \(1, 2, 1\)"),
         (3.0, "Expected 2D array, got scalar array"),
         (None, "Expected 2D array, got scalar array"),
         ([["a", "b"], ["c", "d"]], "could not convert string to float: 'a'"),
@@ -105,6 +106,15 @@ def test_no_rows_of_numbers():
     ):
         refused(told, bad)
     refused("must be a string or a real number", np.array([[{}], [{}]]), kind=TypeError)
+
+
+def test_columns_of_one_name(X):
+    """Whatever scikit-learn says of them: some versions fitted, or predicted, them."""
+    fitted = Taxarbor(3, random_state=0).fit(X)
+    for names in ("abba", (1, 2, 1, 2), ("a", "b", "c", "a")):
+        bad = pd.DataFrame(X, columns=[*names])
+        for method in (check, fitted.fit, fitted.predict, fitted.predict_proba):
+            refused(f"^X has more than one column called {names[0]!r}", bad, method)
 
 
 def test_sparse_indices_that_point_outside(X):

@@ -399,9 +399,7 @@ def test_tables_that_cannot_be_used():
     told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same\)"
     with pytest.raises(InputError, match=told):
         TableEncoder().fit(empty)
-    with pytest.raises(
-        InputError, match=r"more than one column called 'a'|unique column names"
-    ):
+    with pytest.raises(InputError, match="X has more than one column called 'a'; make the"):
         TableEncoder().fit(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"]))
     with pytest.raises(InputError, match="column 'a' of X holds infinity, first in row 1"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))

@@ -1,7 +1,8 @@
 """The only place where what a user passes to an estimator is checked and cast."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._blas import check_room
-from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
 from taxarbor.hierarchy._checks import check_structure
@@ -133,8 +134,14 @@ def validate_data(
 ) -> Any:
     """Do what scikit-learn's function of this name does, with the names of every frame.
 
-    Below 1.9 it does not find those of polars 2, which has no ``__dataframe__`` any more.
+    Below 1.9 it does not find those of polars 2, which has no ``__dataframe__`` any more. What
+    its versions refuse in other words, or not at all, is refused here.
     """
+    if is_frame(X):
+        refuse_repeated_names(X.columns)
+    elif len(shape := np.asarray(X).shape) > 2:
+        told = f"two dimensions, (n_rows, n_features), got shape {shape}"
+        raise InputError(f"must have {told}", "X")
     if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
         how = {"reset": reset, "skip_check_array": skip_check_array, **options}
         return validation.validate_data(estimator, X, **how)
@@ -142,6 +149,14 @@ def validate_data(
     if skip_check_array:
         return X
     return validation.check_array(X, estimator=estimator, input_name="X", **options)
+
+
+def refuse_repeated_names(names: Iterable[Hashable]) -> None:
+    """Raise InputError where two columns have one name."""
+    repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        told = f"has more than one column called {some(repeated, 5)}"
+        raise InputError(f"{told}; make the names different", "X")
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:

@@ -1,7 +1,6 @@
 """A look at each column of a table: what it holds, and what becomes of it."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,6 +18,7 @@ from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding
 from taxarbor.hierarchy._words import format_number
 from taxarbor.sweep import LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
+from taxarbor.tables._checks import refuse_repeated_names
 from taxarbor.tables._exact import sum_of, sums_of
 from taxarbor.tables._look import (
     FEW,
@@ -116,10 +116,7 @@ class Study:
         self.encoder, self.subject, self.parts = encoder, subject, subject.parts
         self.has_names = subject.names is not None
         self.names = list(subject.names or (f"x{at}" for at in range(subject.n_columns)))
-        repeated = [repr(name) for name, n in Counter(self.names).items() if n > 1]
-        if repeated:
-            told = f"has more than one column called {some(repeated, 5)}"
-            raise InputError(f"{told}; make the names different", "X")
+        refuse_repeated_names(self.names)
         self.categories = self._named("categorical_features")
         self.dates = self._named("date_features")
         self.dropped: list[tuple[str, str]] = []
