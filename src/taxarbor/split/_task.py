@@ -1,9 +1,10 @@
 """What a splitter is given and what it gives back."""
 
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._run import node_rng
 from taxarbor._types import Array, IndexArray, SolveInfo
@@ -125,15 +126,14 @@ def keep_together(
     """Send equal rows that were torn apart where the rule does; refuse if a child has none.
 
     A bound on sizes, or a graph, may part rows that nothing tells apart. Equal rows have the
-    same scores along random directions, to the bit; few others do, and these are compared.
+    same scores along random directions, to the bit; of the few others that do, cells tell.
     """
     if np.array_equal(labels, ruled):
         return labels  # what the rule does is the same for equal rows
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
     scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
-    marks = scores.view(np.result_type(scores, np.complex64))[:, 0]
-    torn = _torn(labels, np.unique(marks, return_inverse=True)[1].reshape(-1))
-    torn = torn[_torn(labels[torn], rows.alike(torn))]
+    torn = _torn(labels, scores.view(np.result_type(scores, np.complex64))[:, 0])
+    torn = torn[_torn(labels[torn], rows.marks(torn))]
     if not len(torn):
         return labels
     together = labels.copy()
@@ -143,8 +143,9 @@ def keep_together(
     return Refusal(f"too many of its {rows.n_rows} rows are equal for {n_children} children")
 
 
-def _torn(labels: Labels, group: IndexArray) -> IndexArray:
-    """Return the positions of rows in groups that have several labels."""
+def _torn(labels: Labels, marks: NDArray[Any]) -> IndexArray:
+    """Return the positions of rows of which others with the same mark have other labels."""
+    group = np.unique(marks, return_inverse=True)[1].reshape(-1)
     first = np.zeros(len(labels), dtype=labels.dtype)
     first[group] = labels  # that of any one
     is_torn = np.zeros(len(labels), dtype=bool)
