@@ -62,7 +62,7 @@ class ClusterError(TaxarborError, RuntimeError):
 
 
 class GrowthWarning(UserWarning):
-    """The tree has fewer leaves than asked for; the message says why."""
+    """The tree is not as asked for: it has fewer leaves, or other sizes; it says why."""
 
 
 class TableWarning(UserWarning):

@@ -312,11 +312,36 @@ def test_equal_rows_are_not_torn_apart_to_make_as_many_clusters():
 def test_equal_rows_have_one_label_where_sizes_bind(weighted):
     X = np.append(np.zeros((63, 3)), np.ones((1, 3)), axis=0)
     weights = np.arange(64) % 3 + 1 if weighted else None
-    for model in (HMMC(2, random_state=0), MMC(2, random_state=0)):
-        labels = model.fit(X, sample_weight=weights).labels_
+    what = "equal rows, and what one row weighs, stay" if weighted else "equal rows stay"
+    for model, asked in ((HMMC(2), "0.9 to 1.1"), (MMC(2), "0.3 to 1.7")):
+        model.set_params(random_state=0)
+        with pytest.warns(GrowthWarning, match=f"1 of 1 split .* {what} .* {asked}; ") as told:
+            labels = model.fit(X, sample_weight=weights).labels_
+        assert len(told) == 1
+        assert told[0].filename == __file__
         assert len(set(labels[:63])) == 1
         assert labels[63] != labels[0]
         np.testing.assert_array_equal(model.predict(X), labels)
+        model.set_params(balance=None).fit(X, sample_weight=weights)  # and nothing is told
+
+
+def test_sizes_are_kept_to_by_moving_equal_rows_together(inner, bounds):
+    """There is no warning, as there is no need for other sizes."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, copies = rng.standard_normal((200, 3)), rng.integers(1, 4, 200)
+        for K in (2, 3):
+            model = HMMC(K + 2 * (K - 1), branching=K, random_state=seed)
+            for told in (
+                {"X": np.repeat(X, copies, axis=0)},
+                {"X": X, "sample_weight": copies},
+            ):
+                tree = model.fit(**told).hierarchy_
+                sizes = tree.node_weights
+                for node in inner(tree):
+                    least, most = bounds(sizes[node], K, (0.9, 1.1))
+                    children = sizes[list(tree.children(node))]
+                    assert least <= children.min() <= children.max() <= most
 
 
 @pytest.mark.parametrize(("penalty", "K"), [("l2", 2), ("l2", 3), ("exclusive", 2)])

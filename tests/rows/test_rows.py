@@ -645,7 +645,7 @@ def test_arrays_that_are_not_aligned():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_alike_are_equal_rows_and_no_others(dtype):
+def test_equal_rows_have_the_same_mark_and_no_others(dtype):
     X = np.array([[1, 3e7], [0, 0], [2, 3e7], [1, 3e7], [-0.0, 0], [3e7, 1]], dtype=dtype)
     # Zeros that are stored, and columns in another order.
     values = np.array([3e7, 1, 0, 2, 3e7, 1, 3e7, 1, 3e7], dtype=dtype)
@@ -653,17 +653,23 @@ def test_alike_are_equal_rows_and_no_others(dtype):
     starts = np.array([0, 2, 3, 5, 7, 7, 9])
     mixed = sparse.csr_array((values, columns, starts), shape=X.shape)
     np.testing.assert_array_equal(mixed.toarray(), X + 0.0)
+    stored = []
     for data in (X, sparse.csr_array(X), mixed):
         rows = as_rows(data)
-        assert rows.alike(np.arange(6)).tolist() == [0, 1, 2, 0, 1, 3]
-        assert rows.take(np.array([5, 3, 0])).alike(np.array([1, 2, 0])).tolist() == [0, 0, 1]
-        assert rows.alike(np.arange(0)).tolist() == []
+        marks = rows.marks(np.arange(6))
+        same = marks[:, None] == marks
+        np.testing.assert_array_equal(same, (X[:, None] == X).all(axis=2))
+        own = rows.take(np.array([5, 3, 0])).marks(np.array([1, 2, 0]))
+        np.testing.assert_array_equal(own, marks[[3, 0, 5]])
+        assert rows.marks(np.arange(0)).tolist() == []
+        stored.append(marks)
+    np.testing.assert_array_equal(stored[1], stored[2])  # however a matrix is stored
 
 
-def test_alike_in_blocks(monkeypatch):
+def test_marks_in_blocks(monkeypatch):
     monkeypatch.setattr("taxarbor.rows._memory.BLOCK", 1)
     X = np.random.default_rng(0).integers(0, 3, (500, 3)).astype(float)
     expected = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     for data in (X, sparse.csr_array(X)):
-        found = as_rows(data).alike(np.arange(500))
-        assert len(np.unique(np.stack([expected, found]), axis=1).T) == found.max() + 1 == 27
+        found = as_rows(data).marks(np.arange(500))
+        assert len(set(found)) == len({*zip(expected, found, strict=True)}) == 27

@@ -154,7 +154,10 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         with Fitting(self, X, weights, branching, stop) as fit:
             if isinstance(splitter, MaxMarginSplitter):
                 splitter = splitter.over(fit.owner)
-            fit.keep(grow(fit.rows, splitter, branching=branching, stop=fit.stop, run=fit.run))
+            tree = grow(fit.rows, splitter, branching=branching, stop=fit.stop, run=fit.run)
+            fit.keep(tree)
+            if isinstance(splitter, MaxMarginSplitter):
+                _warn_if_unbalanced(tree, splitter, has_weights=weights is not None)
         return self
 
 
@@ -386,6 +389,24 @@ def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int, n_lost: i
         return
     if reasons:
         warn_caller(f"{told}: {reasons}", GrowthWarning)
+
+
+def _warn_if_unbalanced(
+    tree: HierarchyBuilder, splitter: MaxMarginSplitter, *, has_weights: bool
+) -> None:
+    """Warn, once, of splits that equal rows keep from the sizes that were asked for."""
+    splits = [[tree.size(child) for child in tree.children(node)] for node in tree.inner]
+    off = [sizes for sizes in splits if not splitter.allows(sizes)]
+    if off:
+        shares = [size * len(sizes) / sum(sizes) for sizes in off for size in sizes]
+        what = "equal rows, and what one row weighs," if has_weights else "equal rows"
+        low, high = splitter.balance
+        warn_caller(
+            f"{len(off)} of {counted(len(splits), 'split')} could not be balanced, as {what} "
+            f"stay together: children have {min(shares):.3g} to {max(shares):.3g} of an equal "
+            f"share, where balance asks for {low:g} to {high:g}; balance=None asks for none",
+            GrowthWarning,
+        )
 
 
 def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:

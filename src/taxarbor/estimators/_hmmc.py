@@ -47,7 +47,7 @@ class HMMC(HierarchyEstimator):
     balance : float, pair of float or None, default=(0.9, 1.1)
         Least and greatest size of a child, as multiples of an equal share of the node's rows.
         A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is empty. Equal
-        rows stay together, also where a child then has another size.
+        rows stay together, also where a child then has another size: there is a warning.
     center : {"data", "node"}, default="data"
         The point that the boundary between two children passes through: the mean of all
         rows, as in the paper, or that of the node's own rows.
@@ -167,7 +167,7 @@ class MMC(HierarchyEstimator):
         Whether ``alpha`` is a share of the critical value or the paper's number.
     balance : float, pair of float or None, default=0.3
         Least and greatest size of a cluster, as multiples of an equal share. Equal rows stay
-        together, also where a cluster then has another size.
+        together, also where a cluster then has another size: there is a warning.
     n_init : int, default=1
         Starts; the one with the lowest objective is kept.
     solver : {"auto", "newton", "pqn"}, default="auto"

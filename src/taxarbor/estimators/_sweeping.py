@@ -24,7 +24,7 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
 from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._repeats import regrouped, resized
+from taxarbor.hierarchy._repeats import Strays, regrouped, resized
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._route import place as place_rows
 from taxarbor.hierarchy._rule import deciding_rule
@@ -251,10 +251,10 @@ class Sweeping:
         is_noise = self._set_apart(found)
         told = labels, self._copies.counts
         own, sizes = self._engine.keep(_taking_part, *told, n_leaves=tree.n_leaves)
-        if not sizes.all():  # rows without part are placed in the leaves that are left
+        if not sizes.all():  # rows of the others are placed in the leaves that are left
             tree = self._regrouped(tree, own, sizes)
-            place = (np.cumsum(sizes > 0) - 1).astype(np.int32)
-            told = self._blocks.data, own
+            place = np.where(sizes > 0, np.cumsum(sizes > 0) - 1, -1).astype(np.int32)
+            told = self._blocks.data, labels
             labels, _ = self._engine.keep(_placed, *told, tree=without_rows(tree), place=place)
         labels, sizes = self._engine.keep(_set_apart, labels, is_noise, n_leaves=tree.n_leaves)
         return self._regrouped(tree, labels, sizes), labels
@@ -309,12 +309,10 @@ class Sweeping:
             before = np.full(leafing.n_leaves + 1, -2, dtype=np.int32)
             before[planned] = np.arange(len(planned))
             before[-1] = -2  # of leaves that the plan does not have
+            columns = self._blocks.data, leafing.labels, self._copies.counts
+            told: Any = {"tree": tree.freeze(placement, order=False), "before": before}
             labels, (sizes, stayed, (copies, sums)) = self._engine.keep(
-                _send,
-                *(self._blocks.data, leafing.labels, self._copies.counts),
-                tree=tree.freeze(placement, order=False),
-                before=before,
-                keeps=keeps,
+                _send, *columns, strays=self._strays(columns, told) if keeps else None, **told
             )
             if stands_for is None and not keeps and not copies.all():
                 keeps = True  # scores of features may round so that a leaf has nobody
@@ -332,9 +330,16 @@ class Sweeping:
             order = arranged(np.arange(len(own)), own, tree.n_leaves)
         names = None if self._source.encoding is not None else self._source.seen.names
         means = self._means(np.array(tree.leaves), np.array(tree.parents), (copies, sums))
-        told: Any = {"feature_names": names, "means": means, "order": order}
+        told = {"feature_names": names, "means": means, "order": order}
         frozen = tree.freeze(placement, made_by=made_by(self._estimator), **told)
         return self._measured(frozen, labels, holds), labels
+
+    def _strays(self, columns: tuple[Column, ...], told: dict[str, Any]) -> Strays:
+        """Return the rows that stay elsewhere than they are sent, if any may follow them."""
+        if all(part is None for part in self._copies.counts):
+            return Strays.none()
+        found: Strays = self._engine.sweep(_find_strays, *columns, **told)
+        return found.sorted()
 
     def _means(
         self, leaves: IndexArray, parents: IndexArray, found: tuple[IndexArray, Sums]
@@ -397,8 +402,9 @@ def _set_apart(
 
 
 def _placed(X: Any, labels: Labels, *, tree: Hierarchy, place: Labels) -> tuple[Labels, None]:
-    """Return labels by their new numbers, and where rows without one are sent."""
-    return np.where(labels < 0, _sent(X, tree), place[labels]).astype(np.int32), None
+    """Return labels by their new numbers, and where rows of leaves that are gone are sent."""
+    stays = place[labels]
+    return np.where(stays < 0, _sent(X, tree), stays).astype(np.int32), None
 
 
 def _sent(X: Any, tree: Hierarchy) -> Labels:
@@ -426,6 +432,20 @@ def _of_type(values: NDArray[Any], *, dtype: np.dtype[Any]) -> tuple[NDArray[Any
     return values.astype(dtype), None
 
 
+def _leaf_before(labels: Labels, before: Labels) -> Labels:
+    """Return which leaf of a tree each row has, -2 for none."""
+    return np.where(labels < 0, -2, before[labels]).astype(np.int32)
+
+
+def _find_strays(
+    X: Any, labels: Labels, counts: Labels | None, *, tree: Hierarchy, before: Labels
+) -> Strays:
+    """Return the rows that have another leaf than they are sent to."""
+    was = _leaf_before(labels, before)
+    (stray,) = np.nonzero((was >= 0) & (was != _sent(X, tree)))
+    return Strays.of(seen_from(X, np.zeros(X.shape[1])), stray, was)
+
+
 def _send(
     X: Any,
     labels: Labels,
@@ -433,13 +453,17 @@ def _send(
     *,
     tree: Hierarchy,
     before: Labels,
-    keeps: bool,
+    strays: Strays | None,
 ) -> tuple[Labels, tuple[IndexArray, IndexArray, tuple[IndexArray, Sums]]]:
-    """Send rows to the leaves of a tree; count them and those that stayed, and add them up."""
-    K = tree.n_leaves
-    was = np.where(labels < 0, -2, before[labels]).astype(np.int32)
+    """Send rows to the leaves of a tree; count them and those that stayed, and add them up.
+
+    Where there are strays, rows that have a leaf stay there, and equal ones follow them.
+    """
+    K, was = tree.n_leaves, _leaf_before(labels, before)
     sent = _sent(X, tree)
-    if keeps:
+    if strays is not None:
+        (alone,) = np.nonzero(was < 0)
+        sent[alone] = strays.lead(seen_from(X, np.zeros(X.shape[1])), alone, sent)
         sent = np.where(was < 0, sent, was)
     stayed = count_stayed(was, sent, counts, n_leaves=K)
     added = _add_up(X, sent, counts, n_leaves=K)

@@ -197,10 +197,10 @@ class Taxarbor(HierarchyEstimator):
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
             What each row counts for, not negative. An integer does what so many equal rows
-            would do, also to bounds on sizes; rows of weight 0 take no part, and are placed by
-            the rules. Others, and integers that would make more than 20,000 copies and four
-            times the rows, are rounded: to about one part in ten of the average weight, or, of
-            10,000 rows and more, to whole multiples of it.
+            would do, also to bounds on sizes; rows of weight 0 take no part, and are placed
+            with equal rows, or by the rules. Others, and integers that would make more than
+            20,000 copies and four times the rows, are rounded: to about one part in ten of the
+            average weight, or, of 10,000 rows and more, to whole multiples of it.
 
         Returns
         -------

@@ -6,8 +6,8 @@ exactly what repeated rows do, bounds on sizes included, and rows of weight zero
 Other weights are rounded to whole numbers of copies.
 """
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +68,9 @@ def per_row(
     """Return a tree of copies as one of rows, given the row of each copy, ascending.
 
     A row goes where most of its copies are, to the first such leaf; one without copies goes
-    where new rows go, unless it is noise. A leaf that has no row then, as a bound on sizes put
-    the lesser part of some rows' copies there, is removed. What is known of the nodes is what
-    was measured of the copies.
+    where equal rows are, or else new ones go, unless it is noise. A leaf that has no row then,
+    as a bound on sizes put the lesser part of some rows' copies there, is removed. What is
+    known of the nodes is what was measured of the copies.
     """
     n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
     there = np.flatnonzero(labels >= 0)
@@ -88,8 +88,11 @@ def per_row(
     copy[index[stays]] = stays
     alone = np.flatnonzero(homes < 0 if noise is None else (homes < 0) & ~noise)
     if len(alone):
-        rule = deciding_rule(tree)
-        homes[alone] = 0 if rule is None else place(tree, rows.take(alone, rule.center))
+        rule, sent = deciding_rule(tree), np.zeros(n, dtype=np.intp)
+        if rule is not None:
+            sent = place(tree, rows.take(np.arange(n), rule.center))
+        (stray,) = np.nonzero((homes >= 0) & (homes != sent))
+        homes[alone] = Strays.of(rows, stray, homes).lead(rows, alone, sent)
     found = regrouped(tree, homes)
     if tree.follows is None:
         return found
@@ -104,6 +107,49 @@ def per_row(
         broken[alone] = again.broken[alone]
         follows = replace(follows, gap=again.gap)
     return replace(found, follows=replace(follows, broken=broken))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Strays:
+    """Rows that a bound on sizes, or a graph, put elsewhere than where new rows go.
+
+    Equal rows that take no part in the fit go after them.
+    """
+
+    marks: NDArray[np.uint64]
+    leaves: NDArray[np.integer]
+
+    @classmethod
+    def none(cls) -> "Strays":
+        """Return no rows."""
+        return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.intp))
+
+    @classmethod
+    def of(cls, rows: Rows, positions: IndexArray, labels: NDArray[np.integer]) -> "Strays":
+        """Return some rows, each once, given the leaves of all."""
+        return cls(rows.marks(positions), labels[positions]).sorted()
+
+    def sorted(self) -> "Strays":
+        """Return them in order, each once."""
+        marks, first = np.unique(self.marks, return_index=True)
+        return Strays(marks, self.leaves[first])
+
+    def merge(self, other: "Strays") -> "Strays":
+        """Return these and others."""
+        marks = np.concatenate([self.marks, other.marks])
+        return Strays(marks, np.concatenate([self.leaves, other.leaves]))
+
+    def lead(
+        self, rows: Rows, positions: IndexArray, sent: NDArray[np.integer]
+    ) -> NDArray[np.integer]:
+        """Return the leaves of some rows: that of an equal stray, else where it is sent."""
+        found = sent[positions]
+        if len(self.marks):
+            own = rows.marks(positions)
+            at = np.minimum(np.searchsorted(self.marks, own), len(self.marks) - 1)
+            found = np.where(self.marks[at] == own, self.leaves[at], found)
+        return found
 
 
 def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":

@@ -226,8 +226,12 @@ class Rows(Protocol):
         """
         ...
 
-    def alike(self, positions: IndexArray) -> IndexArray:
-        """Return a number for each of some rows: the same for equal ones, and no others."""
+    def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
+        """Return a number for each of some rows: the same for those whose cells are equal.
+
+        Of whatever array or matrix they are, if its type is the same. Others have another
+        number, but for a chance of one in 2**64.
+        """
         ...
 
     def solve_pair(self, problem: PairProblem) -> SplitSolution:

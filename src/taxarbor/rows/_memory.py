@@ -1,6 +1,7 @@
 """Rows in memory, dense or compressed sparse, through the native kernels. Nothing is copied."""
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Self, final
 
@@ -205,17 +206,14 @@ class MemoryRows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
-    def alike(self, positions: IndexArray) -> IndexArray:
-        """Return a number for each of some rows: the same for equal ones, and no others."""
-        index, seen = self._data.index, dict[bytes, int]()
+    def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
+        """Return a number for each of some rows: the same for those whose cells are equal."""
+        index = self._data.index
         own = _positions(positions, "positions") if index is None else index[positions]
-        found = np.empty(len(own), dtype=np.intp)
         step = max(BLOCK // max(self.n_features, 1), FEW)
-        for first in range(0, len(own), step):
-            some = slice(first, first + step)
-            keys = _keys(self._X[own[some]])
-            found[some] = [seen.setdefault(key, len(seen)) for key in keys]
-        return found
+        blocks = (self._X[own[first : first + step]] for first in range(0, len(own), step))
+        found = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
+        return np.frombuffer(b"".join(found), dtype=np.uint64)
 
     def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Solve a two-way split."""
@@ -258,7 +256,8 @@ def _keys(X: Any) -> Iterator[bytes]:
     matrix: Any = X
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    columns, values, ends = matrix.indices, matrix.data, pairwise(matrix.indptr)
+    columns = matrix.indices.astype(np.int32, copy=False)  # SciPy may choose another type
+    values, ends = matrix.data, pairwise(matrix.indptr)
     return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 

@@ -223,7 +223,8 @@ class SpectralSplitter:
         if not np.bincount(found.labels, minlength=K).all():
             return Refusal(f"its graph does not fall into {K} parts")
         rule = nearest_rule(rows, child_means(rows, found.labels, K))
-        together = keep_together(rows, found.labels, follow(rows, rule), K)
+        ruled = follow(rows, rule)
+        together = keep_together(rows, found.labels, ruled, K, (1, rows.n_rows))
         if isinstance(together, Refusal):
             return together
         if together is not found.labels:

@@ -18,6 +18,7 @@ the length of their weights there. An alpha of 1 then stands for the length of t
 a whole column, which is enough, if more than needed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -25,6 +26,7 @@ import numpy as np
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
+from taxarbor.assign import size_bounds
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import SparseGroupPenalty
 from taxarbor.optim._penalty import group_norms, group_shares
@@ -197,6 +199,11 @@ class MaxMarginSplitter:
         """Return the same for features that belong to columns of a table."""
         return replace(self, regularizer=replace(self.regularizer, owner=owner))
 
+    def allows(self, sizes: Sequence[int]) -> bool:
+        """Say whether children of these sizes are balanced."""
+        low, high = size_bounds(sum(sizes), len(sizes), *self.balance)
+        return low <= min(sizes) and max(sizes) <= high
+
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""
         few = refuse_few(task)
@@ -218,7 +225,8 @@ class MaxMarginSplitter:
         found = self._solve(problem, rows, task.rng())
         if not found.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
-        together = keep_together(rows, found.labels, found.ruled, K)
+        bounds = size_bounds(rows.n_rows, K, *self.balance)
+        together = keep_together(rows, found.labels, found.ruled, K, bounds)
         if isinstance(together, Refusal):
             return together
         # Labels that were moved have another objective than the rounds ended with.

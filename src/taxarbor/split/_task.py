@@ -1,9 +1,10 @@
 """What a splitter is given and what it gives back."""
 
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._run import node_rng
 from taxarbor._types import Array, IndexArray, SolveInfo
@@ -120,31 +121,61 @@ def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
 
 
 def keep_together(
-    rows: Rows, labels: Labels, ruled: Labels, n_children: int
+    rows: Rows, labels: Labels, ruled: Labels, n_children: int, bounds: tuple[int, int]
 ) -> Labels | Refusal:
-    """Send equal rows that were torn apart where the rule does; refuse if a child has none.
+    """Bring equal rows that were torn apart together again; refuse if a child has none then.
 
-    A bound on sizes, or a graph, may part rows that nothing tells apart. Equal rows have the
-    same scores along random directions, to the bit; few others do, and these are compared.
+    A bound on sizes, or a graph, may part rows that nothing tells apart. They go where the
+    rule sends them; unless children are too small or too large then, and are not if they go
+    where some of them were. Equal rows have the same scores along random directions, to the
+    bit; of the few others that do, cells tell.
     """
     if np.array_equal(labels, ruled):
         return labels  # what the rule does is the same for equal rows
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
     scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
-    marks = scores.view(np.result_type(scores, np.complex64))[:, 0]
-    torn = _torn(labels, np.unique(marks, return_inverse=True)[1].reshape(-1))
-    torn = torn[_torn(labels[torn], rows.alike(torn))]
+    torn = _torn(labels, scores.view(np.result_type(scores, np.complex64))[:, 0])
+    marks = rows.marks(torn)
+    equal = _torn(labels[torn], marks)
+    torn, marks = torn[equal], marks[equal]
     if not len(torn):
         return labels
-    together = labels.copy()
-    together[torn] = ruled[torn]
-    if np.bincount(together, minlength=n_children).all():
+    low, high = bounds
+    others = np.bincount(np.delete(labels, torn), minlength=n_children)
+    by_rule = ruled[torn]
+    together, counts = labels.copy(), others + np.bincount(by_rule, minlength=n_children)
+    together[torn] = by_rule
+    if low <= counts.min() and counts.max() <= high:
+        return together
+    evened = _even_out(labels[torn], by_rule, marks, others)
+    if low <= others.min() and others.max() <= high:
+        together[torn] = evened
+        return together
+    if counts.all():
         return together
     return Refusal(f"too many of its {rows.n_rows} rows are equal for {n_children} children")
 
 
-def _torn(labels: Labels, group: IndexArray) -> IndexArray:
-    """Return the positions of rows in groups that have several labels."""
+def _even_out(
+    labels: Labels, ruled: Labels, marks: NDArray[np.uint64], counts: IndexArray
+) -> Labels:
+    """Return labels by which equal rows stay together and children are about as large.
+
+    The rows with most equals choose first, among where some of them are or the rule sends them:
+    to the child of the fewest rows. Those are added to the counts of others.
+    """
+    found, order = ruled.copy(), np.argsort(marks, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(marks[order])) + 1)
+    for own in sorted(groups, key=lambda own: (-len(own), own[0])):
+        choice = np.unique(np.append(labels[own], ruled[own[0]]))
+        found[own] = child = choice[counts[choice].argmin()]
+        counts[child] += len(own)
+    return found
+
+
+def _torn(labels: Labels, marks: NDArray[Any]) -> IndexArray:
+    """Return the positions of rows of which others with the same mark have other labels."""
+    group = np.unique(marks, return_inverse=True)[1].reshape(-1)
     first = np.zeros(len(labels), dtype=labels.dtype)
     first[group] = labels  # that of any one
     is_torn = np.zeros(len(labels), dtype=bool)

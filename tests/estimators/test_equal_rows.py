@@ -1,0 +1,68 @@
+"""Rows that are equal cell by cell are in one cluster, also where they count differently."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor import (
+    HMMC,
+    MMC,
+    GrowthWarning,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    Taxarbor,
+)
+
+MODELS = {
+    "taxarbor": Taxarbor(),
+    "taxarbor, describing": Taxarbor(rules="describe"),
+    "taxarbor, noise": Taxarbor(noise=0.1),
+    "taxarbor, describing, small leaves": Taxarbor(rules="describe", max_leaf_size=20),
+    "taxarbor, describing, large leaves": Taxarbor(rules="describe", min_leaf_size=9),
+    "taxarbor, describing, noise": Taxarbor(rules="describe", max_leaf_size=20, noise=0.1),
+    "hmmc": HMMC(),
+    "hmmc, even": HMMC(balance=1.0),
+    "hmmc, node": HMMC(balance=0.3, center="node"),
+    "hmmc, ridge": HMMC(penalty="l2"),
+    "hmmc, quasi-newton": HMMC(solver="pqn"),
+    "flat": MMC(),
+    "flat, even": MMC(balance=1.0),
+    "k-means": HierarchicalKMeans(),
+    "k-means, compact": HierarchicalKMeans(criterion="compact"),
+    "spectral": HierarchicalSpectral(n_neighbors=3),
+    "spectral, compact": HierarchicalSpectral(criterion="compact", n_neighbors=2),
+}
+
+
+def crowded(seed):
+    """Return few places of many rows each, and the place of every row."""
+    rng = np.random.default_rng(seed)
+    n_places = int(rng.integers(3, 30))
+    places = rng.standard_normal((n_places, int(rng.integers(1, 5))))
+    if seed % 3 == 0:
+        places = np.unique(np.round(places), axis=0)
+    own = rng.choice(len(places), 100, p=rng.dirichlet(np.full(len(places), 0.7)))
+    X = places[own].astype("float32" if seed % 4 == 0 else "float64")
+    return (sparse.csr_array(X) if seed % 5 == 0 else X), own
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_rows_are_in_one_cluster(name):
+    model = MODELS[name]
+    branchings = (2,) if isinstance(model, MMC) else (2, 3, 5)
+    for seed in range(12):
+        X, own = crowded(seed)
+        rng = np.random.default_rng(seed)
+        for weights in (None, rng.integers(0, 3, 100), rng.exponential(size=100) ** 3):
+            for K in branchings:
+                n_clusters = int(rng.integers(2, 8))
+                model.set_params(n_clusters=n_clusters, random_state=seed)
+                if not isinstance(model, MMC):
+                    model.set_params(branching=K)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", GrowthWarning)
+                    labels = model.fit(X, sample_weight=weights).labels_
+                pairs = {*zip(own.tolist(), labels.tolist(), strict=True)}
+                assert len(pairs) == len({*own.tolist()}), (seed, weights, K)
