@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from taxarbor._errors import InputError, missing_extra, printable
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
-from taxarbor.hierarchy._display import leaf_names, size, top_features
-from taxarbor.hierarchy._words import describe_doubt, describe_trust
+from taxarbor.hierarchy._words import (
+    describe_doubt,
+    describe_trust,
+    leaf_names,
+    size,
+    top_features,
+)
 
 if TYPE_CHECKING:
     import networkx as nx

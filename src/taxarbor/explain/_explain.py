@@ -22,10 +22,10 @@ from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._sample import Sample, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
 from taxarbor.hierarchy._follows import measured_rows
-from taxarbor.hierarchy._repeats import regrouped, repeats_of
+from taxarbor.hierarchy._remade import regrouped, without_rows
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows

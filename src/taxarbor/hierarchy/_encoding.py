@@ -30,6 +30,7 @@ from taxarbor.hierarchy._cells import (
 )
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -620,9 +621,6 @@ def missing_in_leaves(tree: "Hierarchy", gaps: Any) -> Array:
 
 def shares_missing(tree: "Hierarchy", missing: Array) -> Array:
     """Return the share of each node's rows that have no value, from what its leaves lack."""
-    counts = np.zeros((tree.n_nodes, missing.shape[1]))
-    counts[tree.leaves] = missing
-    for node in range(tree.n_nodes - 1, 0, -1):
-        counts[tree.parents[node]] += counts[node]
+    counts = below(missing, tree.leaves, tree.parents)
     shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)
     return shares

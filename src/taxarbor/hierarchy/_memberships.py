@@ -26,6 +26,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._route import check_data, expand, send
 from taxarbor.rows import as_rows
+from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -77,11 +78,7 @@ def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
             f"P must have a column for each of {hierarchy.n_leaves} leaves, as predict_proba "
             f"returns it, got shape {given.shape}"
         )
-    sums = np.zeros((len(given), hierarchy.n_nodes))
-    sums[:, hierarchy.leaves] = given
-    for node in range(hierarchy.n_nodes - 1, 0, -1):  # children come after their parents
-        sums[:, hierarchy.parents[node]] += sums[:, node]
-    return sums
+    return np.ascontiguousarray(below(given.T, hierarchy.leaves, hierarchy.parents).T)
 
 
 def calibrated(

@@ -16,7 +16,7 @@ from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
-from taxarbor.sweep._sums import sums_of_labels
+from taxarbor.sweep._sums import below, sums_of_labels
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._build import HierarchyBuilder
@@ -122,6 +122,18 @@ def arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> Ind
         narrow = labels.astype(np.min_scalar_type(n_parts))  # sorted in linear time
         return rows[np.argsort(narrow, kind="stable")]
     return np.concatenate([rows[labels == part] for part in range(n_parts)])
+
+
+def leaves_below(
+    tree: "Hierarchy", pruned: "Hierarchy | None" = None
+) -> tuple[IndexArray, IndexArray]:
+    """Return the position of the first leaf below each node, and one past that of the last.
+
+    Below the nodes of a pruned tree, if one is given: the slices of leaves tile all others.
+    """
+    nodes = tree if pruned is None else pruned
+    first, last = np.searchsorted(tree.start[tree.leaves], [nodes.start, nodes.stop])
+    return first, last
 
 
 def check_columns(X: Any, names: Sequence[str] | None) -> None:
@@ -232,13 +244,9 @@ def node_means(
         counts = np.where(is_whole, 1, repeats).astype(np.int32)
     parents = list(tree.parents)
     sums = sums_of_labels(rows, labels, counts, len(leaves)).below(leaves, parents)
-    sizes = np.zeros((tree.n_nodes, 1))
     own = None if counts is None else counts[labels >= 0]
     n_rows = np.bincount(labels[labels >= 0], own, minlength=len(leaves))
-    sizes[leaves, 0] = n_rows
-    for node in range(tree.n_nodes - 1, 0, -1):
-        sizes[parents[node]] += sizes[node]
-    means: Array = sums.values() / sizes
+    means: Array = sums.values() / below(n_rows, leaves, parents)[:, None]
     return means
 
 

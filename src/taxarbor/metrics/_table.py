@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._route import leaves_below
 from taxarbor.hierarchy._tree import expect_hierarchy
 from taxarbor.tables._checks import check_weights
 
@@ -170,8 +171,7 @@ class LeafTable:
         tree = self.hierarchy
         running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=self.counts.dtype)
         np.cumsum(self.counts, axis=0, out=running[1:])
-        bounds = np.append(tree.start[tree.leaves], tree.stop[0])
-        first, last = np.searchsorted(bounds, tree.start), np.searchsorted(bounds, tree.stop)
+        first, last = leaves_below(tree)
         return running[last] - running[first]
 
 
