@@ -28,7 +28,7 @@ from taxarbor.hierarchy._cells import (
     float_type,
     text_of,
 )
-from taxarbor.hierarchy._checks import check_structure
+from taxarbor.hierarchy._checks import check_structure, keep
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.sweep._sums import below
 
@@ -134,6 +134,9 @@ class Encoding:
         Each column that is left out, and why.
     notes : tuple of str
         What was done to the table, a line each.
+    owner, blocks : int arrays of shape (n_features,)
+        The column of each feature; of the latter, a negative number for features that say who
+        has none.
     """
 
     columns: tuple[Column, ...]
@@ -146,16 +149,20 @@ class Encoding:
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
+    blocks: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         counts = [column.n_features for column in self.columns]
         owner = np.repeat(np.arange(len(counts)), counts)
-        for name, array in (("shift", self.shift), ("scale", self.scale), ("owner", owner)):
-            kept = np.array(array, dtype=np.intp if name == "owner" else np.float64)
+        has_one = np.array([column.has_indicator for column in self.columns], dtype=bool)
+        blocks = owner.copy()
+        blocks[np.cumsum(counts, dtype=np.intp)[has_one] - 1] = -1 - np.flatnonzero(has_one)
+        for name in ("shift", "scale"):
+            kept = np.array(getattr(self, name), dtype=np.float64)
             if kept.shape != owner.shape:
                 raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
-            kept.setflags(write=False)
-            object.__setattr__(self, name, kept)
+            keep(self, **{name: kept})
+        keep(self, owner=owner, blocks=blocks)
         if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
             raise ValueError("shift and scale must be finite")
         if not (self.scale > 0.0).all():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._checks import no_rows
+from taxarbor.hierarchy._checks import keep, no_rows
 from taxarbor.hierarchy._reasons import dividing_feature
 from taxarbor.hierarchy._route import arranged, leaves_below
 from taxarbor.hierarchy._rule import LinearRule
@@ -68,14 +68,11 @@ class Follows:
     gap: Array
 
     def __post_init__(self) -> None:
-        for name in ("broken", "worst") if self.broken is not None else ("worst",):
-            self._set(name, np.array(getattr(self, name), dtype=np.intp))
-        for name in ("share", "worst_share", "gap"):
-            self._set(name, np.array(getattr(self, name), dtype=np.float64))
-
-    def _set(self, name: str, array: NDArray[Any]) -> None:
-        array.setflags(write=False)
-        object.__setattr__(self, name, array)
+        for name in ("broken", "share", "worst", "worst_share", "gap"):
+            given = getattr(self, name)
+            if name != "broken" or given is not None:
+                dtype = np.intp if name in ("broken", "worst") else np.float64
+                keep(self, **{name: np.array(given, dtype=dtype)})
 
     def __repr__(self) -> str:
         told = "" if self.broken is None else f"rows={self.rows.mean():.1%}, "

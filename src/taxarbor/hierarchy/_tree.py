@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _file, _memberships, _reasons, _remade, _route, _words
-from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
+from taxarbor.hierarchy._checks import check, indices, keep, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
@@ -23,6 +23,12 @@ from taxarbor.sweep._lazy_results import in_blocks, is_dask
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+_FLOATS = (
+    *("score", "objective", "fidelity"),
+    *("means", "two_values", "missing", "weights", "totals"),
+)
 
 
 @final
@@ -147,44 +153,33 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if self.noise is None:
-            self._set("noise", np.zeros(0, dtype=np.intp))
+            keep(self, noise=np.zeros(0, dtype=np.intp))
         if self.fidelity is None:
-            self._set("fidelity", np.full(np.shape(self.parents), np.nan))
+            keep(self, fidelity=np.full(np.shape(self.parents), np.nan))
         self._copy_arrays()
-        for name in ("rules", "info", "notes"):
-            self._set(name, tuple(getattr(self, name)))
+        keep(self, rules=tuple(self.rules), info=tuple(self.info), notes=tuple(self.notes))
         if self.feature_names is not None:
-            self._set("feature_names", tuple(self.feature_names))
+            keep(self, feature_names=tuple(self.feature_names))
         if self.has_rows:
-            self._set("n_noise", len(self.noise))
+            keep(self, n_noise=len(self.noise))
         check(self)
-        self._set("depth", _depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
-        self._set("_n_children", n_children)
         first = np.zeros_like(n_children)
         # Assigned from the last child to the first, so that the first one stays.
         first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
-        self._set("_first_child", first)
-        leaves = np.flatnonzero(n_children == 0)
-        self._set("leaves", _remade.from_left(self, leaves))
+        leaves = _remade.from_left(self, np.flatnonzero(n_children == 0))
+        keep(self, depth=_depths(self.parents), leaves=leaves)
+        keep(self, _n_children=n_children, _first_child=first)
 
     def _copy_arrays(self) -> None:
         """Make what is given the arrays that are kept, of their types."""
         for name in ("order", "start", "stop", "parents", "birth", "noise"):
-            if getattr(self, name) is not None:
-                self._set(name, indices(name, getattr(self, name)))
-        for name in ("score", "objective", "fidelity"):
-            self._set(name, np.array(getattr(self, name), dtype=np.float64))
-        if self.means is not None:
-            self._set("means", np.array(self.means))
-        for name in ("two_values", "missing", "weights", "totals"):
-            if getattr(self, name) is not None:
-                self._set(name, np.array(getattr(self, name), dtype=np.float64))
-
-    def _set(self, name: str, value: object) -> None:
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(self, name, value)
+            if (given := getattr(self, name)) is not None:
+                keep(self, **{name: indices(name, given)})
+        for name in _FLOATS:
+            if (given := getattr(self, name)) is not None:
+                dtype = None if name == "means" else np.float64
+                keep(self, **{name: np.array(given, dtype=dtype)})
 
     def __repr__(self) -> str:
         sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
@@ -276,14 +271,11 @@ class Hierarchy:
 
         Those of one column of the user's table count as one.
         """
-        if self.encoding is None:
-            used = [0 if rule is None else rule.n_features_used for rule in self.rules]
-        else:
-            owner = self.encoding.owner
-            used = [
-                0 if rule is None else len(np.unique(owner[rule.weights.any(axis=0)]))
-                for rule in self.rules
-            ]
+        encoding = self.encoding
+        owner = np.arange(self.n_features or 0) if encoding is None else encoding.owner
+        used = [
+            0 if rule is None else len(np.unique(owner[rule.features])) for rule in self.rules
+        ]
         return _read_only(np.array(used, dtype=np.intp))
 
     @property
