@@ -371,11 +371,8 @@ class Explanation:
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in (
-                "parent",
-                "cluster",
-                "worst_rule",
-            ):  # whole numbers, as in exchange.to_frame
+            # Whole numbers, as in exchange.to_frame.
+            for kind in ("parent", "cluster", "worst_rule"):
                 values[kind] = -1 if values[kind] is None else values[kind]
             for kind in ("features", "standout"):
                 values[kind] = ", ".join(one["words"] for one in values[kind])

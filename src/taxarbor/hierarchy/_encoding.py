@@ -312,7 +312,7 @@ class Encoding:
         if sparse.issparse(table):
             found = self._from_sparse(table, dtype)
         elif self._are_in_place(table) and self._are_cells(cells := as_cells(table)):
-            found = self._from_array(cells, dtype)
+            found = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
             found = self._from_columns(table, dtype, scaled=is_scaled)
@@ -338,24 +338,6 @@ class Encoding:
         is_plain = all(one.kind == "number" and one.n_features == 1 for one in self.columns)
         return is_plain and [one.place for one in self.columns] == list(range(table.shape[1]))
 
-    def _from_array(self, table: NDArray[Any], dtype: Any) -> Expanded:
-        data = np.array(table, dtype=dtype, order="C")
-        gaps, fills = None, self.fills.astype(data.dtype)
-        step = max(BLOCK // max(table.shape[1], 1), 1)
-        for first in range(0, len(data), step):
-            block = data[first : first + step]
-            with np.errstate(all="ignore"):
-                if np.isfinite(block.sum()):
-                    continue
-            if np.isinf(block).any():
-                raise InputError("X holds infinity, or a value too large for its type")
-            rows, places = np.nonzero(np.isnan(block))
-            block[rows, places] = fills[places]
-            if gaps is None:
-                gaps = np.zeros(data.shape, dtype=bool, order="F")
-            gaps[rows + first, places] = True
-        return Expanded(data, gaps)
-
     def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
         check_structure(table)
         if table.shape[1] != self.n_columns_in:
@@ -367,9 +349,7 @@ class Encoding:
         data.sum_duplicates()
         if chosen != list(range(table.shape[1])):
             data = data[:, chosen]
-        if np.isinf(data.data).any():
-            raise InputError("X holds infinity, or a value too large for its type")
-        return fill_sparse(data, self.fills)
+        return fill_gaps(data, self.fills)
 
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
         """Build features column by column; scaled in double, before digits are lost."""
@@ -564,15 +544,41 @@ def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
     return None if found is None or not found.any() else found
 
 
-def fill_sparse(matrix: Any, fills: Array) -> Expanded:
-    """Fill the gaps of a CSR matrix, in place, and return where they were."""
-    is_gap = np.isnan(matrix.data)
-    if not is_gap.any():
-        return Expanded(matrix, None)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
-    cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
-    matrix.data[is_gap] = fills[matrix.indices[is_gap]]
-    return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
+def fill_gaps(data: Any, fills: Array) -> Expanded:
+    """Fill the gaps of an array or a CSR matrix, in place, and return where they were.
+
+    Raises InputError for infinities.
+    """
+    fills = fills.astype(data.dtype)
+    if sparse.issparse(data):
+        matrix: Any = data
+        _refuse_infinity(matrix.data)
+        is_gap = np.isnan(matrix.data)
+        if not is_gap.any():
+            return Expanded(matrix, None)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
+        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
+        matrix.data[is_gap] = fills[matrix.indices[is_gap]]
+        return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
+    gaps = None
+    step = max(BLOCK // max(data.shape[1], 1), 1)
+    for first in range(0, len(data), step):
+        block = data[first : first + step]
+        with np.errstate(all="ignore"):
+            if np.isfinite(block.sum()):
+                continue
+        _refuse_infinity(block)
+        rows, places = np.nonzero(np.isnan(block))
+        block[rows, places] = fills[places]
+        if gaps is None:
+            gaps = np.zeros(data.shape, dtype=bool, order="F")
+        gaps[rows + first, places] = True
+    return Expanded(data, gaps)
+
+
+def _refuse_infinity(values: Array) -> None:
+    if np.isinf(values).any():
+        raise InputError("X holds infinity, or a value too large for its type")
 
 
 def to_unit_length(data: Any) -> None:

@@ -12,7 +12,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
+from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_gaps
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
@@ -32,10 +32,8 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
     found = expand(X, hierarchy)
     labels = send(hierarchy, found, n_threads=n_threads)
     if len(labels):
-        is_noise, empty = (
-            hierarchy.usual.is_noise(found.data, n_threads),
-            empty_rows(found.gaps),
-        )
+        is_noise = hierarchy.usual.is_noise(found.data, n_threads)
+        empty = empty_rows(found.gaps)
         labels[is_noise if empty is None else is_noise & ~empty] = -1
     return labels
 
@@ -204,12 +202,9 @@ def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
     )
     if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    fills = hierarchy.means[hierarchy.root]
-    if sparse.issparse(data):
-        return fill_sparse(matrix.copy(), fills)
-    gaps = np.isnan(data)
-    filled = np.ascontiguousarray(np.where(gaps, fills, data), dtype=data.dtype)
-    return Expanded(filled, np.asfortranarray(gaps))
+    # What is cast already may still be the caller's own.
+    own = matrix.copy() if sparse.issparse(data) else np.array(data, order="C")
+    return fill_gaps(own, hierarchy.means[hierarchy.root])
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

@@ -190,7 +190,7 @@ def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int,
     return dict(zip(hierarchy.leaves.tolist(), map(str, names), strict=True))
 
 
-def size(hierarchy: "Hierarchy", node: int) -> str:
+def count_rows(hierarchy: "Hierarchy", node: int) -> str:
     """Return ``1,200 rows``, ``1 row``."""
     return counted(int(hierarchy.sizes[node]), "row")
 
@@ -212,7 +212,7 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
     while waiting and len(lines) < max_nodes:
         node = waiting.pop()
         depth = int(hierarchy.depth[node])
-        parts = [size(hierarchy, node), top_features(hierarchy, node, n_top)]
+        parts = [count_rows(hierarchy, node), top_features(hierarchy, node, n_top)]
         line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
         beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
         line += "".join(f" ({told})" for told in beside if told)
@@ -281,7 +281,7 @@ def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = hierarchy.sizes[node] / hierarchy.sizes[0]
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
-    beside = [("n", f"{size(hierarchy, node)} · {label}")]
+    beside = [("n", f"{count_rows(hierarchy, node)} · {label}")]
     if doubt := describe_doubt(hierarchy, node):
         beside.append(("doubt", f"({doubt})"))
     if hierarchy.trust is not None and node != hierarchy.root:
