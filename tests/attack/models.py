@@ -30,8 +30,8 @@ from taxarbor._errors import FileFormatError, InputError
 from taxarbor.exchange import from_json, from_labels, to_json
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._file import pack
+from taxarbor.hierarchy._remade import without_rows
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
 from taxarbor.trust import assess

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from taxarbor import Hierarchy
-from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._remade import without_rows
 
 
 @pytest.fixture

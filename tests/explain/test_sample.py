@@ -14,7 +14,7 @@ from taxarbor._errors import InputError
 from taxarbor._run import Run
 from taxarbor.explain import _sample, explain
 from taxarbor.explain._sample import draw_rows
-from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._remade import without_rows
 from taxarbor.report import report
 from taxarbor.sweep import LocalEngine
 from taxarbor.tables._stream import Stream, as_stream

@@ -17,8 +17,8 @@ from taxarbor import TableWarning, Taxarbor, load_animals
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor.exchange import from_json, to_dot, to_frame, to_json, to_linkage, to_newick
 from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._file import _write_archive, pack
+from taxarbor.hierarchy._remade import without_rows
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
 

@@ -15,7 +15,7 @@ from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarb
 from taxarbor._errors import printable
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-from taxarbor.hierarchy._display import count_leaves
+from taxarbor.hierarchy._words import count_leaves
 
 HOSTILE = [
     "<script>alert(1)</script>",

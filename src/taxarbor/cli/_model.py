@@ -50,7 +50,7 @@ def show(
 
 def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
     """Return the nodes in a list, parents first: nested JSON would end at some depth."""
-    from taxarbor.hierarchy._display import count_leaves
+    from taxarbor.hierarchy._words import count_leaves
 
     n_leaves = count_leaves(tree)
     number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}

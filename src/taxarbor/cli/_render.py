@@ -18,9 +18,8 @@ from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._display import count_leaves
 from taxarbor.hierarchy._rule import deciding_rule
-from taxarbor.hierarchy._words import describe_doubt, format_number, phrase
+from taxarbor.hierarchy._words import count_leaves, describe_doubt, format_number, phrase
 
 SIGNS = {1: "blue", -1: "red"}
 WIDE = 10_000

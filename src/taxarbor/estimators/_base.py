@@ -27,7 +27,8 @@ from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import Usual, score_rows
-from taxarbor.hierarchy._repeats import per_row, regrouped, repeats_of
+from taxarbor.hierarchy._remade import per_row, regrouped
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import route, visited, with_means
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter

@@ -8,7 +8,7 @@ import numpy as np
 from taxarbor._errors import InputTypeError, named_by
 from taxarbor._run import Run
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._attach import for_new_rows
+from taxarbor.hierarchy._remade import for_new_rows
 from taxarbor.sweep._lazy_results import in_blocks, is_dask
 from taxarbor.tables._stream import Stream, as_stream
 

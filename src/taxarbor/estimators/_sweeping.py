@@ -21,10 +21,9 @@ from taxarbor.estimators._base import (
 )
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
-from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._follows import measured
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._repeats import Strays, regrouped, resized
+from taxarbor.hierarchy._remade import Strays, regrouped, resized, without_rows
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._route import place as place_rows
 from taxarbor.hierarchy._rule import deciding_rule

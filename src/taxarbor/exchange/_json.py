@@ -48,16 +48,17 @@ a faster parser would be one more library to install.
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError, InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Follows, Hierarchy, LinearRule, Placement, Trust, _file
 from taxarbor.hierarchy._checks import indices
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._file import clipped, decode_float, encode_float
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._rule import deciding_rule
@@ -87,7 +88,6 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
     """
     rule, placement = deciding_rule(hierarchy), hierarchy.placement
     typed = hierarchy.means if rule is None else rule.weights
-    two_values = hierarchy.two_values
     document = {
         "format": _file.FORMAT,
         "version": _file.version_of(hierarchy),
@@ -97,12 +97,12 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "order": _plain(hierarchy.order),
         "weights": _plain(hierarchy.weights),
         "noise": hierarchy.noise.tolist(),
-        "usual": hierarchy.usual and _encode_usual(hierarchy.usual),
+        "usual": _plain(hierarchy.usual),
         "placement": placement
         and _encode_rule(placement.rule) | {"leaves": placement.leaves.tolist()},
-        "two_values": None if two_values is None else _encode_pairs(two_values),
-        "follows": hierarchy.follows and _encode_follows(hierarchy.follows),
-        "trust": hierarchy.trust and _encode_trust(hierarchy.trust),
+        "two_values": _plain(hierarchy.two_values),
+        "follows": _plain(hierarchy.follows),
+        "trust": _plain(hierarchy.trust),
         "made_by": hierarchy.made_by,
         "encoding": hierarchy.encoding and hierarchy.encoding.to_dict(),
         "missing": _plain(hierarchy.missing),
@@ -159,12 +159,8 @@ def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
         "id": node,
         "parent": hierarchy.parent(node),
         "children": hierarchy.children(node),
-        "start": int(hierarchy.start[node]),
-        "stop": int(hierarchy.stop[node]),
-        "birth": int(hierarchy.birth[node]),
-        "score": encode_float(hierarchy.score[node]),
-        "objective": encode_float(hierarchy.objective[node]),
-        "fidelity": encode_float(hierarchy.fidelity[node]),
+        **{name: int(getattr(hierarchy, name)[node]) for name in _INDICES},
+        **{name: encode_float(getattr(hierarchy, name)[node]) for name in _FLOATS},
         "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
         "note": hierarchy.notes[node],
         "rule": rule and _encode_rule(rule),
@@ -181,125 +177,95 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     dtype, placement = document["dtype"], document["placement"]
     if dtype not in (None, "float32", "float64"):
         raise InputError(f"dtype must be float32 or float64, got {dtype!r}")
-    cells, means = _decode_rule(placement, dtype), [node["mean"] for node in nodes]
-    two_values, weights = document.get("two_values"), document.get("weights")
-    missing, totals = document.get("missing"), document.get("totals")
+    cells = _if_known(placement, _decode_rule, dtype)
+    means = [node["mean"] for node in nodes]
     n_noise, order = _file.counts_noise(document), document["order"]
     if (n_noise is None) == (order is None):
         raise InputError("either the order of the rows must be known, or n_noise")
     return {
         **{name: np.array([node[name] for node in nodes]) for name in _INDICES},
         **{name: np.array([decode_float(node[name]) for node in nodes]) for name in _FLOATS},
-        "order": None if order is None else np.array(order),
+        **{
+            name: _if_known(document.get(name), _numbers)
+            for name in ("totals", "weights", "missing")
+        },
+        "order": _if_known(order, np.array),
         "n_noise": n_noise or 0,
-        "totals": None if totals is None else _numbers(totals, "float64"),
-        "weights": None if weights is None else _numbers(weights, "float64"),
         "noise": _counts("noise", document.get("noise") or []),
-        "usual": _decode_usual(document.get("usual"), dtype),
+        "usual": _if_known(document.get("usual"), _decode_usual, dtype),
         "parents": np.array(parents),
-        "rules": tuple(_decode_rule(node["rule"], dtype) for node in nodes),
+        "rules": tuple(_if_known(node["rule"], _decode_rule, dtype) for node in nodes),
         "info": tuple(_file.decode_info(node["info"]) for node in nodes),
         "notes": tuple(node["note"] for node in nodes),
         "feature_names": document["feature_names"],
         "temperature": document.get("temperature"),  # older files have none
         "placement": cells and Placement(cells, np.array(placement["leaves"])),
         "means": None if all(mean is None for mean in means) else _numbers(means, dtype),
-        "two_values": None if two_values is None else _decode_pairs(two_values),
-        "follows": _decode_follows(document.get("follows")),
-        "trust": _decode_trust(document.get("trust")),
+        "two_values": _if_known(document.get("two_values"), _decode_pairs),
+        "follows": _if_known(document.get("follows"), _decode_follows),
+        "trust": _if_known(document.get("trust"), _decode_trust),
         "made_by": _file.decode_made_by(document.get("made_by")),
-        "encoding": _file.decode_encoding(document.get("encoding")),
-        "missing": None if missing is None else _numbers(missing, "float64"),
+        "encoding": _if_known(document.get("encoding"), Encoding.from_dict),
     }
 
 
-def _plain(array: NDArray[Any] | None) -> Any:
-    return None if array is None else array.tolist()
+def _plain(value: Any) -> Any:
+    """Return arrays, and what is made of them, as JSON has them.
+
+    NaN is null, and so is a pair of numbers with one.
+    """
+    if isinstance(value, Usual | Follows | Trust | Curve):
+        return {name: _plain(getattr(value, name)) for name in value.__match_args__}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind != "f" or np.isfinite(value).all():
+        return value.tolist()
+    if value.ndim == 1:
+        return [encode_float(number) for number in value]
+    return [None if np.isnan(pair).any() else pair.tolist() for pair in value]
 
 
-def _encode_pairs(pairs: Array) -> list[list[float] | None]:
-    """Return pairs of numbers, null for those that are not known."""
-    return [None if np.isnan(pair).any() else pair.tolist() for pair in pairs]
+def _if_known(value: Any, decode: Callable[..., Any], *more: Any) -> Any:
+    return None if value is None else decode(value, *more)
 
 
 def _decode_pairs(values: list[list[float] | None]) -> Array:
-    pairs = [[np.nan] * 2 if pair is None else _numbers(pair, "float64") for pair in values]
+    pairs = [[np.nan] * 2 if pair is None else _numbers(pair) for pair in values]
     return np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
 
 
-def _encode_usual(usual: Usual) -> dict[str, Any]:
-    return {
-        "centers": usual.centers.tolist(),
-        "units": usual.units.tolist(),
-        "limit": usual.limit,
-        "scale": None if usual.scale is None else usual.scale.tolist(),
-    }
-
-
-def _decode_usual(values: dict[str, Any] | None, dtype: str) -> Usual | None:
-    if values is None:
-        return None
-    centers, units = _numbers(values["centers"], dtype), _numbers(values["units"], "float64")
-    limit, scale = _numbers([values["limit"]], "float64"), values["scale"]
-    scale = None if scale is None else _numbers(scale, "float64")
+def _decode_usual(values: dict[str, Any], dtype: str) -> Usual:
+    centers, units = _numbers(values["centers"], dtype), _numbers(values["units"])
+    limit, scale = _numbers([values["limit"]]), _if_known(values["scale"], _numbers)
     return Usual(centers, units, float(limit[0]), scale)
 
 
-def _encode_follows(follows: Follows) -> dict[str, Any]:
-    names = "broken", "share", "worst", "worst_share"
-    arrays = {name: _plain(getattr(follows, name)) for name in names}
-    return arrays | {"gap": _encode_pairs(follows.gap)}
-
-
-def _decode_follows(values: dict[str, Any] | None) -> Follows | None:
-    if values is None:
-        return None
+def _decode_follows(values: dict[str, Any]) -> Follows:
+    if values["worst"] is None:
+        raise InputError("the worst rules of follows must be known")
     broken, worst = (
-        None if values[name] is None else indices(name, np.array(values[name]))
+        _if_known(values[name], lambda found, name=name: indices(name, np.array(found)))
         for name in ("broken", "worst")
     )
-    if worst is None:
-        raise InputError("the worst rules of follows must be known")
-    share, worst_share = (
-        _numbers(values[name], "float64") for name in ("share", "worst_share")
-    )
-    gap = _decode_pairs(values["gap"] or [])
-    return Follows(broken, share, worst, worst_share, gap)
+    share, worst_share = (_numbers(values[name]) for name in ("share", "worst_share"))
+    return Follows(broken, share, worst, worst_share, _decode_pairs(values["gap"] or []))
 
 
-def _encode_trust(trust: Trust) -> dict[str, Any]:
-    curve = trust.curve
-    return {
-        "n_refits": trust.n_refits,
-        **{name: getattr(trust, name).tolist() for name in _COUNTS},
-        "feature_came_back": [counts.tolist() for counts in trust.feature_came_back],
-        "rows": trust.rows.tolist(),
-        "curve": {
-            "n_clusters": curve.n_clusters.tolist(),
-            "stability": [encode_float(value) for value in curve.stability],
-            "reference": [encode_float(value) for value in curve.reference],
-        },
-    }
-
-
-def _decode_trust(values: dict[str, Any] | None) -> Trust | None:
-    if values is None:
-        return None
+def _decode_trust(values: dict[str, Any]) -> Trust:
     curve = values["curve"]
+    shares = (
+        np.array([decode_float(value) for value in curve[name]], dtype=np.float64)
+        for name in ("stability", "reference")
+    )
+    features = (_counts("feature_came_back", one) for one in values["feature_came_back"])
     return Trust(
         n_refits=values["n_refits"],
         **{name: _counts(name, values[name]) for name in _COUNTS},
-        feature_came_back=tuple(
-            _counts("feature_came_back", counts) for counts in values["feature_came_back"]
-        ),
-        rows=_numbers(values["rows"], "float64"),
-        curve=Curve(
-            _counts("n_clusters", curve["n_clusters"]),
-            *(
-                np.array([decode_float(value) for value in curve[name]], dtype=np.float64)
-                for name in ("stability", "reference")
-            ),
-        ),
+        feature_came_back=tuple(features),
+        rows=_numbers(values["rows"]),
+        curve=Curve(_counts("n_clusters", curve["n_clusters"]), *shares),
     )
 
 
@@ -307,7 +273,7 @@ def _counts(name: str, values: list[int]) -> IndexArray:
     return indices(name, np.array(values, dtype=None if values else np.intp))
 
 
-def _numbers(values: Any, dtype: str) -> Array:
+def _numbers(values: Any, dtype: str = "float64") -> Array:
     """Return an array of what must be numbers: NumPy would take "1" and true for some."""
     entries = np.array(values, dtype=object)
     if not all(type(entry) in (int, float) for entry in entries.ravel().tolist()):
@@ -325,9 +291,7 @@ def _encode_rule(rule: LinearRule) -> dict[str, Any]:
     }
 
 
-def _decode_rule(values: dict[str, Any] | None, dtype: str) -> LinearRule | None:
-    if values is None:
-        return None
+def _decode_rule(values: dict[str, Any], dtype: str) -> LinearRule:
     used, center, offsets = (
         _numbers(values[name], dtype) for name in ("weights", "center", "offsets")
     )

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from taxarbor._errors import InputError, missing_extra, printable
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
-from taxarbor.hierarchy._display import leaf_names, size, top_features
-from taxarbor.hierarchy._words import describe_doubt, describe_trust
+from taxarbor.hierarchy._words import (
+    count_rows,
+    describe_doubt,
+    describe_trust,
+    leaf_names,
+    top_features,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -230,7 +235,7 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     leaves = leaf_names(hierarchy, names)
     lines = ["digraph hierarchy {", "  node [shape=box];"]
     for node in range(hierarchy.n_nodes):
-        told = top_features(hierarchy, node, n_top), size(hierarchy, node)
+        told = top_features(hierarchy, node, n_top), count_rows(hierarchy, node)
         beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
         parts = [printable(leaves.get(node, "")), *told, *beside]
         label = r"\n".join(_escaped(part) for part in parts if part)

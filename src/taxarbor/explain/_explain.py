@@ -20,20 +20,15 @@ from taxarbor.explain._names import (
 )
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._sample import Sample, draw_rows
-from taxarbor.explain._steps import (
-    Source,
-    as_csr,
-    least_margins,
-    measure,
-)
+from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._attach import without_rows
 from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
 from taxarbor.hierarchy._follows import measured_rows
-from taxarbor.hierarchy._repeats import regrouped, repeats_of
+from taxarbor.hierarchy._remade import regrouped, without_rows
+from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.rows import Rows, as_rows
+from taxarbor.rows import Rows
 from taxarbor.tables._checks import check_weights
 from taxarbor.tables._stream import as_stream
 
@@ -106,35 +101,29 @@ def explain(
             raise InputError(told, "sample_weight")
         sample = draw_rows(tree, stream)
         X = sample.X
-    names = {"row": row_names, "feature": feature_names}
-    if sample is not None and sample.numbers is not None:
-        return _explain_sample(tree, sample, names, classes)
+    numbers = None if sample is None else sample.numbers
     columns = _columns_of(tree, X)
     data, gaps = _expanded(tree, X)
-    n_rows, n_features = data.shape
-    if n_rows != tree.n_rows:
-        raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
-            "rows, in the same order"
-        )
-    own = tree
-    if not tree.has_rows:
-        own = tree = tree.attach(X)
-    called = given_names("row", row_names, index_of(X), n_rows)
-    named = given_names("feature", feature_names, columns, n_features)
+    n_rows = tree.n_rows
+    if numbers is None:
+        tree = _with_rows(tree, X, data.shape[0])
+    called = given_names("row", row_names, index_of(X) if numbers is None else None, n_rows)
+    named = given_names("feature", feature_names, columns, data.shape[1])
     known = None if classes is None else Classes.of(classes, n_rows)
-    rows = as_rows(data)
-    tree = tree if named is None else tree.rename_features(named)
-    source = Source(rows, data, as_csr(gaps))
-    portraits = Portraits(tree, source)
-    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
-    tree = _described(tree, rows)
-    if sample_weight is not None:
-        tree = _weighted(tree, check_weights(sample_weight, n_rows), source, gaps)
-        portraits = Portraits(tree, source)
-    margins, units = measure(tree, rows)
+    own = whole = tree if named is None else tree.rename_features(named)
+    source, weights = Source.of(own, data, gaps), None
+    if sample is None or numbers is None:
+        tree, portraits = _of_all(own, source, gaps, sample_weight)
+        whole = tree
+    else:
+        tree, portraits = _of_sample(own, sample, source)
+        found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
+        called = None if found is None else tuple(found)
+        known = known and replace(known, codes=known.codes[numbers])
+        weights = tree.weights
+    margins, units = measure(tree, source.rows, weights)
     least = least_margins(tree, margins)
-    if not isinstance(X, Expanded):
+    if numbers is None and not isinstance(X, Expanded):
         _doubt_order(own, least)
     return Explanation(
         hierarchy=tree,
@@ -143,9 +132,9 @@ def explain(
         classes=known,
         margins=margins,
         units=units,
-        whole=tree,
-        numbers=None,
-        notes=(),
+        whole=whole,
+        numbers=numbers,
+        notes=() if sample is None or numbers is None else (sample.told(n_rows),),
         _least=least,
         _columns=columns,
         _n_used=tree.n_features_used.tolist(),
@@ -154,68 +143,54 @@ def explain(
     )
 
 
-def _explain_sample(
-    whole: Hierarchy,
-    sample: Sample,
-    names: dict[str, Sequence[str] | None],
-    classes: ArrayLike | None,
-) -> Explanation:
-    """Explain a tree by a sample of its rows, and by what is known of all of them."""
-    columns = _columns_of(whole, sample.X)
-    data, gaps = _expanded(whole, sample.X)
-    numbers, n_rows = sample.numbers, whole.n_rows
-    assert numbers is not None
-    called = given_names("row", names["row"], None, n_rows)
-    found = index_of(sample.X) if called is None else [called[n] for n in numbers.tolist()]
-    named = given_names("feature", names["feature"], columns, data.shape[1])
-    known = None if classes is None else Classes.of(classes, n_rows)
-    if known is not None:
-        known = replace(known, codes=known.codes[numbers])
-    rows = as_rows(data)
-    whole = whole if named is None else whole.rename_features(named)
-    tree = _of_sample(whole, sample, rows)
-    source = Source(rows, data, as_csr(gaps))
-    portraits, weights = Portraits(tree, source, is_sample=True), tree.weights
-    assert weights is not None
-    # A sample differs a little, the less the more rows count.
-    n_effective = float(weights.sum()) ** 2 / float(np.square(weights).sum())
-    check_same_rows(whole, portraits.mean, portraits.spread, APART / np.sqrt(n_effective))
-    margins, units = measure(tree, rows, weights)
-    return Explanation(
-        hierarchy=tree,
-        names=name_nodes(tree),
-        row_names=None if found is None else tuple(found),
-        classes=known,
-        margins=margins,
-        units=units,
-        whole=whole,
-        numbers=numbers,
-        notes=(sample.told(n_rows),),
-        _least=least_margins(tree, margins),
-        _columns=columns,
-        _n_used=tree.n_features_used.tolist(),
-        _source=source,
-        _portraits=portraits,
-    )
+def _with_rows(tree: Hierarchy, X: Any, n_rows: int) -> Hierarchy:
+    """Return the tree with these rows, which must be as many as it was grown on."""
+    if n_rows != tree.n_rows:
+        raise InputError(
+            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
+            "rows, in the same order"
+        )
+    return tree if tree.has_rows else tree.attach(X)
 
 
-def _of_sample(whole: Hierarchy, sample: Sample, rows: Rows) -> Hierarchy:
+def _of_all(
+    tree: Hierarchy, source: Source, gaps: Any, sample_weight: ArrayLike | None
+) -> tuple[Hierarchy, Portraits]:
+    """Return the tree with all that its rows tell, which count by other weights if given."""
+    portraits = Portraits(tree, source)
+    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
+    tree = _described(tree, source.rows)
+    if sample_weight is None:
+        return tree, portraits
+    weights = check_weights(sample_weight, tree.n_rows)
+    repeats = None if weights is None else repeats_of(weights)
+    tree = with_means(replace(tree, weights=weights), source.rows, repeats)
+    if gaps is not None:
+        tree = replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
+    return tree, Portraits(tree, source)
+
+
+def _of_sample(whole: Hierarchy, sample: Sample, source: Source) -> tuple[Hierarchy, Portraits]:
     """Return the tree with the rows of a sample, and with what is known of all rows."""
     assert sample.labels is not None
+    assert sample.weights is not None
     tree = regrouped(without_rows(whole), sample.labels)
     if whole.means is None:
-        tree = with_means(tree, rows)
-    tree = _described(replace(tree, weights=sample.weights), rows)
-    follows, known = tree.follows, whole.follows
-    assert follows is not None
+        tree = with_means(tree, source.rows)
+    tree = _described(replace(tree, weights=sample.weights), source.rows)
     if whole.two_values is not None:
         tree = replace(tree, two_values=whole.two_values)
-    if known is not None:
-        follows = replace(known, broken=follows.broken)
+    if whole.follows is not None and tree.follows is not None:
+        follows = replace(whole.follows, broken=tree.follows.broken)
         tree = replace(tree, fidelity=whole.fidelity, follows=follows)
-    if whole.trust is None:
-        return tree
-    return replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[sample.numbers]))
+    if whole.trust is not None:
+        trust = replace(whole.trust, rows=whole.trust.rows[sample.numbers])
+        tree = replace(tree, trust=trust)
+    portraits = Portraits(tree, source, is_sample=True)
+    # A sample differs a little, the less the more rows count.
+    n_effective = sample.weights.sum() ** 2 / np.square(sample.weights).sum()
+    check_same_rows(whole, portraits.mean, portraits.spread, APART / np.sqrt(n_effective))
+    return tree, portraits
 
 
 def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
@@ -232,16 +207,6 @@ def _expanded(tree: Hierarchy, X: Any) -> Expanded:
     if found.gaps is not None and tree.encoding is None:
         raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
     return found
-
-
-def _weighted(tree: Hierarchy, weights: Array | None, source: Source, gaps: Any) -> Hierarchy:
-    """Return a tree whose means and shares count rows by other weights."""
-    repeats = None if weights is None else repeats_of(weights)
-    assert source.rows is not None
-    tree = with_means(replace(tree, weights=weights), source.rows, repeats)
-    if gaps is None:
-        return tree
-    return replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
 
 
 def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
@@ -10,23 +11,13 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._names import (
-    Classes,
-    columns_of,
-    find_row,
-    given_names,
-    index_of,
-)
+from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._steps import (
     BROKEN,
     Source,
     Steps,
-    as_csr,
-    codes_of,
-    dense_part,
     find_steps,
-    gaps_in,
     number_or_none,
 )
 from taxarbor.hierarchy import Hierarchy
@@ -35,7 +26,6 @@ from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
 from taxarbor.hierarchy._route import check_columns, expand
 from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
-from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -381,11 +371,8 @@ class Explanation:
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
-            for kind in (
-                "parent",
-                "cluster",
-                "worst_rule",
-            ):  # whole numbers, as in exchange.to_frame
+            # Whole numbers, as in exchange.to_frame.
+            for kind in ("parent", "cluster", "worst_rule"):
                 values[kind] = -1 if values[kind] is None else values[kind]
             for kind in ("features", "standout"):
                 values[kind] = ", ".join(one["words"] for one in values[kind])
@@ -453,7 +440,7 @@ class Explanation:
             check_columns(X, columns)
         data, gaps = expand(X, tree)
         names = given_names("row", row_names, index_of(X), data.shape[0])
-        source = Source(as_rows(data) if data.shape[0] else None, data, as_csr(gaps))
+        source = Source.of(tree, data, gaps)
         leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))
         every = np.arange(len(leaves))
         return self._step_frame(source, leaves, every, every, names)
@@ -505,18 +492,17 @@ class Explanation:
 
         ``unknown`` where there is no value.
         """
-        rows = self.places(rows)
-        tree, yes_no = self.hierarchy, self.hierarchy.yes_no
-        if (category := category_of(tree, feature)) is not None:
-            codes = codes_of(category, self._source, rows, tree).tolist()
-            return ["unknown" if code < 0 else category.values[code] for code in codes]
-        values = dense_part(self._source.data, rows, np.array([feature]))[:, 0]
-        is_gap = gaps_in(tree, self._source, rows, feature)
-        if yes_no is not None and yes_no[feature]:
-            told = ["yes" if value else "no" for value in values.tolist()]
+        tree, category = self.hierarchy, category_of(self.hierarchy, feature)
+        cells = self._source.cells(self.places(rows), feature, category)
+        if category is not None:
+            return ["unknown" if code is None else category.values[code] for code in cells]
+        if tree.yes_no is not None and tree.yes_no[feature]:
+            told = ["yes" if value else "no" for value in cells]
         else:
-            told = format_column(np.where(is_gap, np.nan, values).tolist())
-        return ["unknown" if gap else text for gap, text in zip(is_gap, told, strict=True)]
+            told = format_column(nan if value is None else value for value in cells)
+        return [
+            "unknown" if cell is None else text for cell, text in zip(cells, told, strict=True)
+        ]
 
     def row_name(self, row: int) -> str:
         """Return what a row is called: its name, or ``row 12`` if it has none."""

@@ -41,30 +41,22 @@ class Portraits:
     """The columns of all rows, against which those of a node are seen.
 
     What is not known says nothing: only rows that have a value count in a column. Rows count
-    as often as the fit saw them, by their weights, and noise does not. Bins are made when a
-    column is first asked for, and kept: nodes share most of them. The rows of a sample count
-    for as many as they stand for: their weights, which are not rounded.
+    as often as the fit saw them, by their weights, which are whole numbers then, and noise
+    does not. The rows of a sample count for as many as they stand for, which is not rounded.
+    Bins are made when a column is first asked for, and kept: nodes share most of them.
     """
 
     def __init__(self, tree: Hierarchy, source: Source, *, is_sample: bool = False) -> None:
         self.source, self.data = source, source.data
-        n_rows, weights = tree.n_rows, tree.weights
-        self.weights = weights if is_sample else None
-        self.repeats: IndexArray | None = None
+        n_rows, weights, rows = tree.n_rows, tree.weights, source.rows
+        self.weights: Any = weights
         if not is_sample and (weights is not None or tree.n_noise):
             counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
-            self.repeats = np.where(tree.labels >= 0, counts, 0)
-        self._is_rounded = (
-            self.repeats is not None
-            and weights is not None
-            and not np.array_equal(self.repeats, weights)
-        )
-        everything = self.copies(np.arange(n_rows))
-        rows = source.rows if self.repeats is None else source.rows.take(everything)
+            self.weights = np.where(tree.labels >= 0, counts, 0)
+            rows = rows.take(np.repeat(np.arange(n_rows), self.weights))
+        self._is_rounded = weights is not None and not np.array_equal(self.weights, weights)
         self.center: Array = rows.center
-        owners = np.zeros(0, dtype=np.intp) if source.gaps is None else blocks_of(tree)
-        self._owners, self._is_value = np.maximum(owners, 0), owners >= 0
-        self.counts, self.excess, self.squares = self._sums(everything)
+        self.counts, self.excess, self.squares = self._sums(np.arange(n_rows))
         n_known = np.maximum(self.counts, 1.0)
         variance = self.squares / n_known - np.square(self.excess / n_known)
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
@@ -87,8 +79,7 @@ class Portraits:
             else:
                 squares[some] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
-        usual = distances if self.repeats is None else np.repeat(distances, self.repeats[rows])
-        return (distances / (median(usual, self._weights_of(rows)) or 1.0)).round(DIGITS)
+        return (distances / (median(distances, self._weights_of(rows)) or 1.0)).round(DIGITS)
 
     @property
     def moved(self) -> float:
@@ -97,9 +88,9 @@ class Portraits:
         Where weights are rounded to copies, the fit may have rounded them otherwise, as rows
         that took no part in the end did so then: each row by a copy at most.
         """
-        if not self._is_rounded or self.repeats is None:
+        if not self._is_rounded or self.weights is None:
             return MOVED
-        n_rows, n_copies = np.count_nonzero(self.repeats), int(self.repeats.sum())
+        n_rows, n_copies = np.count_nonzero(self.weights), int(self.weights.sum())
         return MOVED + 3.0 * float(np.sqrt(n_rows)) / n_copies
 
     @property
@@ -108,18 +99,14 @@ class Portraits:
         found: Array = self.center + self.excess / np.maximum(self.counts, 1.0)
         return found
 
-    def _weights_of(self, rows: IndexArray) -> Array | None:
+    def _weights_of(self, rows: IndexArray) -> NDArray[Any] | None:
         return None if self.weights is None else self.weights[rows]
-
-    def copies(self, rows: IndexArray) -> IndexArray:
-        """Return some rows, each as often as it counts."""
-        return rows if self.repeats is None else np.repeat(rows, self.repeats[rows])
 
     def standout(
         self, tree: Hierarchy, node: SupportsIndex, n_top: int
     ) -> list[dict[str, Any]]:
         """Return the features that stand out most in a node; see Explanation.standout."""
-        rows = self.copies(tree.rows(node))
+        rows = tree.rows(node)
         names, is_yes_no = tree.feature_names, tree.yes_no
         effects, means, n_known = self._effects(rows)
         own_weights = self._weights_of(rows)
@@ -197,24 +184,22 @@ class Portraits:
         total = float(len(rows)) if weights is None else float(weights.sum())
         counts = np.full(len(center), total)
         for some in blocks(len(rows), len(center)):
-            part, gaps = self.data[rows[some]], self._gaps_of(rows[some])
+            part, gaps = self.data[rows[some]], self.source.gaps_in(rows[some], slice(None))
             own = None if weights is None else weights[some]
             if gaps is not None:
-                n_gaps = gaps.sum(axis=0) if own is None else own @ gaps
-                counts -= n_gaps[self._owners] * self._is_value
+                counts -= gaps.sum(axis=0) if own is None else own @ gaps
             if is_sparse:
                 values = part.data.astype(np.float64)
                 if gaps is not None:
                     lines = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-                    is_gap = gaps[lines, self._owners[part.indices]]
-                    values[is_gap & self._is_value[part.indices]] = 0.0
+                    values[gaps[lines, part.indices]] = 0.0
                 each = 1.0 if own is None else np.repeat(own, np.diff(part.indptr))
                 sums += np.bincount(part.indices, values * each, minlength=len(center))
                 squares += np.bincount(part.indices, values**2 * each, minlength=len(center))
             else:
                 part = part - center
                 if gaps is not None:
-                    part[gaps[:, self._owners] & self._is_value] = 0.0
+                    part[gaps] = 0.0
                 scaled = part if own is None else part * own[:, None]
                 sums += scaled.sum(axis=0)
                 squares += np.einsum("ij,ij->j", part, scaled)
@@ -222,11 +207,6 @@ class Portraits:
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center
         return counts, sums, np.maximum(squares, 0.0)
-
-    def _gaps_of(self, rows: IndexArray) -> Any:
-        """Return which columns of the table have no value in some rows."""
-        gaps = self.source.gaps
-        return None if gaps is None else dense_part(gaps, rows, slice(None))
 
     def _bins_of(self, feature: int) -> Bins:
         if feature not in self._bins:
@@ -245,10 +225,9 @@ class Portraits:
             values = self.data.data[own]
         else:
             values = self.data[:, feature]
-        if self.source.gaps is not None and self._is_value[feature]:
-            gaps = dense_part(self.source.gaps, slice(None), [self._owners[feature]])[:, 0]
-            values, rows = values[~gaps[rows]], rows[~gaps[rows]]
-        values = values if self.repeats is None else np.repeat(values, self.repeats[rows])
+        gaps = self.source.gaps_in(slice(None), [feature])
+        if gaps is not None:
+            values, rows = values[~gaps[rows, 0]], rows[~gaps[rows, 0]]
         weights = self._weights_of(rows)
         is_some = values != 0.0
         values = values[is_some].astype(np.float64)
@@ -265,18 +244,14 @@ class Portraits:
         n_bins = np.array([len(one.counts) for one in bins], dtype=np.intp)
         ends = np.cumsum(n_bins)
         places = _places(values, low, high, n_bins) + (ends - n_bins)
-        gaps = self._gaps_of(rows)
-        own = self._weights_of(rows)
-        weights = None if own is None else np.broadcast_to(own[:, None], places.shape)
-        if gaps is not None:
-            known = ~(gaps[:, self._owners[features]] & self._is_value[features])
-            places, weights = places[known], None if weights is None else weights[known]
-        each = None if weights is None else weights.ravel()
-        counts = whole_numbers(np.bincount(places.ravel(), each, minlength=n_bins.sum()))
+        own, gaps = self._weights_of(rows), self.source.gaps_in(rows, features)
+        known = np.ones(places.shape, dtype=bool) if gaps is None else ~gaps
+        each = None if own is None else np.broadcast_to(own[:, None], places.shape)[known]
+        counts = whole_numbers(np.bincount(places[known], each, minlength=n_bins.sum()))
         return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
 
 
-def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bins:
+def make_bins(values: Array, n_zeros: float, weights: NDArray[Any] | None = None) -> Bins:
     """Return equal bins for a column, given what is not zero in it and the number of zeros.
 
     They span what most rows have. The zeros of a column that is mostly zero, as words are, do
@@ -303,9 +278,10 @@ def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bi
     return Bins(edges.tolist(), whole_numbers(counts).tolist())
 
 
-def _tails(values: Array, n_zeros: float, weights: Array | None) -> Array:
+def _tails(values: Array, n_zeros: float, weights: NDArray[Any] | None) -> Array:
     """Return the quantiles that bins lie between, of values and zeros."""
-    if weights is None:
+    if weights is None or weights.dtype.kind == "i":
+        values = values if weights is None else np.repeat(values, weights)
         found: Array = np.quantile(np.append(values, np.zeros(int(n_zeros))), TAILS)
         return found
     values, weights = np.append(values, 0.0), np.append(weights, n_zeros)

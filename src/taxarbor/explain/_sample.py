@@ -14,7 +14,7 @@ from taxarbor._errors import InputError, counted, named_by
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._attach import without_rows
+from taxarbor.hierarchy._remade import without_rows
 from taxarbor.sweep import Engine
 from taxarbor.sweep._copies import Drawn, Listed, draw, limits
 from taxarbor.tables._stream import Stream

@@ -8,7 +8,7 @@ median, so that 1 is usual and 0 is the border, whatever the units of the data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._reasons import Category, blocks_of, category_of, known_mean
 from taxarbor.hierarchy._words import format_number
-from taxarbor.rows import Rows
+from taxarbor.rows import Rows, as_rows
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
@@ -53,10 +53,13 @@ def measure(
     return tuple(margins), units
 
 
-def median(values: Array, weights: Array | None) -> float:
-    """Return the median of values that count for as much as their weights."""
-    if weights is None:
-        return float(np.median(values))
+def median(values: Array, weights: NDArray[Any] | None) -> float:
+    """Return the median of values that count for as much as their weights.
+
+    Whole numbers say how often a value is there.
+    """
+    if weights is None or weights.dtype.kind == "i":
+        return float(np.median(values if weights is None else np.repeat(values, weights)))
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(sums, sums[-1] / 2.0)]])
@@ -163,11 +166,56 @@ class Steps(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Rows of a table: to be scored, as an array or CSR matrix, and what has no value there."""
+    """Rows of a table: to be scored, as an array or CSR matrix, and what has no value there.
+
+    ``blocks`` says which column of the table each feature is of, as :func:`blocks_of` has it.
+    """
 
     rows: Any
     data: Any
     gaps: Any
+    blocks: IndexArray
+
+    @classmethod
+    def of(cls, tree: Hierarchy, data: Any, gaps: Any) -> Self:
+        """Return the rows of a tree's features; both are arrays or sparse."""
+        is_sparse = sparse.issparse(gaps)
+        gaps = gaps.tocsr() if is_sparse else gaps
+        return cls(as_rows(data) if data.shape[0] else None, data, gaps, blocks_of(tree))
+
+    def gaps_in(self, positions: Any, features: Any) -> NDArray[np.bool_] | None:
+        """Return which rows have no value in the columns of some features; None if all do."""
+        if self.gaps is None:
+            return None
+        places = self.blocks[features]
+        found = dense_part(self.gaps, positions, np.maximum(places, 0))
+        # One that says who has none is always known.
+        is_gap: NDArray[np.bool_] = found & (places >= 0)
+        return is_gap
+
+    def cells(
+        self,
+        positions: IndexArray,
+        feature: int,
+        category: Category | None,
+        values: Array | None = None,
+    ) -> list[Any]:
+        """Return the number that each row has in a feature, or the code of its category.
+
+        None where there is no value. ``values`` are those of the feature, where they are known.
+        """
+        if category is not None:
+            n_values = len(category.values)
+            own = category.first + np.arange(1 if n_values == 2 else n_values)
+            spread = dense_part(self.data, positions, own)
+            values = (spread[:, 0] > 0).astype(int) if n_values == 2 else spread.argmax(axis=1)
+        elif values is None:
+            values = dense_part(self.data, positions, [feature])[:, 0]
+        told: list[Any] = values.tolist()
+        gaps = self.gaps_in(positions, [feature if category is None else category.first])
+        if gaps is not None:
+            told = [None if gap else one for gap, one in zip(gaps[:, 0], told, strict=True)]
+        return told
 
 
 class Pull(NamedTuple):
@@ -312,52 +360,23 @@ class _Teller:
         """Return what tells of a row and a strength how this feature pulls the row."""
         names, category = self.tree.feature_names, category_of(self.tree, feature)
         name = names[feature] if names else f"x{feature}"
+        cells = self.source.cells(positions, feature, category, values)
         means, others = self.means, self.others
         assert means is not None
         assert others is not None
-        if category is not None:
-            codes = codes_of(category, self.source, positions, self.tree)
-            both = category.spread(means), category.spread(others)
+        if category is None:
+            mean, other = number_or_none(means[feature]), number_or_none(others[feature])
+            return lambda i, strength: Pull(feature, name, cells[i], mean, other, strength)
+        both = category.spread(means), category.spread(others)
 
-            def tell(i: int, strength: float) -> Pull:
-                code = int(codes[i])
-                if code < 0:
-                    return Pull(feature, category.name, None, None, None, strength)
-                mean, other = (number_or_none(part[code]) for part in both)
-                own, value = category.feature(code), category.values[code]
-                return Pull(own, category.name, value, mean, other, strength)
+        def tell(i: int, strength: float) -> Pull:
+            if (code := cells[i]) is None:
+                return Pull(feature, category.name, None, None, None, strength)
+            mean, other = (number_or_none(part[code]) for part in both)
+            own, value = category.feature(code), category.values[code]
+            return Pull(own, category.name, value, mean, other, strength)
 
-            return tell
-        mean, other = number_or_none(means[feature]), number_or_none(others[feature])
-        is_gap = gaps_in(self.tree, self.source, positions, feature)
-        shown = [
-            None if gap else value for gap, value in zip(is_gap, values.tolist(), strict=True)
-        ]
-        return lambda i, strength: Pull(feature, name, shown[i], mean, other, strength)
-
-
-def codes_of(
-    category: Category, source: Source, positions: IndexArray, tree: Hierarchy
-) -> IndexArray:
-    """Return which value of a category each row has, -1 for none."""
-    n_values = len(category.values)
-    features = category.first + np.arange(1 if n_values == 2 else n_values)
-    values = dense_part(source.data, positions, features)
-    codes: IndexArray = (
-        values.argmax(axis=1) if n_values != 2 else (values[:, 0] > 0).astype(int)
-    )
-    return np.where(gaps_in(tree, source, positions, category.first), -1, codes)
-
-
-def gaps_in(
-    tree: Hierarchy, source: Source, positions: IndexArray, feature: int
-) -> NDArray[np.bool_]:
-    """Return which rows have no value in the column of a feature."""
-    place = -1 if source.gaps is None else int(blocks_of(tree)[feature])
-    if place < 0:  # one that says who has none is always known
-        return np.zeros(len(positions), dtype=bool)
-    found: NDArray[np.bool_] = dense_part(source.gaps, positions, [place])[:, 0]
-    return found
+        return tell
 
 
 def number_or_none(value: float) -> float | None:
@@ -383,12 +402,6 @@ def _rounded(sizes: Array) -> Array:
     mantissa, exponent = np.frexp(sizes)
     rounded: Array = np.ldexp(np.round(np.ldexp(mantissa, BITS)), exponent - BITS)
     return rounded
-
-
-def as_csr(data: Any) -> Any:
-    """Return a sparse matrix so that rows can be taken, and all else as it is."""
-    is_sparse = sparse.issparse(data)
-    return data.tocsr() if is_sparse else data
 
 
 def dense_part(data: Any, positions: Any, features: Any) -> Any:

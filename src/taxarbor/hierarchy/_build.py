@@ -314,8 +314,6 @@ class HierarchyBuilder:
             feature_names=None if feature_names is None else [*map(str, feature_names)],
             placement=placement,
             means=means,
-            temperature=None,
-            trust=None,
             made_by=made_by,
         )
 

@@ -33,6 +33,14 @@ def no_rows() -> InputError:
     )
 
 
+def keep(frozen: object, /, **values: object) -> None:
+    """Set attributes of a frozen value; its arrays cannot be written to from now on."""
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(frozen, name, value)
+
+
 def indices(name: str, values: IndexArray) -> IndexArray:
     """Copy to intp, which must lose nothing."""
     array = np.asarray(values)

@@ -28,8 +28,9 @@ from taxarbor.hierarchy._cells import (
     float_type,
     text_of,
 )
-from taxarbor.hierarchy._checks import check_structure
+from taxarbor.hierarchy._checks import check_structure, keep
 from taxarbor.hierarchy._rule import LinearRule
+from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -133,6 +134,9 @@ class Encoding:
         Each column that is left out, and why.
     notes : tuple of str
         What was done to the table, a line each.
+    owner, blocks : int arrays of shape (n_features,)
+        The column of each feature; of the latter, a negative number for features that say who
+        has none.
     """
 
     columns: tuple[Column, ...]
@@ -145,16 +149,20 @@ class Encoding:
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
+    blocks: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         counts = [column.n_features for column in self.columns]
         owner = np.repeat(np.arange(len(counts)), counts)
-        for name, array in (("shift", self.shift), ("scale", self.scale), ("owner", owner)):
-            kept = np.array(array, dtype=np.intp if name == "owner" else np.float64)
+        has_one = np.array([column.has_indicator for column in self.columns], dtype=bool)
+        blocks = owner.copy()
+        blocks[np.cumsum(counts, dtype=np.intp)[has_one] - 1] = -1 - np.flatnonzero(has_one)
+        for name in ("shift", "scale"):
+            kept = np.array(getattr(self, name), dtype=np.float64)
             if kept.shape != owner.shape:
                 raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
-            kept.setflags(write=False)
-            object.__setattr__(self, name, kept)
+            keep(self, **{name: kept})
+        keep(self, owner=owner, blocks=blocks)
         if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
             raise ValueError("shift and scale must be finite")
         if not (self.scale > 0.0).all():
@@ -304,7 +312,7 @@ class Encoding:
         if sparse.issparse(table):
             found = self._from_sparse(table, dtype)
         elif self._are_in_place(table) and self._are_cells(cells := as_cells(table)):
-            found = self._from_array(cells, dtype)
+            found = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
             found = self._from_columns(table, dtype, scaled=is_scaled)
@@ -330,24 +338,6 @@ class Encoding:
         is_plain = all(one.kind == "number" and one.n_features == 1 for one in self.columns)
         return is_plain and [one.place for one in self.columns] == list(range(table.shape[1]))
 
-    def _from_array(self, table: NDArray[Any], dtype: Any) -> Expanded:
-        data = np.array(table, dtype=dtype, order="C")
-        gaps, fills = None, self.fills.astype(data.dtype)
-        step = max(BLOCK // max(table.shape[1], 1), 1)
-        for first in range(0, len(data), step):
-            block = data[first : first + step]
-            with np.errstate(all="ignore"):
-                if np.isfinite(block.sum()):
-                    continue
-            if np.isinf(block).any():
-                raise InputError("X holds infinity, or a value too large for its type")
-            rows, places = np.nonzero(np.isnan(block))
-            block[rows, places] = fills[places]
-            if gaps is None:
-                gaps = np.zeros(data.shape, dtype=bool, order="F")
-            gaps[rows + first, places] = True
-        return Expanded(data, gaps)
-
     def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
         check_structure(table)
         if table.shape[1] != self.n_columns_in:
@@ -359,9 +349,7 @@ class Encoding:
         data.sum_duplicates()
         if chosen != list(range(table.shape[1])):
             data = data[:, chosen]
-        if np.isinf(data.data).any():
-            raise InputError("X holds infinity, or a value too large for its type")
-        return fill_sparse(data, self.fills)
+        return fill_gaps(data, self.fills)
 
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
         """Build features column by column; scaled in double, before digits are lost."""
@@ -556,15 +544,41 @@ def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
     return None if found is None or not found.any() else found
 
 
-def fill_sparse(matrix: Any, fills: Array) -> Expanded:
-    """Fill the gaps of a CSR matrix, in place, and return where they were."""
-    is_gap = np.isnan(matrix.data)
-    if not is_gap.any():
-        return Expanded(matrix, None)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
-    cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
-    matrix.data[is_gap] = fills[matrix.indices[is_gap]]
-    return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
+def fill_gaps(data: Any, fills: Array) -> Expanded:
+    """Fill the gaps of an array or a CSR matrix, in place, and return where they were.
+
+    Raises InputError for infinities.
+    """
+    fills = fills.astype(data.dtype)
+    if sparse.issparse(data):
+        matrix: Any = data
+        _refuse_infinity(matrix.data)
+        is_gap = np.isnan(matrix.data)
+        if not is_gap.any():
+            return Expanded(matrix, None)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
+        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
+        matrix.data[is_gap] = fills[matrix.indices[is_gap]]
+        return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
+    gaps = None
+    step = max(BLOCK // max(data.shape[1], 1), 1)
+    for first in range(0, len(data), step):
+        block = data[first : first + step]
+        with np.errstate(all="ignore"):
+            if np.isfinite(block.sum()):
+                continue
+        _refuse_infinity(block)
+        rows, places = np.nonzero(np.isnan(block))
+        block[rows, places] = fills[places]
+        if gaps is None:
+            gaps = np.zeros(data.shape, dtype=bool, order="F")
+        gaps[rows + first, places] = True
+    return Expanded(data, gaps)
+
+
+def _refuse_infinity(values: Array) -> None:
+    if np.isinf(values).any():
+        raise InputError("X holds infinity, or a value too large for its type")
 
 
 def to_unit_length(data: Any) -> None:
@@ -620,9 +634,6 @@ def missing_in_leaves(tree: "Hierarchy", gaps: Any) -> Array:
 
 def shares_missing(tree: "Hierarchy", missing: Array) -> Array:
     """Return the share of each node's rows that have no value, from what its leaves lack."""
-    counts = np.zeros((tree.n_nodes, missing.shape[1]))
-    counts[tree.leaves] = missing
-    for node in range(tree.n_nodes - 1, 0, -1):
-        counts[tree.parents[node]] += counts[node]
+    counts = below(missing, tree.leaves, tree.parents)
     shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)
     return shares

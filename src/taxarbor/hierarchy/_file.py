@@ -166,26 +166,15 @@ def version_of(hierarchy: "Hierarchy") -> int:
 
 def _pack_optional(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     """Return what not every tree has, as far as it is known."""
-    packed: dict[str, NDArray[Any]] = {}
-    for name in ("two_values", "missing", "totals"):
-        array = getattr(hierarchy, name)
-        if array is not None:
-            packed[name] = array
-    if hierarchy.weights is not None:
-        packed["row_weights"] = hierarchy.weights
-    if len(hierarchy.noise):
-        packed["noise"] = hierarchy.noise.astype(np.int64)
-    for part in _USUAL if hierarchy.usual is not None else ():
-        if (value := getattr(hierarchy.usual, part)) is not None:
-            packed[f"usual_{part}"] = np.asarray(value)
-    if hierarchy.follows is not None:
-        for part in _FOLLOWS:
-            if (array := getattr(hierarchy.follows, part)) is None:
-                continue
-            packed[f"follows_{part}"] = (
-                array.astype(np.int64) if array.dtype.kind == "i" else array
-            )
-    return packed
+    given: dict[str, Any] = {
+        **{name: getattr(hierarchy, name) for name in ("two_values", "missing", "totals")},
+        "row_weights": hierarchy.weights,
+        "noise": hierarchy.noise if len(hierarchy.noise) else None,
+        **{f"usual_{part}": getattr(hierarchy.usual, part, None) for part in _USUAL},
+        **{f"follows_{part}": getattr(hierarchy.follows, part, None) for part in _FOLLOWS},
+    }
+    known = {name: np.asarray(one) for name, one in given.items() if one is not None}
+    return {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in known.items()}
 
 
 def _unpack_optional(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -265,7 +254,7 @@ def _read_meta(text: NDArray[Any] | None, names: Iterable[str]) -> dict[str, Any
 
 def _fields(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy in a text and arrays that are all there."""
-    n_refits, n_noise = meta.get("n_refits"), counts_noise(meta)
+    n_refits, n_noise, encoding = meta.get("n_refits"), counts_noise(meta), meta.get("encoding")
     for name in _FLOATS:
         if arrays[name].dtype.kind != "f":
             raise FileFormatError(f"{name} must hold floats, not {arrays[name].dtype}")
@@ -289,7 +278,7 @@ def _fields(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, 
         "temperature": meta.get("temperature"),  # older files have none
         "trust": None if n_refits is None else _unpack_trust(arrays, n_refits, rules),
         "made_by": decode_made_by(meta.get("made_by")),
-        "encoding": decode_encoding(meta.get("encoding")),
+        "encoding": None if encoding is None else Encoding.from_dict(encoding),
     }
 
 
@@ -497,11 +486,6 @@ def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
         n_passes=decode_float(values["n_passes"]),
         trace=tuple(decode_float(value) for value in values["trace"]),
     )
-
-
-def decode_encoding(values: dict[str, Any] | None) -> Encoding | None:
-    """Return the encoding in a document, where there is one."""
-    return None if values is None else Encoding.from_dict(values)
 
 
 def decode_made_by(values: Any) -> Any:

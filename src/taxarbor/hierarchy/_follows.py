@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._checks import no_rows
+from taxarbor.hierarchy._checks import keep, no_rows
 from taxarbor.hierarchy._reasons import dividing_feature
-from taxarbor.hierarchy._route import arranged
+from taxarbor.hierarchy._route import arranged, leaves_below
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._words import MOSTLY
 from taxarbor.rows import Rows, as_rows
@@ -68,14 +68,11 @@ class Follows:
     gap: Array
 
     def __post_init__(self) -> None:
-        for name in ("broken", "worst") if self.broken is not None else ("worst",):
-            self._set(name, np.array(getattr(self, name), dtype=np.intp))
-        for name in ("share", "worst_share", "gap"):
-            self._set(name, np.array(getattr(self, name), dtype=np.float64))
-
-    def _set(self, name: str, array: NDArray[Any]) -> None:
-        array.setflags(write=False)
-        object.__setattr__(self, name, array)
+        for name in ("broken", "share", "worst", "worst_share", "gap"):
+            given = getattr(self, name)
+            if name != "broken" or given is not None:
+                dtype = np.intp if name in ("broken", "worst") else np.float64
+                keep(self, **{name: np.array(given, dtype=dtype)})
 
     def __repr__(self) -> str:
         told = "" if self.broken is None else f"rows={self.rows.mean():.1%}, "
@@ -225,20 +222,9 @@ class _Found:
         return _Found(*(merged(getattr(self, n), getattr(other, n)) for n in self.__slots__))
 
 
-def _leaves_below(tree: "Hierarchy") -> tuple[IndexArray, IndexArray]:
-    """Return the position of the first leaf below each node, and one past that of the last."""
-    first = np.zeros(tree.n_nodes, dtype=np.intp)
-    first[tree.leaves] = np.arange(tree.n_leaves)
-    last = first + 1
-    for node in range(tree.n_nodes - 1, -1, -1):
-        if children := tree.children(node):
-            first[node], last[node] = first[children[0]], last[children[-1]]
-    return first, last
-
-
 def _splits(tree: "Hierarchy", holds: bool) -> tuple[_Split, ...]:
     """Return the splits whose rules are to be looked at, parents first."""
-    first, last = _leaves_below(tree)
+    first, last = leaves_below(tree)
     found = []
     for node, rule in enumerate(tree.rules):
         alone = None if rule is None else dividing_feature(rule)
@@ -318,7 +304,7 @@ def _of_nodes(
     broken: IndexArray | None,
 ) -> tuple[Follows, Array]:
     """Return what is known of all nodes, given what rows tell of the leaves below splits."""
-    n, (first, last) = tree.n_nodes, _leaves_below(tree)
+    n, (first, last) = tree.n_nodes, leaves_below(tree)
     fidelity = np.where([rule is not None for rule in tree.rules], 1.0, np.nan)
     n_broken, n_worst = np.zeros(n), np.zeros(n)
     worst, gap = np.full(n, -1, dtype=np.intp), np.full((n, 2), np.nan)

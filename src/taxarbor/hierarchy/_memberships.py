@@ -26,6 +26,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._route import check_data, expand, send
 from taxarbor.rows import as_rows
+from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -77,11 +78,7 @@ def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
             f"P must have a column for each of {hierarchy.n_leaves} leaves, as predict_proba "
             f"returns it, got shape {given.shape}"
         )
-    sums = np.zeros((len(given), hierarchy.n_nodes))
-    sums[:, hierarchy.leaves] = given
-    for node in range(hierarchy.n_nodes - 1, 0, -1):  # children come after their parents
-        sums[:, hierarchy.parents[node]] += sums[:, node]
-    return sums
+    return np.ascontiguousarray(below(given.T, hierarchy.leaves, hierarchy.parents).T)
 
 
 def calibrated(
@@ -126,13 +123,20 @@ def stays(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
     """
     from scipy.optimize import linear_sum_assignment  # late: it takes long to load
 
-    both = np.zeros((labels.max(initial=0) + 1, others.max(initial=0) + 1))
-    np.add.at(both, (labels, others), 1.0)
-    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
-    mine, theirs = linear_sum_assignment(both / np.maximum(either, 1.0), maximize=True)
-    match = np.full(len(both), -1)
+    likeness = jaccard(labels, others)
+    mine, theirs = linear_sum_assignment(likeness, maximize=True)
+    match = np.full(len(likeness), -1)
     match[mine] = theirs
     return np.asarray(match[labels] == others)
+
+
+def jaccard(labels: IndexArray, others: IndexArray) -> Array:
+    """Return how alike each two clusters are: the rows in both, of those in either."""
+    shape = int(labels.max(initial=0)) + 1, int(others.max(initial=0)) + 1
+    common = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1])
+    both = common.reshape(shape)
+    either = both.sum(axis=1)[:, None] + both.sum(axis=0) - both
+    return np.asarray(both / np.maximum(either, 1))
 
 
 def _temperature(hierarchy: "Hierarchy") -> float:

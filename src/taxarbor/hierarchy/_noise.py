@@ -16,6 +16,7 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._checks import keep
 from taxarbor.hierarchy._follows import rows_of
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._rule import LinearRule
@@ -63,8 +64,7 @@ class Usual:
                 array = np.array(given)
                 if array.dtype.kind != "f" or not np.isfinite(array).all():
                     raise ValueError(f"{name} of what is usual must be finite floats")
-                array.setflags(write=False)
-                object.__setattr__(self, name, array)
+                keep(self, **{name: array})
         shape, width = self.centers.shape, self.centers.shape[-1:]
         is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
         if not is_whole or (self.scale is not None and self.scale.shape != width):

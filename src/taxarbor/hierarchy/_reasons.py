@@ -115,7 +115,7 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
     # Features of a category stand side by side, and are one.
-    blocks = used if hierarchy.encoding is None else blocks_of(hierarchy)[used]
+    blocks = blocks_of(hierarchy)[used]
     first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
     is_alone = rule.n_children == 2 and len(first) == 1
     rest = rest_mean(hierarchy, node)
@@ -287,21 +287,10 @@ def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
     return Category(column.label, tuple(shown), column.fill, place, first)
 
 
-_BLOCKS: "WeakKeyDictionary[Hierarchy, IndexArray]" = WeakKeyDictionary()
-
-
 def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
     """Return the column of each feature, a negative number for those that say who has none."""
-    if hierarchy not in _BLOCKS:
-        encoding = hierarchy.encoding
-        if encoding is None:
-            return np.arange(hierarchy.n_features or 0)
-        found = np.array(encoding.owner)
-        ends = np.cumsum([column.n_features for column in encoding.columns])
-        has_one = np.array([column.has_indicator for column in encoding.columns], dtype=bool)
-        found[ends[has_one] - 1] = -1 - np.flatnonzero(has_one)
-        _BLOCKS[hierarchy] = found
-    return _BLOCKS[hierarchy]
+    encoding = hierarchy.encoding
+    return np.arange(hierarchy.n_features or 0) if encoding is None else encoding.blocks
 
 
 def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array:

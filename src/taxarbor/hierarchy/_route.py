@@ -12,11 +12,11 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_sparse
+from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_gaps
 from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
-from taxarbor.sweep._sums import sums_of_labels
+from taxarbor.sweep._sums import below, sums_of_labels
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._build import HierarchyBuilder
@@ -32,10 +32,8 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
     found = expand(X, hierarchy)
     labels = send(hierarchy, found, n_threads=n_threads)
     if len(labels):
-        is_noise, empty = (
-            hierarchy.usual.is_noise(found.data, n_threads),
-            empty_rows(found.gaps),
-        )
+        is_noise = hierarchy.usual.is_noise(found.data, n_threads)
+        empty = empty_rows(found.gaps)
         labels[is_noise if empty is None else is_noise & ~empty] = -1
     return labels
 
@@ -124,6 +122,18 @@ def arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> Ind
     return np.concatenate([rows[labels == part] for part in range(n_parts)])
 
 
+def leaves_below(
+    tree: "Hierarchy", pruned: "Hierarchy | None" = None
+) -> tuple[IndexArray, IndexArray]:
+    """Return the position of the first leaf below each node, and one past that of the last.
+
+    Below the nodes of a pruned tree, if one is given: the slices of leaves tile all others.
+    """
+    nodes = tree if pruned is None else pruned
+    first, last = np.searchsorted(tree.start[tree.leaves], [nodes.start, nodes.stop])
+    return first, last
+
+
 def check_columns(X: Any, names: Sequence[str] | None) -> None:
     """Raise ValueError if a frame's columns are not the features the tree was grown on."""
     columns = getattr(X, "columns", None)
@@ -192,12 +202,9 @@ def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
     )
     if hierarchy.means is None or not may_fill or np.isinf(cells).any():
         raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    fills = hierarchy.means[hierarchy.root]
-    if sparse.issparse(data):
-        return fill_sparse(matrix.copy(), fills)
-    gaps = np.isnan(data)
-    filled = np.ascontiguousarray(np.where(gaps, fills, data), dtype=data.dtype)
-    return Expanded(filled, np.asfortranarray(gaps))
+    # What is cast already may still be the caller's own.
+    own = matrix.copy() if sparse.issparse(data) else np.array(data, order="C")
+    return fill_gaps(own, hierarchy.means[hierarchy.root])
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
@@ -232,13 +239,9 @@ def node_means(
         counts = np.where(is_whole, 1, repeats).astype(np.int32)
     parents = list(tree.parents)
     sums = sums_of_labels(rows, labels, counts, len(leaves)).below(leaves, parents)
-    sizes = np.zeros((tree.n_nodes, 1))
     own = None if counts is None else counts[labels >= 0]
     n_rows = np.bincount(labels[labels >= 0], own, minlength=len(leaves))
-    sizes[leaves, 0] = n_rows
-    for node in range(tree.n_nodes - 1, 0, -1):
-        sizes[parents[node]] += sizes[node]
-    means: Array = sums.values() / sizes
+    means: Array = sums.values() / below(n_rows, leaves, parents)[:, None]
     return means
 
 

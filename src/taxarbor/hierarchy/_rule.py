@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._checks import keep
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -52,11 +53,8 @@ class LinearRule:
         no_offsets = np.zeros(weights.shape[:1], dtype=center.dtype)
         offsets = no_offsets if self.offsets is None else np.asarray(self.offsets)
         _check(weights, center, offsets)
-        for name, given in (("weights", weights), ("center", center), ("offsets", offsets)):
-            # A copy, with -0.0 made 0.0, so that every file format gives back each bit.
-            array = given + 0.0
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        # Copies, with -0.0 made 0.0, so that every file format gives back each bit.
+        keep(self, weights=weights + 0.0, center=center + 0.0, offsets=offsets + 0.0)
 
     @classmethod
     def nearest(cls, centers: ArrayLike) -> "LinearRule":
@@ -197,8 +195,7 @@ class Placement:
             raise ValueError(
                 f"leaves must be ids of nodes, from 0 on, got {given.min()} to {given.max()}"
             )
-        leaves.setflags(write=False)
-        object.__setattr__(self, "leaves", leaves)
+        keep(self, leaves=leaves)
 
     def __repr__(self) -> str:
         cells, P = f"n_cells={self.n_cells}", len(self.rule.center)

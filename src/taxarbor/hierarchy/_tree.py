@@ -9,30 +9,26 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import (
-    _attach,
-    _display,
-    _file,
-    _lazy,
-    _memberships,
-    _pruning,
-    _reasons,
-    _route,
-    _units,
-)
-from taxarbor.hierarchy._checks import check, indices, no_rows, node_id
+from taxarbor.hierarchy import _file, _memberships, _reasons, _remade, _route, _words
+from taxarbor.hierarchy._checks import check, indices, keep, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one
 from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
 from taxarbor.hierarchy._trust import Trust
-from taxarbor.sweep._lazy_results import is_dask
+from taxarbor.sweep._lazy_results import in_blocks, is_dask
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+_FLOATS = (
+    *("score", "objective", "fidelity"),
+    *("means", "two_values", "missing", "weights", "totals"),
+)
 
 
 @final
@@ -157,44 +153,33 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if self.noise is None:
-            self._set("noise", np.zeros(0, dtype=np.intp))
+            keep(self, noise=np.zeros(0, dtype=np.intp))
         if self.fidelity is None:
-            self._set("fidelity", np.full(np.shape(self.parents), np.nan))
+            keep(self, fidelity=np.full(np.shape(self.parents), np.nan))
         self._copy_arrays()
-        for name in ("rules", "info", "notes"):
-            self._set(name, tuple(getattr(self, name)))
+        keep(self, rules=tuple(self.rules), info=tuple(self.info), notes=tuple(self.notes))
         if self.feature_names is not None:
-            self._set("feature_names", tuple(self.feature_names))
+            keep(self, feature_names=tuple(self.feature_names))
         if self.has_rows:
-            self._set("n_noise", len(self.noise))
+            keep(self, n_noise=len(self.noise))
         check(self)
-        self._set("depth", _depths(self.parents))
         n_children = np.bincount(self.parents[1:], minlength=len(self.parents))
-        self._set("_n_children", n_children)
         first = np.zeros_like(n_children)
         # Assigned from the last child to the first, so that the first one stays.
         first[self.parents[:0:-1]] = np.arange(len(first) - 1, 0, -1)
-        self._set("_first_child", first)
-        leaves = np.flatnonzero(n_children == 0)
-        self._set("leaves", _pruning.from_left(self, leaves))
+        leaves = _remade.from_left(self, np.flatnonzero(n_children == 0))
+        keep(self, depth=_depths(self.parents), leaves=leaves)
+        keep(self, _n_children=n_children, _first_child=first)
 
     def _copy_arrays(self) -> None:
         """Make what is given the arrays that are kept, of their types."""
         for name in ("order", "start", "stop", "parents", "birth", "noise"):
-            if getattr(self, name) is not None:
-                self._set(name, indices(name, getattr(self, name)))
-        for name in ("score", "objective", "fidelity"):
-            self._set(name, np.array(getattr(self, name), dtype=np.float64))
-        if self.means is not None:
-            self._set("means", np.array(self.means))
-        for name in ("two_values", "missing", "weights", "totals"):
-            if getattr(self, name) is not None:
-                self._set(name, np.array(getattr(self, name), dtype=np.float64))
-
-    def _set(self, name: str, value: object) -> None:
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(self, name, value)
+            if (given := getattr(self, name)) is not None:
+                keep(self, **{name: indices(name, given)})
+        for name in _FLOATS:
+            if (given := getattr(self, name)) is not None:
+                dtype = None if name == "means" else np.float64
+                keep(self, **{name: np.array(given, dtype=dtype)})
 
     def __repr__(self) -> str:
         sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
@@ -204,7 +189,7 @@ class Hierarchy:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return _display.to_html(self)
+        return _words.to_html(self)
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
@@ -286,14 +271,11 @@ class Hierarchy:
 
         Those of one column of the user's table count as one.
         """
-        if self.encoding is None:
-            used = [0 if rule is None else rule.n_features_used for rule in self.rules]
-        else:
-            owner = self.encoding.owner
-            used = [
-                0 if rule is None else len(np.unique(owner[rule.weights.any(axis=0)]))
-                for rule in self.rules
-            ]
+        encoding = self.encoding
+        owner = np.arange(self.n_features or 0) if encoding is None else encoding.owner
+        used = [
+            0 if rule is None else len(np.unique(owner[rule.features])) for rule in self.rules
+        ]
         return _read_only(np.array(used, dtype=np.intp))
 
     @property
@@ -387,7 +369,7 @@ class Hierarchy:
         >>> bool((tree.predict(X) == model.labels_).all())
         True
         """
-        return _units.unscaled_tree(self, mean, scale)
+        return _remade.unscaled_tree(self, mean, scale)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -409,8 +391,8 @@ class Hierarchy:
         ValueError
             If not exactly one argument is given, or it is out of range.
         """
-        kept, is_inner = _pruning.kept_nodes(self, n_clusters, depth)
-        sizes = self.sizes[_pruning.from_left(self, kept[~is_inner])]
+        kept, is_inner = _remade.kept_nodes(self, n_clusters, depth)
+        sizes = self.sizes[_remade.from_left(self, kept[~is_inner])]
         return number(self.rows(self.root), sizes, self.n_rows)
 
     def prune(
@@ -430,7 +412,7 @@ class Hierarchy:
         >>> tree.prune(2), tree.prune(2).labels
         (Hierarchy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return _pruning.pruned(self, n_clusters, depth)
+        return _remade.pruned(self, n_clusters, depth)
 
     def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Hierarchy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
@@ -468,7 +450,7 @@ class Hierarchy:
         >>> tree.attach([[2.0, 1.0], [0.0, 3.0], [4.0, 3.0]]).labels
         array([0, 1, 0])
         """
-        return _attach.attached(self, X, sample_weight)
+        return _remade.attached(self, X, sample_weight)
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -488,7 +470,7 @@ class Hierarchy:
             holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
             a placement.
         """
-        return _lazy.lazy_labels(self, X) if is_dask(X) else _route.route(self, X)
+        return self._of_rows(X, _route.route, np.intp)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -518,11 +500,16 @@ class Hierarchy:
         >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
         ((206, 6), True)
         """
-        found: Array
-        found = (_lazy.lazy_probabilities if is_dask(X) else _memberships.probabilities)(
-            self, X
-        )
-        return found
+        return self._of_rows(X, _memberships.probabilities, np.float64, self.n_leaves)
+
+    def _of_rows(
+        self, X: Any, find: Any, dtype: type[np.generic], n_columns: int | None = None
+    ) -> NDArray[Any]:
+        """Return what a function finds of rows: at once, or of a Dask collection when asked."""
+        if not is_dask(X):
+            return np.asarray(find(self, X))
+        lazy: NDArray[Any] = in_blocks(find, _remade.for_new_rows(self), X, dtype, n_columns)
+        return lazy
 
     def node_proba(self, P: ArrayLike) -> Array:
         """Return how likely rows are to be in each node: the sum over its leaves.
@@ -539,7 +526,11 @@ class Hierarchy:
         Takes and raises what :meth:`predict` does.
         """
         if is_dask(X):
-            _lazy.refuse_paths(X)
+            raise InputTypeError(
+                f"decision_path takes rows in memory, not a {type(X).__name__} of Dask; call "
+                "it for a block at a time, or take the labels of predict: tree.path says how "
+                "to get there"
+            )
         return _route.visited(self, _route.route(self, X))
 
     def to_text(
@@ -553,7 +544,7 @@ class Hierarchy:
         for a fifth of its rows or more, ``(words hold for 63 % of rows)``. Once the tree was
         assessed, ``(came back in 18 of 20 refits)``.
         """
-        return _display.to_text(self, max_depth, n_top, max_nodes)
+        return _words.to_text(self, max_depth, n_top, max_nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of the hierarchy to one file of exactly this name, whole or not at all.

@@ -13,7 +13,6 @@ That is exact to rounding, where differences of log-gammas lose seven digits at 
 The sum covers about ten standard deviations on each side rather than all of 0 to min(a, b).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -24,6 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy._cells import is_gap
+from taxarbor.hierarchy._route import leaves_below
 from taxarbor.hierarchy._tree import expect_hierarchy
 from taxarbor.tables._checks import check_weights
 
@@ -129,11 +130,7 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
 
 
 def _is_missing(label: Any) -> bool:
-    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
-        return True
-    if isinstance(label, str | bytes):
-        return not label.strip()
-    return isinstance(label, float | np.floating) and math.isnan(label)
+    return is_gap(name_of(label) if isinstance(label, bytes) else label)
 
 
 # The table
@@ -170,8 +167,7 @@ class LeafTable:
         tree = self.hierarchy
         running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=self.counts.dtype)
         np.cumsum(self.counts, axis=0, out=running[1:])
-        bounds = np.append(tree.start[tree.leaves], tree.stop[0])
-        first, last = np.searchsorted(bounds, tree.start), np.searchsorted(bounds, tree.stop)
+        first, last = leaves_below(tree)
         return running[last] - running[first]
 
 

@@ -9,6 +9,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import count_rows
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine, value
 
@@ -158,7 +159,7 @@ def plot_dendrogram(
 
 def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     label = int(np.searchsorted(hierarchy.start[hierarchy.leaves], hierarchy.start[leaf]))
-    size = _layout.count_rows(hierarchy, leaf)
+    size = count_rows(hierarchy, leaf)
     return [
         (f"c{label}", "title"),
         (size, "plain"),

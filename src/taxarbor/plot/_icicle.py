@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from taxarbor._types import Array
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import count_rows
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import FACE, POINTS, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
@@ -122,7 +123,7 @@ def plot_icicle(
 
 def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     reasons = _layout.describe_reasons(hierarchy, node)
-    size: StyledLine = (_layout.count_rows(hierarchy, node), "plain")
+    size: StyledLine = (count_rows(hierarchy, node), "plain")
     first = [*_layout.doubts(hierarchy, node), *reasons[:1], size]
     return [*first, *makeup.describe(hierarchy, node), *reasons[1:]]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, InputTypeError, counted, printable
+from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
@@ -130,11 +130,6 @@ def join_children(
         for corners in (hoops, [(other, bar), (other, along)])
     ]
     return lines[0], lines[1], parents[np.concatenate([first, other]) - 1]
-
-
-def count_rows(hierarchy: Hierarchy, node: int) -> str:
-    """Return ``1,234 rows``, ``1 row``."""
-    return counted(int(hierarchy.sizes[node]), "row")
 
 
 def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:

@@ -18,6 +18,7 @@ from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
+from taxarbor.hierarchy._words import count_rows
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import LegendLayout, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
@@ -159,7 +160,7 @@ def plot_tree(
 
 def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     """Return the number of rows, the features that lead here, and the largest classes."""
-    size: StyledLine = (_layout.count_rows(hierarchy, node), "title")
+    size: StyledLine = (count_rows(hierarchy, node), "title")
     reasons = _layout.describe_reasons(hierarchy, node)
     doubts = _layout.doubts(hierarchy, node)
     return [size, *reasons, *doubts, *makeup.describe(hierarchy, node)]
@@ -378,10 +379,8 @@ def _draw_tree(
         faces = [contents.colours[n] for n in classes]
         bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
         ax.add_collection(bars, autolim=False)
-    boxes, texts = (
-        _draw_boxes(ax, layout, placed),
-        _write_words(ax, layout, placed, contents.words),
-    )
+    boxes = _draw_boxes(ax, layout, placed)
+    texts = _write_words(ax, layout, placed, contents.words)
     strips = tuple(
         ax.imshow(pixels, extent=tuple(place), aspect="auto", zorder=3)
         for (pixels, size), place in zip(contents.strips, places, strict=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy._memberships import jaccard
 from taxarbor.hierarchy._trust import LIKENESS
 from taxarbor.refine import Coordinates
 from taxarbor.refine._leaves import Leafing, fit_leaves
@@ -69,15 +70,6 @@ def measure_stability(
             n_back += back
         found.append(float(n_back.min()) / max(len(refits), 1))
     return np.array(found)
-
-
-def jaccard(labels: IndexArray, others: IndexArray) -> Array:
-    """Return how alike each two clusters are: the rows in both, of those in either."""
-    shape = int(labels.max()) + 1, int(others.max()) + 1
-    common = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1])
-    both = common.reshape(shape)
-    either = both.sum(axis=1)[:, None] + both.sum(axis=0) - both
-    return np.asarray(both / np.maximum(either, 1))
 
 
 def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> IndexArray:

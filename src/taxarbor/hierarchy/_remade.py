@@ -1,0 +1,439 @@
+"""Trees that are made of another: coarser, with other rows or none, in other units."""
+
+import operator
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._run import Run
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._encoding import missing_in_leaves, shares_missing
+from taxarbor.hierarchy._follows import Follows, measured_rows
+from taxarbor.hierarchy._reasons import dividing_feature
+from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor.hierarchy._route import (
+    arranged,
+    check_columns,
+    expand,
+    place,
+    route,
+    with_means,
+)
+from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.rows import Rows, as_rows
+from taxarbor.sweep._sums import below
+
+if TYPE_CHECKING:
+    from taxarbor.hierarchy._tree import Hierarchy
+
+NAMED = 5
+"""Leaves without rows that are named, at most."""
+_NO_ROWS: Any = {
+    "order": None,
+    "noise": np.zeros(0, dtype=np.intp),
+    "weights": None,
+    "totals": None,
+}
+"""What a tree of counts has for what is of rows and their weights."""
+
+
+# Coarser
+
+
+def pruned(
+    tree: "Hierarchy", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> "Hierarchy":
+    """Return a coarser tree; see :meth:`Hierarchy.prune`."""
+    kept, is_inner = kept_nodes(tree, n_clusters, depth)
+    placement = tree.placement if len(kept) > 1 else None
+    new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
+    new_id[kept] = np.arange(len(kept))
+    if placement is not None:
+        frontier = from_left(tree, kept[~is_inner])
+        # The slices of the new leaves tile all rows: a leaf lies where its first row does.
+        first_rows = tree.start[placement.leaves]
+        owners = np.searchsorted(tree.start[frontier], first_rows, side="right") - 1
+        placement = Placement(placement.rule, new_id[frontier[owners]])
+    return _taken(
+        tree,
+        kept,
+        is_inner,
+        start=tree.start[kept],
+        stop=tree.stop[kept],
+        parents=new_id[tree.parents[kept]],
+        # Splits that stay are counted anew: by depth, earlier ones may have gone.
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        placement=placement,
+        totals=None if tree.totals is None else tree.totals[kept],
+        follows=tree.follows and _follows(tree.follows, kept, is_inner, new_id),
+        trust=None if tree.trust is None else tree.trust.take(kept, is_inner),
+    )
+
+
+def _taken(
+    tree: "Hierarchy", nodes: IndexArray, is_inner: NDArray[np.bool_], **changes: Any
+) -> "Hierarchy":
+    """Return a tree of some nodes with what is known of them; leaves have no rule."""
+    own = list(zip(nodes.tolist(), is_inner.tolist(), strict=True))
+    known: dict[str, Any] = {
+        "rules": tuple(tree.rules[node] if inner else None for node, inner in own),
+        "info": tuple(tree.info[node] for node, _ in own),
+        "notes": tuple(tree.notes[node] for node, _ in own),
+        "score": tree.score[nodes],
+        "objective": tree.objective[nodes],
+        "fidelity": np.where(is_inner, tree.fidelity[nodes], np.nan),
+        "means": None if tree.means is None else tree.means[nodes],
+        "missing": None if tree.missing is None else tree.missing[nodes],
+    }
+    return replace(tree, **(known | changes))
+
+
+def kept_nodes(
+    tree: "Hierarchy", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
+    if (n_clusters is None) == (depth is None):
+        raise ValueError("give either n_clusters or depth, and not both")
+    if n_clusters is not None:
+        wanted = operator.index(n_clusters)
+        if not 1 <= wanted <= tree.n_leaves:
+            raise ValueError(
+                "n_clusters must be between 1 and the number of leaves, "
+                f"{tree.n_leaves}, got {wanted}"
+            )
+        n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
+        last_step = np.searchsorted(n_leaves_after, wanted, side="right")
+        kept = np.flatnonzero(tree.birth <= last_step)
+    else:
+        limit = operator.index(depth)  # type: ignore[arg-type]
+        if limit < 0:
+            raise ValueError(f"depth must be 0 or more, got {limit}")
+        kept = np.flatnonzero(tree.depth <= limit)
+    is_inner = np.zeros(tree.n_nodes, dtype=bool)
+    is_inner[tree.parents[kept[1:]]] = True
+    return kept, is_inner[kept]
+
+
+def from_left(tree: "Hierarchy", nodes: IndexArray) -> IndexArray:
+    """Return nodes, none of them above another, from left to right."""
+    return nodes[np.argsort(tree.start[nodes])]
+
+
+def _follows(
+    follows: Follows, kept: IndexArray, is_inner: NDArray[np.bool_], new_id: IndexArray
+) -> Follows:
+    """Forget the rules that have gone; all above a node that stays, stay as well."""
+    inner_id = np.full_like(new_id, -1)
+    inner_id[kept[is_inner]] = np.flatnonzero(is_inner)
+    return Follows(
+        broken=None if follows.broken is None else inner_id[follows.broken],
+        share=follows.share[kept],
+        worst=new_id[follows.worst[kept]],
+        worst_share=follows.worst_share[kept],
+        gap=np.where(is_inner[:, None], follows.gap[kept], np.nan),
+    )
+
+
+# Other rows
+
+
+def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Hierarchy":
+    """Return the tree with these rows; see :meth:`Hierarchy.attach`."""
+    _refuse_streams(X)
+    if tree.encoding is None:
+        check_columns(X, tree.feature_names)
+    found = expand(X, tree)
+    if not found.data.shape[0]:
+        raise InputError("X has no rows, and a tree with rows needs one in each leaf")
+    labels = route(tree, found)
+    empty = np.setdiff1d(np.arange(tree.n_leaves), labels)
+    if len(empty):
+        told = some([f"c{label}" for label in empty.tolist()], NAMED)
+        raise InputError(
+            f"no row of X goes to {counted(len(empty), 'cluster')} of the tree, {told}: pass "
+            "more rows, such as those of the fit, or a smaller tree, as tree.prune returns it"
+        )
+    rows = as_rows(found.data)
+    weights = None if sample_weight is None else _checked(sample_weight, len(labels))
+    new = replace(regrouped(without_rows(tree), labels), weights=weights)
+    new = with_means(new, rows, None if weights is None else repeats_of(weights))
+    if found.gaps is not None and tree.encoding is not None:
+        missing = missing_in_leaves(new, found.gaps)
+        new = replace(new, missing=shares_missing(new, missing))
+    return measured_rows(new, rows, two_values=tree.two_values)
+
+
+def without_rows(tree: "Hierarchy") -> "Hierarchy":
+    """Return a tree of counts, without what is known of rows and of their weights."""
+    follows = tree.follows and replace(tree.follows, broken=None)
+    known: Any = {"n_noise": tree.n_noise, "follows": follows, "trust": None}
+    return replace(tree, **_NO_ROWS, **known)
+
+
+def for_new_rows(tree: "Hierarchy") -> "Hierarchy":
+    """Return a tree that says the same of new rows, without what is known of its own."""
+    totals = tree.totals if tree.weights is None else tree.node_weights
+    return replace(without_rows(tree), totals=totals)
+
+
+def _refuse_streams(X: Any) -> None:
+    """Raise for what may be larger than memory: a file, a part of one, or a lazy table."""
+    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
+    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
+    is_dataset = type(X).__module__.startswith("pyarrow.") or hasattr(X, "make_engine")
+    if is_mapped or is_lazy or is_dataset:
+        raise InputTypeError(
+            "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
+            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
+            "them part by part"
+        )
+
+
+def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
+    weights: Array = np.asarray(sample_weight, dtype=np.float64)
+    is_right = (
+        weights.shape == (n_rows,) and np.isfinite(weights).all() and (weights >= 0).all()
+    )
+    if not is_right or not weights.any():
+        raise InputError(
+            f"sample_weight must be {n_rows:,} finite numbers, one for each row, none negative "
+            "and not all 0"
+        )
+    return weights
+
+
+def per_row(
+    tree: "Hierarchy",
+    index: IndexArray,
+    rows: Rows,
+    run: Run | None = None,
+    noise: NDArray[np.bool_] | None = None,
+) -> "Hierarchy":
+    """Return a tree of copies as one of rows, given the row of each copy, ascending.
+
+    A row goes where most of its copies are, to the first such leaf; one without copies goes
+    where equal rows are, or else new ones go, unless it is noise. A leaf that has no row then,
+    as a bound on sizes put the lesser part of some rows' copies there, is removed. What is
+    known of the nodes is what was measured of the copies.
+    """
+    n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
+    there = np.flatnonzero(labels >= 0)
+    cells, counts = np.unique(index[there] * K + labels[there], return_counts=True)
+    cells = cells[np.lexsort((-counts, cells // K))]
+    own, first = np.unique(cells // K, return_index=True)
+    homes = np.full(n, -1, dtype=np.intp)
+    homes[own] = cells[first] % K
+    if not np.bincount(homes[own], minlength=K).all():
+        copies = rows.take(index)
+        moved = measured_rows(with_means(regrouped(tree, homes[index]), copies), copies, run)
+        return per_row(moved, index, rows, run, noise)
+    copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
+    stays = np.flatnonzero(homes[index] == labels)
+    copy[index[stays]] = stays
+    alone = np.flatnonzero(homes < 0 if noise is None else (homes < 0) & ~noise)
+    if len(alone):
+        rule, sent = deciding_rule(tree), np.zeros(n, dtype=np.intp)
+        if rule is not None:
+            sent = place(tree, rows.take(np.arange(n), rule.center))
+        (stray,) = np.nonzero((homes >= 0) & (homes != sent))
+        homes[alone] = Strays.of(rows, stray, homes).lead(rows, alone, sent)
+    found = regrouped(tree, homes)
+    if tree.follows is None:
+        return found
+    broken = np.full(n, -1, dtype=np.intp)
+    follows = tree.follows
+    assert follows.broken is not None
+    broken[own] = follows.broken[copy[own]]
+    if len(alone):  # of whom what is said must hold as well, and may not where rules describe
+        again = measured_rows(found, rows, run, two_values=tree.two_values).follows
+        assert again is not None
+        assert again.broken is not None
+        broken[alone] = again.broken[alone]
+        follows = replace(follows, gap=again.gap)
+    return replace(found, follows=replace(follows, broken=broken))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Strays:
+    """Rows that a bound on sizes, or a graph, put elsewhere than where new rows go.
+
+    Equal rows that take no part in the fit go after them.
+    """
+
+    marks: NDArray[np.uint64]
+    leaves: NDArray[np.integer]
+
+    @classmethod
+    def none(cls) -> "Strays":
+        """Return no rows."""
+        return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.intp))
+
+    @classmethod
+    def of(cls, rows: Rows, positions: IndexArray, labels: NDArray[np.integer]) -> "Strays":
+        """Return some rows, each once, given the leaves of all."""
+        return cls(rows.marks(positions), labels[positions]).sorted()
+
+    def sorted(self) -> "Strays":
+        """Return them in order, each once."""
+        marks, first = np.unique(self.marks, return_index=True)
+        return Strays(marks, self.leaves[first])
+
+    def merge(self, other: "Strays") -> "Strays":
+        """Return these and others."""
+        marks = np.concatenate([self.marks, other.marks])
+        return Strays(marks, np.concatenate([self.leaves, other.leaves]))
+
+    def lead(
+        self, rows: Rows, positions: IndexArray, sent: NDArray[np.integer]
+    ) -> NDArray[np.integer]:
+        """Return the leaves of some rows: that of an equal stray, else where it is sent."""
+        found = sent[positions]
+        if len(self.marks):
+            own = rows.marks(positions)
+            at = np.minimum(np.searchsorted(self.marks, own), len(self.marks) - 1)
+            found = np.where(self.marks[at] == own, self.leaves[at], found)
+        return found
+
+
+def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
+    """Return the tree with other rows, by the position of their leaves; those at -1 are noise.
+
+    A leaf without rows is removed, and where a node has one child left, that takes its place.
+    What rows tell of the rules, and their weights, are not known any more.
+    """
+    (there,) = np.nonzero(labels >= 0)
+    counts = np.bincount(labels[there], minlength=tree.n_leaves)
+    return replace(
+        resized(tree, counts, len(labels) - len(there)),
+        order=arranged(there, labels[there], tree.n_leaves),
+        noise=np.flatnonzero(labels < 0),
+    )
+
+
+def resized(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarchy":
+    """Return a tree of counts with other numbers of rows in its leaves, and of noise.
+
+    As :func:`regrouped` does. The leaves that are left stay in their order.
+    """
+    sizes = below(np.asarray(counts, dtype=np.intp), tree.leaves, tree.parents)
+    left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
+    is_gone, source = sizes == 0, np.arange(tree.n_nodes)
+    for node in reversed(range(tree.n_nodes)):
+        if len(left[node]) == 1:
+            (child,) = left[node]
+            is_gone[child], source[node] = True, source[child]
+    kept, home = np.flatnonzero(~is_gone), np.arange(tree.n_nodes)
+    for node in np.flatnonzero(is_gone).tolist():
+        home[node] = home[tree.parents[node]]
+    new_id = np.full(tree.n_nodes, -1)
+    new_id[kept] = np.arange(len(kept))
+    start = np.zeros_like(sizes)
+    for node in range(tree.n_nodes):
+        begin = start[node]
+        for child in left[node]:
+            start[child], begin = begin, begin + sizes[child]
+    origin = source[kept]
+    is_inner = np.array([len(left[node]) > 1 for node in origin.tolist()])
+    rules = [
+        _of_children(tree, node, left[node]) if inner else None
+        for node, inner in zip(origin.tolist(), is_inner, strict=True)
+    ]
+    return _taken(
+        tree,
+        origin,
+        is_inner,
+        **_NO_ROWS,
+        n_noise=n_noise,
+        start=start[kept],
+        stop=(start + sizes)[kept],
+        parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        rules=tuple(rules),
+        placement=tree.placement and _of_leaves(tree.placement, sizes > 0, new_id[home]),
+        follows=None,
+    )
+
+
+def _of_children(tree: "Hierarchy", node: int, children: list[int]) -> LinearRule | None:
+    """Return a node's rule for those of its children that are left."""
+    rule, own = tree.rules[node], np.array(children) - tree.children(node)[0]
+    if rule is None or len(own) == rule.n_children:
+        return rule
+    return LinearRule(rule.weights[own], rule.center, rule.offsets[own])
+
+
+def _of_leaves(
+    placement: Placement, is_left: NDArray[np.bool_], new_id: IndexArray
+) -> Placement | None:
+    """Return the placement in those leaves that are left, None if that is one."""
+    own = is_left[placement.leaves]
+    leaves, rule = new_id[placement.leaves[own]], placement.rule
+    if len(np.unique(leaves)) == 1:
+        return None
+    return Placement(LinearRule(rule.weights[own], rule.center, rule.offsets[own]), leaves)
+
+
+# Other units
+
+
+def unscaled_tree(
+    tree: "Hierarchy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> "Hierarchy":
+    """Return the tree of rows that were not scaled; see :meth:`Hierarchy.unscale`."""
+    if tree.encoding is not None:
+        raise InputError(
+            "the tree is in the units of the table that it was grown on, and takes its "
+            "rows as they are: what was scaled for the fit is undone already"
+        )
+    shift, factor = _scaling(tree, mean, scale)
+    placement, means = tree.placement, tree.means
+    if placement is not None:
+        placement = Placement(unscaled(placement.rule, shift, factor), placement.leaves)
+    if means is not None:
+        means = (means * factor + shift).astype(means.dtype)
+    rules = tuple(rule and unscaled(rule, shift, factor) for rule in tree.rules)
+    follows, values = tree.follows, tree.two_values
+    if follows is not None:
+        alone = [rule and dividing_feature(rule) for rule in tree.rules]
+        columns = np.array([-1 if column is None else column for column in alone])
+        gap = follows.gap * factor[columns, None] + shift[columns, None]
+        follows = replace(follows, gap=gap)
+    if values is not None:
+        values = values * factor[:, None] + shift[:, None]
+    return replace(
+        tree,
+        rules=rules,
+        placement=placement,
+        means=means,
+        follows=follows,
+        two_values=values,
+        usual=tree.usual and tree.usual.unscaled(shift, factor),
+    )
+
+
+def _scaling(
+    tree: "Hierarchy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
+    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
+    scaled = deciding_rule(tree), tree.means, tree.two_values
+    if any(part is not None for part in scaled):
+        shapes = [(tree.n_features,)]
+    expected = shapes[0] if shapes else (0,)
+    shift, factor = (
+        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
+        for values, usual in ((mean, 0.0), (scale, 1.0))
+    )
+    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
+        raise InputError(
+            f"mean and scale must have shape {expected}, one number per feature, or be None, "
+            f"got {shift.shape} and {factor.shape}"
+        )
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
+        raise InputError("mean and scale must be finite, and every scale positive")
+    return shift, factor
