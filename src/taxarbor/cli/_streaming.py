@@ -17,8 +17,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.sweep._room import available, size_of
 from taxarbor.tables import Table
 from taxarbor.tables._checks import check_jobs
-from taxarbor.tables._dask import make_engine
-from taxarbor.tables._stream import Stream, open_stream, stored_format
+from taxarbor.tables._stream import Stream, make_engine, open_stream, stored_format
 from taxarbor.tables._table import NamelessError, as_texts
 
 SHARE = 4
