@@ -39,6 +39,7 @@ def assess(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import assess_table
+    from taxarbor.cli._reading import read_both
     from taxarbor.cli._render import say_assessed
     from taxarbor.hierarchy import Hierarchy
 
@@ -47,7 +48,7 @@ def assess(
     files.check_outputs((target,), sources, force=force or output is None)
     tree = Hierarchy.load(model)
     asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_both(tree, data, **asked)[0]
+    table = read_both(tree, data, **asked)[0]
     notes = [*table.notes]
     settings: dict[str, Any] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
     settings["verbose"] = int(sys.stderr.isatty())

@@ -36,31 +36,25 @@ def explain(
     Without --node, --row or --new: all nodes. The margin of a row is 1 where it is usual, 0 at
     the border, and negative beyond it.
     """
-    from taxarbor.cli import _files as files
+    from taxarbor.cli import _reading as reading
     from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
-    from taxarbor.cli._streaming import is_streamed, open_own
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
     if sum(choice is not None for choice in (node, row, new)) > 1:
         raise InputError("give one of --node, --row and --new")
-    if str(data) == str(new) == files.STDIN:
+    if str(data) == str(new) == "-":
         raise InputError("only one of DATA and --new can be standard input")
     tree = Hierarchy.load(model)
     wanted = None if node is None else _node_id(tree, node)
-    asked = {"id_column": id_column, "format": format}
-    named: dict[str, Any] = {}
-    X: Any
-    if is_streamed(data, format=format, whole=opt.given(label_column, "--label-column")):
-        X, named["row_names"] = open_own(tree, data, **asked)
-        names, notes = X.names if tree.encoding is None else None, []
-    else:
-        table = files.read_own(tree, data, label_column=label_column, **asked)
-        X, names, notes = table.X, table.feature_names, [*table.notes]
-        named = {"row_names": table.row_names, "classes": table.labels}
-    fresh = None if new is None else files.read_for(tree, new, id_column=id_column)
-    why = explain_tree(tree, X, feature_names=tree.feature_names or names, **named)
-    notes += [*why.notes, *(() if fresh is None else fresh.notes)]
+    asked = {"id_column": id_column, "label_column": label_column, "format": format}
+    table = reading.read_rows(tree, data, **asked)
+    fresh = None if new is None else reading.read_for(tree, new, id_column=id_column)
+    named: dict[str, Any] = {"feature_names": tree.feature_names or table.feature_names}
+    named |= {"row_names": table.row_names, "classes": table.labels}
+    X: Any = table.X
+    why = explain_tree(tree, X, **named)
+    notes = [*table.notes, *why.notes, *(() if fresh is None else fresh.notes)]
     if wanted is not None:
         told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
         say = partial(say_node, why, told)
@@ -68,7 +62,7 @@ def explain(
         told = why.row(_row_id(why, row))
         say = partial(say_rows, [told])
     elif fresh is not None:
-        told = {"rows": place_rows(why, files.as_features(tree, fresh).X, fresh.row_names)}
+        told = {"rows": place_rows(why, reading.as_features(tree, fresh).X, fresh.row_names)}
         say = partial(say_rows, told["rows"])
     else:
         told = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}
