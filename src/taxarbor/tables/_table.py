@@ -295,13 +295,12 @@ def infinite(request: Request, named: str, n_cells: int, where: str) -> FileForm
 
 def as_texts(values: Iterable[Any]) -> tuple[str, ...]:
     """Return values as text, empty where there is none."""
-    return tuple("" if _is_none(value) else str(value) for value in values)
+    return tuple(
+        "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+        for value in values
+    )
 
 
 def as_labels(values: Iterable[str] | None) -> NDArray[np.str_] | None:
     """Return labels as an array."""
     return None if values is None else np.array(tuple(values), dtype=np.str_)
-
-
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
