@@ -1,7 +1,6 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from taxarbor._errors import (
 )
 from taxarbor.cli import interruptible
 from taxarbor.cli._reading import as_frame, is_framed, marked, named_columns, split_names
+from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
@@ -107,8 +107,8 @@ def fit_table(
         X = replace(X, make_engine=make_engine)
     counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
-    with interruptible(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    warned: list[str] = []
+    with interruptible(), noted(warned, but=TableWarning) as caught:
         tree = estimator.fit(X, **counts).hierarchy_
     seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
@@ -130,10 +130,8 @@ def fit_table(
     if tree.n_noise:
         what = counted(tree.n_noise, "row is", "rows are")
         notes.append(f"{what} set apart, far from all clusters")
-    told = [one for one in caught if not issubclass(one.category, TableWarning)]
-    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in told)
-    was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
-    return Fitted(tree, seconds, was_interrupted, dropped)
+    notes += warned
+    return Fitted(tree, seconds, InterruptedFitWarning in caught, dropped)
 
 
 def assess_table(
@@ -160,11 +158,9 @@ def assess_table(
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    with interruptible(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with interruptible(), noted(notes) as caught:
         assessed = assess(model, X, **settings)
-    notes += [" ".join(str(warning.message).split()) for warning in caught]
-    return assessed, any(issubclass(one.category, InterruptedFitWarning) for one in caught)
+    return assessed, InterruptedFitWarning in caught
 
 
 @contextmanager
