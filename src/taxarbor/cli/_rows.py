@@ -158,7 +158,7 @@ def explain(
     the border, and negative beyond it.
     """
     from taxarbor.cli import _reading as reading
-    from taxarbor.cli._explaining import place_rows, say_node, say_nodes, say_rows
+    from taxarbor.cli._render import place_rows, say_node, say_nodes, say_rows
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 

@@ -271,7 +271,8 @@ class ArrayPart:
         """Return the rows, in C order."""
         (n_rows, n_columns), (down, right) = self.shape, self.strides
         size, native = self.dtype.itemsize, self.dtype.newbyteorder("=")
-        with self.file.opened() as stream:
+        self.file.check()
+        with open(self.file.path, "rb", buffering=0) as stream:
             if down < right:  # a column after the other
                 found = np.empty(self.shape, native)
                 for j in range(n_columns):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -129,13 +129,6 @@ class File:
             raise self.request.error(f"shrank while it was read: {told}")
         if (found.st_size, found.st_mtime_ns) != (self.size, self.time):
             raise self.request.error("changed while it was read; read it when it is whole")
-
-    @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
-        """Open the file as it was, without a buffer."""
-        self.check()
-        with open(self.path, "rb", buffering=0) as stream:
-            yield stream
 
     @contextmanager
     def reading(self, kind: str, rows: str, *also: type[Exception]) -> Iterator[None]:
