@@ -14,7 +14,7 @@ from importlib import import_module
 
 ENDS = 10.0
 """Seconds within which a command must have ended, once it is told to."""
-MODULES = ("_explain", "_fit", "_fitting", "_labels", "_model", "_rows", "_streaming", "_demo")
+MODULES = ("_fit", "_fitting", "_model", "_reading", "_render", "_rows", "_demo")
 
 
 def load():

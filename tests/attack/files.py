@@ -166,7 +166,7 @@ def read(path, before):
     ``before`` is the most memory that the process had with sound files.
     """
     from taxarbor import TaxarborError
-    from taxarbor.cli._files import read_columns
+    from taxarbor.cli._reading import read_columns
     from taxarbor.tables._stream import open_stream
 
     try:

@@ -137,7 +137,7 @@ def test_what_stands_out_is_drawn(run, why, monkeypatch):
         drawn = [word for word in line.split() if set(word) <= set("▁▂▃▄▅▆▇█")]
         assert [len(word) for word in drawn] == [len(one["counts"])] * 2
     monkeypatch.setattr(
-        "taxarbor.cli._explaining.stdout", lambda: SimpleNamespace(encoding="cp1252")
+        "taxarbor.cli._render.stdout", lambda: SimpleNamespace(encoding="cp1252")
     )
     assert "█" not in run(*BOTH, "--node", "c1").stdout
 

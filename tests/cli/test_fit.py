@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
-from taxarbor.cli import _files, _fit, _fitting
+from taxarbor.cli import _fit, _fitting, _reading
 from taxarbor.exchange import to_json
 from taxarbor.tables import TableEncoder, read_table
 from tests.cli.conftest import COLUMNS
@@ -307,7 +307,7 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.xlsx"]),
         ("File name too long", ["customers.csv", "-o", "m" * 300]),
     ]
-    monkeypatch.setattr(_files, "read_table", None)  # nothing is read
+    monkeypatch.setattr(_reading, "read_table", None)  # nothing is read
     (folder / "sub").mkdir()
     (folder / "link.csv").symlink_to("customers.csv")
     (folder / "labels.csv").write_text("mine", encoding="utf-8")

@@ -100,7 +100,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("taxarbor.cli._files.read_columns", fail)
+    monkeypatch.setattr("taxarbor.cli._reading.read_columns", fail)
     monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
     refused("not enough memory: take fewer rows", "show", "model.taxarbor")
     refused("h5ad file with --memory-limit", "fit", "customers.csv", "-k", "2", "-o", "m")

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from taxarbor import Hierarchy, Taxarbor
 from taxarbor._errors import FileFormatError, InputError
-from taxarbor.cli import _fitting, _streaming
+from taxarbor.cli import _fitting, _reading
 from taxarbor.explain import _sample
 from taxarbor.sweep import _blocks
 from taxarbor.tables import read_table
@@ -231,14 +231,14 @@ def test_arrays_keep_their_names_in_a_fit(run_json, gathering, folder):
 
 def test_large_files_are_read_part_by_part(run, gathering, folder, customers, monkeypatch):
     customers.to_parquet(folder / "x.parquet", index=False)
-    monkeypatch.setattr(_streaming, "available", lambda: 1_000)
+    monkeypatch.setattr(_reading, "available", lambda: 1_000)
     fit = ("fit", "x.parquet", "-k", 3, "-o", "m", "--force")
     assert run(*fit).exit_code == 0
     assert gathering.seen["stream"].names == [*customers.columns]
     gathering.seen = None
     monkeypatch.setitem(_fitting.METHODS, "taxarbor", Taxarbor)
     assert run(*fit, "--label-column", "class").exit_code == 0  # which needs all rows
-    monkeypatch.setattr(_streaming, "available", lambda: 10**9)
+    monkeypatch.setattr(_reading, "available", lambda: 10**9)
     assert run(*fit).exit_code == 0
     assert gathering.seen is None
 
@@ -267,19 +267,19 @@ def test_fit_refuses_in_one_line(refused, gathering, folder, customers):
 def test_clusters_that_are_not_there(refused, gathering, customers, monkeypatch):
     fit = ("fit", "big", "-k", 3, "-o", "m", "--scheduler")
     refused("--scheduler must be local or an address such as tcp://", *fit, "here")
-    monkeypatch.setattr(_streaming, "SECONDS", 0.2)
+    monkeypatch.setattr(_fitting, "SECONDS", 0.2)
     refused("where no scheduler of Dask answers", *fit, "tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
     refused("--scheduler needs dask and distributed: pip install", *fit, "local")
 
 
 def test_processes_have_room():
-    assert _streaming._workers(4, None) == (4, "auto")
-    assert _streaming._workers(4, "3GB") == (4, 750_000_000)
-    assert _streaming._workers(4, "1.2GB") == (2, 600_000_000)
-    assert _streaming._workers(2, "500MB") == (1, 500_000_000)
+    assert _fitting._workers(4, None) == (4, "auto")
+    assert _fitting._workers(4, "3GB") == (4, 750_000_000)
+    assert _fitting._workers(4, "1.2GB") == (2, 600_000_000)
+    assert _fitting._workers(2, "500MB") == (1, 500_000_000)
     with pytest.raises(InputError, match="memory_limit must be at least 500 MB for a process"):
-        _streaming._workers(2, "300MB")
+        _fitting._workers(2, "300MB")
 
 
 def page_of(path):

@@ -16,7 +16,7 @@ from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
 from taxarbor.sweep import DaskEngine, LocalEngine
 from taxarbor.sweep._lazy_results import in_blocks, lazy_rows
-from taxarbor.tables._dask import dask_stream
+from taxarbor.tables._stream import dask_stream
 from tests.sweep.small_fit import fit, same
 
 dask = pytest.importorskip("dask")

@@ -18,7 +18,7 @@ from taxarbor import Taxarbor
 from taxarbor._errors import ClusterError
 from taxarbor._run import Run
 from taxarbor.sweep import DaskEngine, LocalEngine, _dask
-from taxarbor.tables._dask import dask_stream
+from taxarbor.tables._stream import dask_stream
 from tests.sweep.small_fit import fit, same
 
 dask = pytest.importorskip("dask")

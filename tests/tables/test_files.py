@@ -30,9 +30,9 @@ from taxarbor.sweep import _room
 from taxarbor.tables import (
     Table,
     TableEncoder,
-    _arrays,
     _files,
     _frames,
+    _h5ad,
     _h5ad_walk,
     _table,
     read_table,
@@ -789,7 +789,7 @@ def test_h5ad_texts_that_are_one_text(monkeypatch, tmp_path):
         place = file.create_dataset("obs/_index", data=names).id.get_offset()
     content = bytearray(path.read_bytes())
     content[place : place + 16 * 3_000] = content[place : place + 16] * 3_000
-    monkeypatch.setattr(_arrays, "SMALL", 1 << 16)
+    monkeypatch.setattr(_h5ad, "SMALL", 1 << 16)
     assert "texts in '/obs/_index' that are longer than all of the file" in refusal(content)
 
 
@@ -962,7 +962,7 @@ def test_h5ad_texts_in_one_chunk_are_unpacked_once(kind, monkeypatch):
     with h5py.File(stream, "r") as file:
         _h5ad_walk._read(file["obs/_index"])
     assert stream.n_read < 1.5 * len(content)
-    monkeypatch.setattr(_arrays, "trouble_with", lambda *_: None)  # which copies the stream
+    monkeypatch.setattr(_h5ad, "trouble_with", lambda *_: None)  # which copies the stream
     stream = Counted(content)
     table = read_table(stream)
     assert table.row_names[:: n - 1] == ("cell 0", f"cell {n - 1}")
@@ -971,7 +971,7 @@ def test_h5ad_texts_in_one_chunk_are_unpacked_once(kind, monkeypatch):
 
 def test_h5ad_texts_of_one_length_may_be_longer_than_the_file(monkeypatch):
     """They are compressed, as numbers are."""
-    monkeypatch.setattr(_arrays, "SMALL", 1 << 16)
+    monkeypatch.setattr(_h5ad, "SMALL", 1 << 16)
     names = np.full(5_000, b"x" * 100)
     content = with_index(names, compression="gzip")
     assert len(content) < names.nbytes

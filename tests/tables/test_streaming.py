@@ -16,9 +16,8 @@ from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.sweep import LocalEngine
 from taxarbor.tables._look import TEXTS
 from taxarbor.tables._stream import Stream
-from taxarbor.tables._streaming import train_on_stream
 from taxarbor.tables._study import DIFFERENT, Study, Subject
-from taxarbor.tables._training import Training
+from taxarbor.tables._training import Training, train_on_stream
 
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 WAYS = ([], [1], [150], [3, 4, 90, 299], list(range(20, 300, 20)))

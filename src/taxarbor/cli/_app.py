@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import _assess, _demo, _explain, _fit, _model, _rows
+from taxarbor.cli import _demo, _fit, _model, _rows
 from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
     _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
     _rows.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
     _model.show: "model.taxarbor --depth 2",
-    _explain.explain: "model.taxarbor customers.csv --node c0",
-    _assess.assess: "model.taxarbor customers.csv --refits 10",
+    _rows.explain: "model.taxarbor customers.csv --node c0",
+    _rows.assess: "model.taxarbor customers.csv --refits 10",
     _model.cut: "model.taxarbor -k 3 -o coarse.taxarbor",
     _model.export: "model.taxarbor -o tree.nwk",
     _rows.score: "model.taxarbor customers.csv --label-column class",

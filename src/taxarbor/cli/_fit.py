@@ -1,7 +1,6 @@
 """``taxarbor fit``: from a file of rows to a model."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
     from taxarbor.cli._fitting import Fitted
+    from taxarbor.cli._reading import Beside
     from taxarbor.tables import Table
 
 AUTO, DEFAULT_CLUSTERS = "auto", 8
@@ -199,116 +199,88 @@ def fit(
     settings = _settings(method, given)
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
+    import numpy as np
+
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
-    from taxarbor.cli._labels import check_labels_name, write_labels
-    from taxarbor.cli._streaming import is_streamed
-    from taxarbor.report import report as write_report
+    from taxarbor.cli._fitting import cluster, fit_table, make_encoder, make_estimator
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
     report = report or (model.with_suffix(".html") if show else None)
-    check_labels_name(labels)
+    files.check_labels_name(labels)
     files.check_outputs((model, report, labels), (data,), force=force)
-    options: dict[str, str | None] = {"missing": missing, "metric": metric}
-    options["scale"] = scale or ("standard" if standardize else None)
-    limits = {"memory_limit": memory_limit, "scheduler": scheduler}
-    if is_streamed(data, format=format, whole=_needs_all(given, settings), **limits):
-        _fit_stream(given | {"report": report}, estimator, model, options)
-        return
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = files.read_columns(data, columns, weights, **asked)
-    asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    _check_rows(data, table, None if asked_for == AUTO else asked_for)
-    table, counts = files.split_weights(table, weights)
-    encoder = make_encoder(table, categories, dates, **options)
+    table, beside, counts = _read(given, settings)
     notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
     if table.id_column is not None and id_column is None:
         notes.append(f"rows are called by {table.id_column}")
-    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, counts)
+    options: dict[str, str | None] = {"missing": missing, "metric": metric}
+    options["scale"] = scale or ("standard" if standardize else None)
+    table, encoder = make_encoder(table, categories, dates, **options)
+    estimator.set_params(encoder=encoder)
+    if beside is not None:
+        estimator.set_params(memory_limit=memory_limit)
+    with cluster(scheduler, jobs, memory_limit) as make_engine:
+        fitted = fit_table(table, estimator, notes, counts, make_engine)
+        found = np.asarray(() if labels is None else estimator.labels_)
     with files.placed(model, force=force) as path:
         fitted.tree.save(path)
     if labels is not None:
-        found = fitted.tree.labels.tolist()
-        write_labels(labels, found, table, force=force)
+        if beside is not None:
+            beside.write_labels(labels, found, id_column, force=force)
+        else:
+            files.write_labels(labels, found.tolist(), table, force=force)
     if fitted.was_interrupted:
         notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
         report = None
     scores = _score(fitted, table, notes)
     if report is not None:
-        table = files.as_features(fitted.tree, table)
-        named: dict[str, Any] = files.heading(title, data)
-        named |= {"row_names": table.row_names, "classes": table.labels}
-        with files.placed(report, force=force) as path, noted(notes):
-            write_report(fitted.tree, table.X, path, **named)
-        if show and not files.opened(report):
-            notes.append(f"there is no browser here; open {report} in one")
-    written = {"model": model, "labels": labels, "report": report}
-    _tell(given, fitted, scores, notes, written)
+        _write_page(given | {"report": report}, fitted, table, beside, notes)
+    _tell(given, fitted, scores, notes, {"model": model, "labels": labels, "report": report})
 
 
-def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
-    """Return an option that needs all rows in memory, if there is one."""
-    if given["method"] != "taxarbor":
-        return f"--method {given['method']}"
-    if settings.get("n_clusters") == AUTO:
-        return "-k auto"
-    return opt.given(given["label_column"], "--label-column")
+def _read(
+    given: dict[str, Any], settings: dict[str, Any]
+) -> "tuple[Table, Beside | None, Any]":
+    """Return the rows, what is beside them if they are read part by part, and their weights."""
+    from taxarbor.cli import _reading as reading
+
+    data, format, weights = given["data"], given["format"], given["weights"]
+    limits = {name: given[name] for name in ("format", "memory_limit", "scheduler")}
+    is_streamed = reading.is_streamed(data, whole=_needs_all(given, settings), **limits)
+    if is_streamed:
+        beside = given["id_column"], weights
+        table = reading.open_columns(data, given["columns"], beside, format)
+    else:
+        asked = {name: given[name] for name in ("id_column", "label_column", "format")}
+        table = reading.read_columns(data, given["columns"], weights, **asked)
+    asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
+    _check_rows(data, table, None if asked_for == AUTO else asked_for)
+    if not is_streamed:
+        table, counts = reading.split_weights(table, weights)
+        return table, None, counts
+    apart = reading.Beside(data, format)
+    return table, apart, None if weights is None else apart.weights(weights)
 
 
-def _fit_stream(
-    given: dict[str, Any], estimator: Any, model: Path, options: dict[str, str | None]
+def _write_page(
+    given: dict[str, Any],
+    fitted: "Fitted",
+    table: "Table",
+    beside: "Beside | None",
+    notes: list[str],
 ) -> None:
-    """Fit rows that are read part by part."""
-    import numpy as np
-
     from taxarbor.cli import _files as files
-    from taxarbor.cli import _streaming as streaming
-    from taxarbor.cli._fitting import encoder_of, fit_rows
-    from taxarbor.report import report as write_report
+    from taxarbor.cli._reading import as_features
+    from taxarbor.report import report
 
-    data, labels, force = given["data"], given["labels"], given["force"]
-    report, id_column = given["report"], given["id_column"]
-    source = streaming.open_source(
-        data,
-        format=given["format"],
-        columns=given["columns"],
-        categories=given["categories"],
-        dates=given["dates"],
-        beside=(id_column, given["weights"]),
-    )
-    n_clusters = estimator.n_clusters
-    _check_size(data, source.n_rows, n_clusters)
-    stream, is_frame = source.stream, source.stream.dtype is None
-    encoder = encoder_of(is_frame, source.days, with_gaps=False, **options)
-    estimator.set_params(encoder=encoder, memory_limit=given["memory_limit"])
-    weights, notes = None, []
-    if given["weights"] is not None:
-        weights, notes = source.weights(given["weights"]), [f"rows count by {given['weights']}"]
-    names = None if is_frame else stream.names
-    cluster = streaming.cluster(given["scheduler"], given["jobs"], given["memory_limit"])
-    with cluster as make_engine:
-        if make_engine is not None:
-            stream = replace(stream, make_engine=make_engine)
-        fitted = fit_rows(stream, estimator, notes, weights, names=names)
-        found = np.asarray(() if labels is None else estimator.labels_)
-    with files.placed(model, force=force) as path:
-        fitted.tree.save(path)
-    if labels is not None:
-        source.write_labels(labels, found, id_column, force=force)
-    if fitted.was_interrupted:
-        notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
-        report = None
-    if report is not None:
-        named: dict[str, Any] = files.heading(given["title"], data)
-        named["row_names"] = None if id_column is None else source.row_names(id_column)
-        X: Any = source.stream
-        with files.placed(report, force=force) as path, noted(notes):
-            write_report(fitted.tree, X, path, **named)
-        if given["show"] and not files.opened(report):
-            notes.append(f"there is no browser here; open {report} in one")
-    written = {"model": model, "labels": labels, "report": report}
-    _tell(given, fitted, None, notes, written)
+    names = table.row_names if beside is None else beside.row_names(given["id_column"])
+    X: Any = as_features(fitted.tree, table).X if beside is None else table.X
+    named: dict[str, Any] = files.heading(given["title"], given["data"])
+    named |= {"row_names": names, "classes": table.labels}
+    with files.placed(given["report"], force=given["force"]) as path, noted(notes):
+        report(fitted.tree, X, path, **named)
+    if given["show"] and not files.opened(given["report"]):
+        notes.append(f"there is no browser here; open {given['report']} in one")
 
 
 def _tell(
@@ -329,6 +301,15 @@ def _tell(
         _say(data, fitted, scores, written)
     if fitted.was_interrupted:
         raise typer.Exit(interrupted_code())
+
+
+def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
+    """Return an option that needs all rows in memory, if there is one."""
+    if given["method"] != "taxarbor":
+        return f"--method {given['method']}"
+    if settings.get("n_clusters") == AUTO:
+        return "-k auto"
+    return opt.given(given["label_column"], "--label-column")
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -372,20 +353,17 @@ def _sizes(text: str) -> Any:
 
 def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
     """Refuse too few rows before the fit, in words that the library does not have."""
+    from taxarbor.cli._reading import count_rows
     from taxarbor.metrics._table import encode_labels
 
-    n_rows = table.X.shape[0]
-    _check_size(data, n_rows, n_clusters)
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
-
-
-def _check_size(data: Path, n_rows: int, n_clusters: int | None) -> None:
+    n_rows = count_rows(table)
     if n_rows == 1:
         raise InputError(f"{_name(data)} has one row: there is nothing to divide")
     if (n_clusters or 0) > n_rows:
         told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
         raise InputError(f"{_name(data)} {told}")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
 
 
 def _name(data: Path) -> str:

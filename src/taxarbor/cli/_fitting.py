@@ -1,23 +1,31 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import issparse
 
-from taxarbor._errors import InputError, InterruptedFitWarning, TableWarning, counted
+from taxarbor._errors import (
+    InputError,
+    InterruptedFitWarning,
+    TableWarning,
+    counted,
+    missing_extra,
+)
 from taxarbor.cli import interruptible
-from taxarbor.cli._files import as_frame, named_columns, split_names
+from taxarbor.cli._reading import as_frame, is_framed, marked, named_columns, split_names
+from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
+from taxarbor.sweep._room import size_of
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._stream import make_engine
 from taxarbor.tables._study import AS_DATES, AS_IDENTIFIER
 from taxarbor.trust import assess
 
@@ -32,6 +40,12 @@ OPTIONS = {
     AS_DATES: "dates; name it in --dates to use it",
 }
 """Why columns are left out, in words of the command line."""
+LOCAL = "local"
+WORKER = 500_000_000
+"""Bytes that a process of Dask needs at least: it stands still where it has hardly more than
+what it takes itself."""
+SECONDS = 10.0
+"""How long to wait for a scheduler to answer."""
 MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
 
 
@@ -57,59 +71,46 @@ def make_estimator(method: str, settings: dict[str, Any]) -> Any:
 
 def make_encoder(
     table: Table, categories: str | None, dates: str | None, **given: str | None
-) -> Any:
-    """Return the encoder for a table, by the options that were given.
+) -> tuple[Table, Any]:
+    """Return a table whose columns are marked, and its encoder, by the options that were given.
 
     Matrices are numbers of one kind: they are not scaled unless that is asked for.
     """
-    X: Any = table.X
-    for name in named_columns(table, split_names(categories, "categories"), "categories"):
-        X[name] = X[name].astype("category")
+    kinds = named_columns(table, split_names(categories, "categories"), "categories")
     days = named_columns(table, split_names(dates, "dates"), "dates")
-    is_frame = not is_plain(X)
-    with_gaps = not is_frame and _has_named_gaps(table)
-    return encoder_of(is_frame, days, with_gaps=with_gaps, **given)
-
-
-def encoder_of(is_frame: bool, days: list[str], *, with_gaps: bool, **given: str | None) -> Any:
-    """Return the encoder for a frame or a matrix, and for the columns of dates to use."""
+    table, is_frame = marked(table, days, kinds), is_framed(table)
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    if not (options or is_frame or with_gaps):
-        return "auto"
+    if not (options or is_frame or _has_named_gaps(table)):
+        return table, "auto"
     scale = options.get("scale", "auto")
     options["scale"] = None if scale == "none" or (scale == "auto" and not is_frame) else scale
-    return TableEncoder(**options, date_features=days or None)
+    return table, TableEncoder(**options, date_features=days or None)
 
 
 def _has_named_gaps(table: Table) -> bool:
     """Say whether a matrix has gaps that are best told of by the names of its columns."""
     X: Any = table.X
-    return table.feature_names is not None and not (issparse(X) or all_finite(X))
+    is_dense = isinstance(X, np.ndarray)
+    return table.feature_names is not None and is_dense and not all_finite(X)
 
 
-def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any = None) -> Fitted:
-    """Fit an estimator to the rows of a table; what it did and warns of goes to the notes."""
-    X = table.X if estimator.encoder == "auto" else as_frame(table)
-    names = table.feature_names if is_plain(X) else None
-    return fit_rows(X, estimator, notes, weights, names=names, dropped=table.dropped)
-
-
-def fit_rows(
-    X: Any,
-    estimator: Any,
-    notes: list[str],
-    weights: Any = None,
-    *,
-    names: Sequence[str] | None = None,
-    dropped: tuple[tuple[str, str], ...] = (),
+def fit_table(
+    table: Table, estimator: Any, notes: list[str], weights: Any, make_engine: Any = None
 ) -> Fitted:
-    """Fit an estimator to rows, wherever they are; features get the names, if there are any."""
+    """Fit an estimator to a table, wherever its rows are, by threads or what makes an engine.
+
+    What it did and warns of goes to the notes.
+    """
+    X: Any = table.X if estimator.encoder == "auto" else as_frame(table)
+    names = None if is_framed(replace(table, X=X)) else table.feature_names
+    if make_engine is not None:
+        X = replace(X, make_engine=make_engine)
     counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
-    with interruptible(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    warned: list[str] = []
+    with interruptible(), noted(warned, but=TableWarning) as caught:
         tree = estimator.fit(X, **counts).hierarchy_
-    seconds = time.perf_counter() - begun
+    seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
         tree = tree.rename_features(names)
     if (encoding := tree.encoding) is not None:
@@ -118,10 +119,8 @@ def fit_rows(
         for name, reason in encoding.dropped:
             dropped += ((name, OPTIONS.get(reason, reason)),)
     absent = 0
-    if tree.weights is not None:
-        absent = int(
-            (tree.weights[tree.rows(tree.root)] == 0.0).sum()
-        )  # noise is told of below
+    if tree.weights is not None:  # noise is told of below
+        absent = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
     absent -= 0 if weights is None else int(np.count_nonzero(np.asarray(weights) == 0.0))
     if weights is None and not tree.has_rows:  # of which only the numbers are known
         absent = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
@@ -131,10 +130,8 @@ def fit_rows(
     if tree.n_noise:
         what = counted(tree.n_noise, "row is", "rows are")
         notes.append(f"{what} set apart, far from all clusters")
-    told = [one for one in caught if not issubclass(one.category, TableWarning)]
-    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in told)
-    was_interrupted = any(issubclass(one.category, InterruptedFitWarning) for one in caught)
-    return Fitted(tree, seconds, was_interrupted, dropped)
+    notes += warned
+    return Fitted(tree, seconds, InterruptedFitWarning in caught, dropped)
 
 
 def assess_table(
@@ -161,8 +158,57 @@ def assess_table(
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    with interruptible(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with interruptible(), noted(notes) as caught:
         assessed = assess(model, X, **settings)
-    notes += [" ".join(str(warning.message).split()) for warning in caught]
-    return assessed, any(issubclass(one.category, InterruptedFitWarning) for one in caught)
+    return assessed, InterruptedFitWarning in caught
+
+
+@contextmanager
+def cluster(
+    scheduler: str | None, jobs: int, memory_limit: str | None
+) -> Iterator[Callable[..., Any] | None]:
+    """Yield what makes the engine of a fit on a cluster, None for one in this process.
+
+    It is the cluster of a scheduler, or one of processes of this machine, which end with it.
+    """
+    if scheduler is None:
+        yield None
+        return
+    if scheduler != LOCAL and "://" not in scheduler:
+        told = f"must be local or an address such as tcp://host:8786; got {scheduler!r}"
+        raise InputError(told, "scheduler")
+    try:
+        import distributed
+    except ImportError as error:
+        raise missing_extra("--scheduler", "dask", "distributed") from error
+    dask: Any = distributed
+    if scheduler == LOCAL:
+        n_workers, share = _workers(check_jobs(-1 if jobs == 1 else jobs), memory_limit)
+        options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
+        with (
+            interruptible(),  # there are processes to end, and their folders
+            dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
+            dask.Client(own),
+        ):
+            yield make_engine
+        return
+    try:
+        client = dask.Client(scheduler, timeout=SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        told = f"names {scheduler}, where no scheduler of Dask answers"
+        raise InputError(told, "scheduler") from error
+    with client:
+        yield make_engine
+
+
+def _workers(n_workers: int, memory_limit: str | None) -> tuple[int, Any]:
+    """Return how many processes there are, fewer if memory is short, and the bytes of each."""
+    if memory_limit is None:
+        return n_workers, "auto"
+    room = size_of(memory_limit)
+    if room < WORKER:
+        told = f"must be at least {WORKER // 1_000_000} MB for a process of Dask, which "
+        told += f"--scheduler local starts; got {memory_limit!r}"
+        raise InputError(told, "memory_limit")
+    n_workers = min(n_workers, room // WORKER)
+    return n_workers, room // n_workers

@@ -106,7 +106,7 @@ def cut(
     Give -k, --depth or --suggest.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._labels import check_labels_name, write_labels
+    from taxarbor.cli._reading import read_own
     from taxarbor.hierarchy import Hierarchy
 
     if [n_clusters is None, depth is None, not suggest].count(False) != 1:
@@ -115,7 +115,7 @@ def cut(
         raise InputError("--id-column names a column of --data; give both")
     output = files.as_file(output)
     is_model = output is not None and output.suffix.lower() == ".taxarbor"
-    check_labels_name(None if is_model else output)
+    files.check_labels_name(None if is_model else output)
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
     said: list[str] = []
@@ -128,7 +128,7 @@ def cut(
         raise InputError(f"must be {told}", "n_clusters")
     smaller = tree.prune(n_clusters, depth=depth)
     asked = {"id_column": id_column, "format": format}
-    table = None if data is None else files.read_own(tree, data, **asked)
+    table = None if data is None else read_own(tree, data, **asked)
     row_names = None if table is None else table.row_names
     notes = [*said, *(() if table is None else table.notes)]
     if not (is_model or tree.has_rows):
@@ -139,7 +139,7 @@ def cut(
         with files.placed(output, force=force) as path:
             smaller.save(path)
     elif output is not None or not as_json:
-        write_labels(output, labels, table, force=force)
+        files.write_labels(output, labels, table, force=force)
     found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
     line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
     answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)

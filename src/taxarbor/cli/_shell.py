@@ -177,12 +177,18 @@ def say_notes(notes: Iterable[str]) -> None:
 
 
 @contextmanager
-def noted(notes: list[str]) -> Iterator[None]:
-    """Take what the library warns of for notes, each once."""
+def noted(
+    notes: list[str], but: type[Warning] | tuple[()] = ()
+) -> Iterator[set[type[Warning]]]:
+    """Take warnings of the library for notes, each once, but for one kind; yield all kinds."""
+    kinds: set[type[Warning]] = set()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
-    told = (on_one_line(str(warning.message)) for warning in caught)
+        yield kinds
+    kinds |= {one.category for one in caught}
+    told = (
+        on_one_line(str(one.message)) for one in caught if not issubclass(one.category, but)
+    )
     notes += [note for note in dict.fromkeys(told) if note not in notes]
 
 

@@ -46,10 +46,8 @@ from taxarbor.sweep._copies import Copies, count_copies
 from taxarbor.sweep._room import room
 from taxarbor.sweep._sums import Sums, below, sums_of_labels
 from taxarbor.tables._checks import check_jobs, check_weights
-from taxarbor.tables._source import Source
 from taxarbor.tables._stream import as_stream
-from taxarbor.tables._streaming import train_on_stream
-from taxarbor.tables._training import Training
+from taxarbor.tables._training import Source, Training, train_on_stream
 
 MANY = 100_000
 """Rows up to which nobody asks whether their coordinates fit into memory."""

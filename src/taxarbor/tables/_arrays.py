@@ -1,27 +1,29 @@
-"""Tables that are arrays already: npy, npz, Matrix Market and h5ad files.
+"""Tables that are arrays already: npy, npz and Matrix Market files, and memory maps.
 
-Nothing is ever unpickled. Files of h5ad are read by hand, as their layout is documented:
-anndata 0.12 would hold pandas below version 3 and bring zarr along, for a few lines of h5py.
-https://anndata.readthedocs.io/en/stable/fileformat-prose.html
+Nothing is ever unpickled. Of npy files and memory maps there are parts, too: a memory map is
+read by plain reads of its file, as what is read through a mapping counts as memory of the
+process until the system takes it back.
 """
 
 import io
 import math
+import mmap
+import os
 import zipfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, final
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import counted, missing_extra
+from taxarbor._errors import InputError, counted
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._h5ad_walk import TEXTS, kept_unpacked, trouble_with
+from taxarbor.tables._scan import File, Stream, edges, one_line, told_rows
 from taxarbor.tables._table import (
-    SMALL,
     Request,
     Table,
     as_floats,
@@ -32,6 +34,7 @@ from taxarbor.tables._table import (
     refuse_excess,
     refuse_infinite,
     refuse_lies,
+    refuse_no_table,
     refuse_size,
     selected,
 )
@@ -44,7 +47,6 @@ LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
 LONGEST = 10_000
 """Bytes of the header of an npy file, as NumPy has it; but it reads the header first."""
-H5AD_LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
 
 
 def read_npy(stream: IO[bytes], request: Request) -> Table:
@@ -252,199 +254,117 @@ def _labels(
     return as_texts(classes.astype(str)[y].tolist())
 
 
-def read_h5ad(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise missing_extra("reading h5ad", "h5py") from error
-    damage = (TypeError, SystemError)  # the latter where h5py stumbles while it visits links
-    refuse_endless(request, stream, request.text_columns)
-    with request.reading("h5ad", *damage), h5py.File(stream, "r") as file:
-        refuse_links(request, file)
-        obs = _data_frame(request, file, "obs")
-        columns = [name for name in obs if name not in ("__categories", obs.attrs["_index"])]
-        refuse_absent(request, request.text_columns, columns, "column of obs")
-        texts = {name: _h5ad_column(request, obs, name) for name in request.text_columns}
-        row_names = _h5ad_column(request, obs, obs.attrs["_index"])
-        feature_names = h5ad_features(request, file)
-        X = as_floats(request, _matrix(request, file))
-        for told, values in (("obs", row_names), *texts.items()):
-            if len(values) != X.shape[0]:
-                raise request.error(
-                    f"has {counted(X.shape[0], 'row')}, and {len(values):,} in {told!r}"
-                )
-    X, names = selected(request, X, feature_names)
-    refuse_infinite(request, X, names)
-    ids = row_names if request.id_column is None else texts[request.id_column]
-    labels = None if request.label_column is None else texts[request.label_column]
-    return Table(X, names, ids, as_labels(labels), id_column=request.id_column)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayPart:
+    """Some rows of an array that lies in a file, in any order of its axes."""
+
+    file: File
+    first: int
+    place: int
+    """Where the first cell is."""
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def load(self) -> NDArray[Any]:
+        """Return the rows, in C order."""
+        (n_rows, n_columns), (down, right) = self.shape, self.strides
+        size, native = self.dtype.itemsize, self.dtype.newbyteorder("=")
+        self.file.check()
+        with open(self.file.path, "rb", buffering=0) as stream:
+            if down < right:  # a column after the other
+                found = np.empty(self.shape, native)
+                for j in range(n_columns):
+                    span = self._read(
+                        stream, self.place + j * right, (n_rows - 1) * down + size
+                    )
+                    found[:, j] = np.ndarray(n_rows, self.dtype, span.data, strides=down)
+                return found
+            span = self._read(
+                stream, self.place, (n_rows - 1) * down + (n_columns - 1) * right + size
+            )
+        found = np.ndarray(self.shape, self.dtype, span.data, strides=self.strides)
+        return np.ascontiguousarray(found, native)
+
+    def _read(self, stream: IO[bytes], place: int, n_bytes: int) -> NDArray[np.uint8]:
+        found = np.empty(n_bytes, np.uint8)
+        stream.seek(place)
+        view, done = memoryview(found.data), 0
+        while done < n_bytes:
+            n_more = stream.readinto(view[done:])  # type: ignore[attr-defined]
+            if not n_more:
+                self.file.check()
+                rows = told_rows(self.first, self.shape[0])
+                raise self.file.request.error(f"ends before {rows}: it is truncated")
+            done += n_more
+        return found
+
+    def rows(self, first: int, n_rows: int) -> "ArrayPart":
+        """Return some of the rows."""
+        place, shape = self.place + first * self.strides[0], (n_rows, self.shape[1])
+        return replace(self, first=self.first + first, place=place, shape=shape)
 
 
-def refuse_endless(request: Request, stream: IO[bytes], columns: Sequence[str] | None) -> None:
-    """Refuse an h5ad file that HDF5 would hang or crash on."""
-    told = trouble_with(stream, columns)
-    if told is not None:
-        raise request.error(f"is a damaged h5ad file: {told}")
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedPart:
+    """Some rows of an array that only its mapping knows."""
+
+    cells: NDArray[Any]
+
+    def load(self) -> NDArray[Any]:
+        """Return a copy of the rows, in C order."""
+        return np.array(self.cells, dtype=self.cells.dtype.newbyteorder("="), order="C")
+
+    def rows(self, first: int, n_rows: int) -> "MappedPart":
+        """Return some of the rows."""
+        return MappedPart(self.cells[first : first + n_rows])
 
 
-def refuse_links(request: Request, file: Any) -> None:
-    """Refuse an h5ad file with links to other files: they could bring in whatever we may read.
-
-    This follows none and ends with the first such one; without these, soft links stay within
-    the file.
-    """
-    import h5py
-
-    foreign = file.visititems_links(
-        lambda name, link: name if isinstance(link, h5py.ExternalLink) else None
-    )
-    if foreign is not None:
-        told = f"links {foreign!r} to another file; that is not read, for safety"
-        raise request.error(told)
-
-
-def _data_frame(request: Request, file: Any, name: str) -> Any:
-    """Return the group of ``obs`` or ``var``."""
-    found = file.get(name)
-    if found is None:
-        raise request.error(f"is no h5ad file: it has no {name}")
-    if "_index" not in found.attrs or not _is_group(found):
+def scan_npy(path: str | os.PathLike[str]) -> Stream:
+    """Return the parts of an npy file: one array with two axes, in C or Fortran order."""
+    file = File.of(path)
+    request = file.request
+    with request.reading("npy"), open(file.path, "rb") as stream:
+        shape, is_fortran, dtype = npy_header(request, stream, file.size)
+        place = stream.tell()
+    if dtype.hasobject:
         raise request.error(
-            f"was written by anndata before 0.7: {name} has no index of its own. Read it with "
-            "a newer anndata and write it again"
+            "holds Python objects, which are not loaded, for safety; save it as plain numbers, "
+            "with .astype(float)"
         )
-    return found
+    refuse_no_table(request, dtype, shape)
+    size, (n_rows, n_columns) = dtype.itemsize, shape
+    strides = (size, size * n_rows) if is_fortran else (size * n_columns, size)
+    whole = ArrayPart(file, 0, place, (n_rows, n_columns), strides, dtype)
+    return Stream.of(file.name, edges(n_rows, n_columns), whole.rows, None, dtype)
 
 
-def h5ad_features(request: Request, file: Any) -> tuple[str, ...]:
-    """Return the names of the columns of ``X``."""
-    var = _data_frame(request, file, "var")
-    return _made_unique(_h5ad_column(request, var, var.attrs["_index"]))
+def scan_memmap(X: Any) -> Stream:
+    """Return the parts of a memory map, or of a view of one."""
+    title = "the memory map" if X.filename is None else one_line(Path(X.filename).name)
+    refuse_no_table(Request(title), X.dtype, X.shape)
+    whole = _in_file(X) or MappedPart(X.view(np.ndarray))
+    return Stream.of(title, edges(*X.shape), whole.rows, None, X.dtype)
 
 
-def h5ad_matrix(request: Request, file: Any) -> tuple[Any, str | None]:
-    """Return where ``X`` is, an array or a group, and how it is sparse if it is a group."""
-    found = file.get("X")
-    if found is None:
-        raise request.error("is an h5ad file without X")
-    if not _is_group(found):
-        return found, None
-    return found, str(found.attrs.get("encoding-type"))
-
-
-def _matrix(request: Request, file: Any) -> Any:
-    """Return ``X`` as it is stored."""
-    found, kind = h5ad_matrix(request, file)
-    if kind is None:
-        return _values(request, file, "X")
-    if kind not in H5AD_LAYOUTS:
-        told = f"holds X as {kind!r}; expected an array, {' or '.join(H5AD_LAYOUTS)}"
-        raise request.error(told)
-    parts = tuple(_values(request, found, part) for part in ("data", "indices", "indptr"))
-    shape = tuple(int(length) for length in found.attrs["shape"])
-    matrix: Any = H5AD_LAYOUTS[kind](parts, shape=shape)
-    check_structure(matrix)
-    return matrix
-
-
-def _h5ad_column(request: Request, frame: Any, name: str) -> tuple[str, ...]:
-    """Return a column of ``obs`` or ``var`` as text, empty where there is no value."""
-    found = frame[name]
-    if not _is_group(found):
-        del found  # as it must be closed where its chunks are to be kept
-        values = _values(request, frame, name)
-        older = frame.get("__categories", {})  # anndata 0.7 kept the texts of codes there
-        if name in older:
-            return _decoded(_values(request, older, name), values)
-        return _texts(values)
-    if "codes" in found:
-        codes = _values(request, found, "codes")
-        return _decoded(_values(request, found, "categories"), codes)
-    if "mask" in found:  # integers, booleans and text that may be missing
-        texts = np.array(_texts(_values(request, found, "values")), dtype=object)
-        texts[_values(request, found, "mask").astype(bool)] = ""
-        return tuple(texts.tolist())
-    raise request.error(f"holds {name!r} as {found.attrs.get('encoding-type')!r}: no text")
-
-
-def _made_unique(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names that differ, by a number where they did not, as anndata makes them."""
-    taken, found = set(names), []
-    seen: Counter[str] = Counter()
-    for name in names:
-        unique = name
-        while seen[name] and unique in taken:
-            unique = f"{name}-{seen[name]}"
-            seen[name] += 1
-        seen[name] += not seen[name]
-        taken.add(unique)
-        found.append(unique)
-    return tuple(found)
-
-
-def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
-    """Return an array, with text decoded."""
-    import h5py
-
-    found = h5ad_array(request, group, name)
-    refuse_excess(request, f"{found.name!r} of shape {found.shape}", found.nbytes)
-    if h5py.check_string_dtype(found.dtype) is not None:
-        return _read_texts(request, found)
-    values: NDArray[Any] = found[()]
-    return values
-
-
-def _read_texts(request: Request, array: Any) -> NDArray[Any]:
-    """Return an array of text; if lengths differ, many could be one text in the file."""
-    import h5py
-
-    if array.ndim != 1:
-        raise ValueError(f"{array.name!r} has shape {array.shape}")
-    array = kept_unpacked(array)
-    texts, is_fixed = array.asstr(), h5py.check_string_dtype(array.dtype).length is not None
-    most = math.inf if is_fixed else max(array.file.id.get_filesize(), SMALL)
-    found, n_read = np.empty(len(array), dtype=object), 0
-    for first in range(0, len(array), TEXTS):
-        block = texts[first : first + TEXTS]
-        n_read += sum(map(len, block))
-        if n_read > most:
-            told = f"texts in {array.name!r} that are longer than all of the file"
-            raise request.error(f"is a damaged h5ad file: it has {told}")
-        found[first : first + TEXTS] = block
-    return found
-
-
-def h5ad_array(request: Request, group: Any, name: str) -> Any:
-    """Return an array that is in the file, not read yet."""
-    import h5py
-
-    found = group[name]
-    if not isinstance(found, h5py.Dataset):
-        raise request.error(f"is no h5ad file, or a damaged one: {found.name!r} is no array")
-    if found.external or found.is_virtual:
-        told = f"keeps {found.name!r} in another file; that is not read, for safety"
-        raise request.error(told)
-    told = f"{found.name!r} of shape {found.shape}"
-    refuse_lies(request, told, found.nbytes, found.id.get_storage_size())
-    return found
-
-
-def _decoded(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
-    """Return the category of each code; -1 stands for none."""
-    texts = np.array([*_texts(categories), ""], dtype=object)
-    if codes.dtype.kind not in "iu" or ((codes < -1) | (codes >= len(categories))).any():
-        raise ValueError("a code stands for no category")
-    return tuple(texts[codes].tolist())
-
-
-def _texts(values: NDArray[Any]) -> tuple[str, ...]:
-    if values.ndim != 1:
-        raise ValueError(f"a column has shape {values.shape}")
-    return as_texts(values.tolist())
-
-
-def _is_group(node: Any) -> bool:
-    import h5py
-
-    return isinstance(node, h5py.Group)
+def _in_file(X: Any) -> ArrayPart | None:
+    """Return the rows that a memory map shows of a file, None if it may show something else."""
+    if X.filename is None or X.mode == "c" or min(X.strides) <= 0:
+        return None
+    if X.mode in ("r+", "w+"):
+        X.flush()
+    # Views keep no offset.
+    start = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+    base = np.frombuffer(X._mmap, np.uint8).__array_interface__["data"][0]
+    place = int(start + X.__array_interface__["data"][0] - base)
+    try:
+        whole = ArrayPart(File.of(X.filename), 0, place, X.shape, X.strides, X.dtype)
+        for row in (0, X.shape[0] - 1):  # another file may be there by now
+            shown = MappedPart(X[row : row + 1]).load().tobytes()
+            if whole.rows(row, 1).load().tobytes() != shown:
+                return None
+    except (OSError, InputError):  # removed, too short, or not from this folder any more
+        return None
+    return whole

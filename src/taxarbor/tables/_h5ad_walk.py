@@ -68,12 +68,9 @@ def trouble_with(stream: IO[bytes], columns: Sequence[str] | None) -> str | None
         stream.seek(0)
     if done.returncode == HUNGRY:
         return "HDF5 runs out of memory with it"
-    is_crash = done.returncode >= FATAL or done.returncode in _crashes()
+    signals = [-getattr(signal, name) for name in CRASHES if hasattr(signal, name)]
+    is_crash = done.returncode >= FATAL or done.returncode in signals
     return "HDF5 crashes on it" if is_crash else None
-
-
-def _crashes() -> list[int]:
-    return [-getattr(signal, name) for name in CRASHES if hasattr(signal, name)]
 
 
 @contextlib.contextmanager

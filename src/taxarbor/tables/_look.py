@@ -6,8 +6,10 @@ the same encoding in memory, on disk and on a cluster.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self, final
 
 import numpy as np
@@ -28,9 +30,10 @@ from taxarbor.hierarchy._cells import (
     text_of,
 )
 from taxarbor.hierarchy._encoding import date_parts
+from taxarbor.rows import as_rows
 from taxarbor.sweep import Column, Engine
 from taxarbor.sweep._copies import Listed
-from taxarbor.tables._exact import exact_sums
+from taxarbor.sweep._engine import merged
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 TEXTS = 100_000
@@ -39,6 +42,8 @@ FEW = 64
 """Values that are looked at first."""
 AT_ONCE = 1 << 15
 """Cells that are squared together, so that they stay in a cache."""
+LIMBS, UNIT = 67, 1 << 1074
+"""Numbers of 32 bits that hold the exact sum of doubles, and how many units make one."""
 KEY, VALUE_KEY, SHARE = 0x7461626C65, 0x76616C7565, 1 << 64
 """Of the hashes of rows and of values, and what all hashes are below."""
 
@@ -156,9 +161,10 @@ class Kind:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The different texts of a column: in how many rows and copies; None where too many."""
+    """In how many rows and copies each text of a column is; None where there are too many."""
 
-    counts: dict[str, tuple[int, int]] | None
+    rows: Counter[str] | None
+    copies: Counter[str]
 
     @classmethod
     def of(cls, factor: Factor, weights: NDArray[np.int32] | None) -> "Texts":
@@ -168,27 +174,23 @@ class Texts:
         rows = copies = np.bincount(codes, minlength=n)
         if weights is not None:
             copies = np.bincount(codes, weights[weights > 0], minlength=n).astype(np.int64)
-        found: dict[str, tuple[int, int]] = {}
+        found: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         for code in (np.flatnonzero(rows[1:]) + 1).tolist():
             value = factor.values[code - 1]
             text = "" if is_gap(value) else text_of(value)
             if text:
-                more = found.get(text, (0, 0))
-                found[text] = more[0] + int(rows[code]), more[1] + int(copies[code])
-        return cls(found)._bounded()
+                found[0][text] += int(rows[code])
+                found[1][text] += int(copies[code])
+        return cls(*found)._bounded()
 
     def merge(self, other: "Texts") -> "Texts":
         """Return the values of both."""
-        if self.counts is None or other.counts is None:
-            return Texts(None)
-        found = dict(self.counts)
-        for text, (rows, copies) in other.counts.items():
-            more = found.get(text, (0, 0))
-            found[text] = more[0] + rows, more[1] + copies
-        return Texts(found)._bounded()
+        if self.rows is None or other.rows is None:
+            return Texts(None, Counter())
+        return Texts(self.rows + other.rows, self.copies + other.copies)._bounded()
 
     def _bounded(self) -> "Texts":
-        return Texts(None) if len(self.counts or ()) > TEXTS else self
+        return Texts(None, Counter()) if len(self.rows or ()) > TEXTS else self
 
 
 @final
@@ -299,6 +301,29 @@ class Numbers:
         )
 
 
+def exact_sums(table: Any, counts: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
+    """Return the exact sum of each column, float64, an array or CSR, as limbs.
+
+    NaN adds nothing. Those of several parts can be added.
+    """
+    n, p = table.shape
+    if n == 0 or p == 0:
+        return np.zeros((p, LIMBS), dtype=np.int64)
+    own = np.ascontiguousarray(table) if isinstance(table, np.ndarray) else table
+    rows = as_rows(own, center=np.zeros(p))
+    return rows.exact_sums(None, counts, 1).reshape(p, LIMBS)
+
+
+def sum_of(limbs: NDArray[np.int64]) -> Fraction:
+    """Return the number that the limbs of one sum stand for."""
+    return Fraction(sum(limb << (32 * at) for at, limb in enumerate(limbs.tolist())), UNIT)
+
+
+def sums_of(limbs: NDArray[np.int64]) -> Array:
+    """Return the doubles nearest to sums."""
+    return native.exact_values(np.ascontiguousarray(limbs), False)
+
+
 def _hold(
     values: Array, holds: Callable[[Array, IndexArray], NDArray[np.bool_]]
 ) -> NDArray[np.bool_]:
@@ -364,24 +389,18 @@ class Look:
 
     kinds: tuple[Kind, ...]
     numbers: Numbers
-    texts: Mapping[int, Texts]
-    weekdays: Mapping[int, NDArray[np.int64]]
-    """How many copies have each day of the week."""
+    texts: list[Texts | None]
+    weekdays: list[NDArray[np.int64] | None]
+    """How many copies have each day of the week, where a column has dates."""
     types: frozenset[str]
 
     def merge(self, other: "Look") -> "Look":
         """Return what was seen in both."""
-        pairs = zip(self.kinds, other.kinds, strict=True)
-        days = {at: self.weekdays.get(at, 0) + more for at, more in other.weekdays.items()}
-        texts = {
-            at: self.texts[at].merge(more) if at in self.texts else more
-            for at, more in other.texts.items()
-        }
         return Look(
-            tuple(one.merge(more) for one, more in pairs),
+            merged(self.kinds, other.kinds),
             self.numbers.merge(other.numbers),
-            {**self.texts, **texts},
-            {**self.weekdays, **days},
+            merged(self.texts, other.texts),
+            merged(self.weekdays, other.weekdays),
             self.types | other.types,
         )
 
@@ -401,8 +420,8 @@ class _Looking:
         self.kinds: list[Kind] = []
         self.slots: list[Slot] = []
         self.values: list[Array] = []
-        self.texts: dict[int, Texts] = {}
-        self.weekdays: dict[int, NDArray[np.int64]] = {}
+        self.texts: list[Texts | None] = [None] * len(wanted.names)
+        self.weekdays: list[NDArray[np.int64] | None] = [None] * len(wanted.names)
 
     def found(self) -> Look:
         width, wanted = len(self.wanted.names), self.wanted
@@ -500,32 +519,25 @@ def matrix_of(table: Any, slots: Sequence[Slot], wanted: Wanted) -> Array:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowest:
-    """Of each of some columns, the values of the copies with the lowest hashes."""
+    """The values of the copies of a column that have the lowest hashes, at most so many."""
 
     n_most: int
-    hashes: tuple[NDArray[np.uint64], ...]
-    values: tuple[Array, ...]
+    hashes: NDArray[np.uint64]
+    values: Array
 
     def merge(self, other: "Lowest") -> "Lowest":
         """Return the lowest of both."""
-        joined = [
-            _lowest(np.concatenate(keys), np.concatenate(values), self.n_most)
-            for keys, values in zip(
-                zip(self.hashes, other.hashes, strict=True),
-                zip(self.values, other.values, strict=True),
-                strict=True,
-            )
-        ]
-        return Lowest(self.n_most, *map(tuple, zip(*joined, strict=True)))
+        hashes = np.concatenate([self.hashes, other.hashes])
+        return Lowest(
+            self.n_most, hashes, np.concatenate([self.values, other.values])
+        ).bounded()
 
-
-def _lowest(
-    keys: NDArray[np.uint64], values: Array, n_most: int
-) -> tuple[NDArray[np.uint64], Array]:
-    if len(keys) > n_most:
-        here = np.sort(np.argpartition(keys, n_most - 1)[:n_most])
-        keys, values = keys[here], values[here]
-    return keys, values
+    def bounded(self) -> "Lowest":
+        """Return so many of them."""
+        if len(self.hashes) <= self.n_most:
+            return self
+        here = np.sort(np.argpartition(self.hashes, self.n_most - 1)[: self.n_most])
+        return Lowest(self.n_most, self.hashes[here], self.values[here])
 
 
 def lowest(
@@ -537,7 +549,7 @@ def lowest(
     besides: Array,
     n_most: int,
     wanted: Wanted,
-) -> Lowest:
+) -> list[Lowest]:
     """Draw from the values of columns, but for one that each has otherwise."""
     with named_by(place.title):
         values = matrix_of(table, slots, wanted)
@@ -546,8 +558,8 @@ def lowest(
     for at, beside in enumerate(besides.tolist()):
         own = values[positions, at]
         here = np.flatnonzero(~np.isnan(own) & (own != beside))
-        found.append(_lowest(keys[here], own[here], n_most))
-    return Lowest(n_most, *map(tuple, zip(*found, strict=True)))
+        found.append(Lowest(n_most, keys[here], own[here]).bounded())
+    return found
 
 
 def near_sums(

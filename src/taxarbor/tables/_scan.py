@@ -1,31 +1,96 @@
-"""Files that are read part by part, again and again: what they are called, and their state."""
+"""Tables in parts, and the files that parts are read from, again and again."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from taxarbor._errors import FileFormatError
+from taxarbor._run import Run
 from taxarbor._types import IndexArray
+from taxarbor.sweep import Column, Engine, LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
+from taxarbor.sweep._engine import loaded
+from taxarbor.tables._study import ASKED
 from taxarbor.tables._table import DAMAGED, Request
 
 
-class Scan(NamedTuple):
-    """The parts of a table in files, none of them without rows."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """A table in parts that need not fit into memory together.
 
-    parts: list[Any]
-    titles: list[str]
-    sizes: list[int]
-    names: list[str] | None = None
+    Attributes
+    ----------
+    parts : Column
+        The rows of each part, in the user's units: an array, a CSR array or a frame of
+        pandas, or what has a method ``load`` that returns them.
+    titles : sequence of str
+        How messages name each part.
+    sizes : int array of shape (n_parts,) or None
+        The rows of each part, none of them 0; None where nobody knows yet.
+    names : list of str or None
+        The columns, where they have names.
+    make_engine : callable
+        Returns who sweeps over the parts, for a run and the bytes of rows that may be kept.
+    dtype : dtype or None
+        Of an array; None for a frame.
+    asked : tuple of str
+        Columns that were asked for by name, and are used even if they look like identifiers.
+    """
+
+    parts: Column
+    titles: Sequence[str]
+    sizes: IndexArray | None
+    names: list[str] | None
+    make_engine: Callable[[Run, int | None], Engine] = LocalEngine
     dtype: np.dtype[Any] | None = None
-    reserve: int = 0
-    """Bytes that reading takes beside the parts."""
+    asked: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        bounds: IndexArray,
+        part: Callable[[int, int], Any],
+        names: list[str] | None,
+        dtype: np.dtype[Any],
+    ) -> "Stream":
+        """Return the parts of one array; ``part`` makes one of its first row and its length."""
+        found = [*spans(bounds.tolist())]
+        titles = [f"{name}, {told_rows(*one)}" for one in found]
+        parts, native = [part(*one) for one in found], dtype.newbyteorder("=")
+        return cls(parts, titles, np.diff(bounds), names, dtype=native)
+
+    def marked(self, asked: Sequence[str], categories: Sequence[str] = ()) -> "Stream":
+        """Return a stream of frames with columns that are asked for, some as categories."""
+        if not (asked or categories):
+            return self
+        mine = (*self.asked, *asked, *categories)
+        parts = [_Marked(part, mine, tuple(categories)) for part in self.parts]
+        return replace(self, parts=parts, asked=mine)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marked:
+    """A frame that says which of its columns were asked for."""
+
+    part: Any
+    asked: tuple[str, ...]
+    categories: tuple[str, ...]
+
+    def load(self) -> Any:
+        frame = loaded(self.part)
+        for name in self.categories:
+            frame[name] = frame[name].astype("category")
+        frame.attrs[ASKED] = self.asked
+        return frame
 
 
 @final
@@ -64,13 +129,6 @@ class File:
             raise self.request.error(f"shrank while it was read: {told}")
         if (found.st_size, found.st_mtime_ns) != (self.size, self.time):
             raise self.request.error("changed while it was read; read it when it is whole")
-
-    @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
-        """Open the file as it was, without a buffer."""
-        self.check()
-        with open(self.path, "rb", buffering=0) as stream:
-            yield stream
 
     @contextmanager
     def reading(self, kind: str, rows: str, *also: type[Exception]) -> Iterator[None]:

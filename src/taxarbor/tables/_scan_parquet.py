@@ -7,17 +7,22 @@ after the other, as sweeps do, decode a group once.
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from taxarbor._errors import InputError, counted, missing_extra
+from taxarbor._run import Run
+from taxarbor.sweep import LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.tables._frames import INDEX
-from taxarbor.tables._scan import File, Scan, edges, one_line, spans, told_rows
+from taxarbor.tables._scan import File, Stream, edges, one_line, spans, told_rows
 from taxarbor.tables._table import Request, refuse_absent, refuse_excess, refuse_repeated
 
 if TYPE_CHECKING:
@@ -36,25 +41,12 @@ PART = 1 << 10
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
-class _Source(Protocol):
-    """What has rows to go through from its start, and parts of equal length."""
-
-    @property
-    def key(self) -> Any:
-        """What tells it from all others."""
-        ...
-
-    def batches(self, n_rows: int) -> Iterator[Any]:
-        """Yield tables of about so many rows."""
-        ...
-
-
 @final
 @dataclass(slots=True, eq=False)
 class _Cursor:
     """A place in a source."""
 
-    source: _Source
+    source: "Groups | Fragment"
     step: int
     total: int
     lock: Lock = field(default_factory=Lock)
@@ -107,13 +99,13 @@ class _Cursor:
         return table.slice(0, self.step)
 
 
-_cursors: OrderedDict[Any, _Cursor] = OrderedDict()
+_cursors: OrderedDict[tuple["Groups | Fragment", int], _Cursor] = OrderedDict()
 _lock = Lock()
 
 
-def _taken(source: _Source, step: int, total: int, first: int) -> Any:
+def _taken(source: "Groups | Fragment", step: int, total: int, first: int) -> Any:
     """Return the part of a source that begins with a row, as a table."""
-    key = (source.key, step)
+    key = (source, step)
     with _lock:
         cursor = _cursors.pop(key, None) or _Cursor(source, step, total)
         _cursors[key] = cursor
@@ -139,56 +131,63 @@ class Groups:
     groups: tuple[int, ...]
     columns: tuple[str, ...]
 
-    @property
-    def key(self) -> Any:
-        """What tells them from all others."""
-        return self.file, self.groups, hash(self.columns)
-
     def batches(self, n_rows: int) -> Iterator[Any]:
         """Yield tables of about so many rows."""
-        with self._opened() as file:
-            options = {"row_groups": [*self.groups], "columns": [*self.columns]}
-            yield from file.iter_batches(batch_size=n_rows, **options)
-
-    def read(self) -> Any:
-        """Return all rows."""
-        with self._opened() as file:
-            return file.read_row_groups([*self.groups], columns=[*self.columns])
-
-    def _opened(self) -> Any:
         import pyarrow.parquet as pq
 
         ahead = min(max(BUFFERS // max(len(self.columns), 1), 1 << 12), 1 << 20)
-        return pq.ParquetFile(self.file.path, buffer_size=ahead, pre_buffer=False)
+        with pq.ParquetFile(self.file.path, buffer_size=ahead, pre_buffer=False) as file:
+            options = {"row_groups": [*self.groups], "columns": [*self.columns]}
+            yield from file.iter_batches(batch_size=n_rows, **options)
+
+    def reading(self, rows: str, *also: type[Exception]) -> AbstractContextManager[None]:
+        """Name the file and the rows in what is wrong with them."""
+        return self.file.reading("parquet", rows, *also)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """A fragment of a dataset, such as a file that is elsewhere."""
+
+    name: str
+    fragment: Any
+    schema: Any
+    columns: tuple[str, ...]
+
+    def batches(self, n_rows: int) -> Iterator[Any]:
+        """Yield tables of at most so many rows."""
+        options = {"columns": [*self.columns], "batch_size": n_rows, "batch_readahead": 1}
+        yield from self.fragment.scanner(schema=self.schema, **options).to_batches()
+
+    def reading(self, rows: str, *also: type[Exception]) -> AbstractContextManager[None]:
+        """Name the fragment in what is wrong with it."""
+        return Request(self.name).reading("readable", *also)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ParquetPart:
-    """Some rows of a Parquet file."""
+    """Some rows of a Parquet file, or of a fragment of a dataset."""
 
-    source: Groups
+    source: Groups | Fragment
     offset: int
-    """The first row of the groups, in the file."""
+    """The first row of the source, in the file."""
     first: int
-    """The first row of the part, in the groups."""
+    """The first row of the part, in the source."""
     n_rows: int
     step: int
-    """Rows of the parts of these groups; 0 where there is one part."""
+    """Rows of the parts of this source, but for the last."""
     total: int
-    """Rows of the groups."""
+    """Rows of the source."""
 
     def load(self) -> "pd.DataFrame":
         """Return the rows as a frame of pandas."""
         import pyarrow as pa
 
-        file = self.source.file
         rows = told_rows(self.offset + self.first, self.n_rows)
-        with file.reading("parquet", rows, pa.ArrowException):
-            if self.step:
-                table = _taken(self.source, self.step, self.total, self.first)
-            else:
-                table = self.source.read()
+        with self.source.reading(rows, pa.ArrowException):
+            table = _taken(self.source, self.step, self.total, self.first)
             return as_frame(table, self.source.columns, self.n_rows)
 
 
@@ -207,7 +206,7 @@ def as_frame(table: Any, columns: Sequence[str], n_rows: int) -> "pd.DataFrame":
     return table.to_pandas(date_as_object=False, ignore_metadata=True)
 
 
-def scan_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Scan:
+def scan_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Stream:
     """Return the parts of a Parquet file, or of those in a folder by their names."""
     ds = _dataset_module()
     if not Path(path).is_dir():
@@ -242,7 +241,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
                 yield Path(place) / name
 
 
-def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
+def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Stream:
     """Return the parts of Parquet files with the same columns."""
     metas = _refuse_mixed(files)
     schema = metas[0].schema.to_arrow_schema()
@@ -251,55 +250,67 @@ def _scan_files(files: Sequence[File], columns: Sequence[str] | None) -> Scan:
     refuse_absent(request, chosen, [str(name) for name in schema.names])
     if not chosen:
         raise request.error("has no columns")
-    scan = Scan([], [], [], [*chosen])
-    step = rows_per_block(len(chosen))
-    for file, meta in zip(files, metas, strict=True):
-        lengths = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-        offset = 0
-        for groups in _bundles(lengths, step):
-            n_rows = sum(lengths[i] for i in groups)
-            source = Groups(file, groups, chosen)
-            bounds = _bounds(request, n_rows, len(chosen))
-            for first, n in spans(bounds):
-                width = step if len(bounds) > 2 else 0
-                scan.parts.append(ParquetPart(source, offset, first, n, width, n_rows))
-                scan.titles.append(f"{file.name}, {told_rows(offset + first, n)}")
-                scan.sizes.append(n)
-            offset += n_rows
-    if not scan.parts:
+    stream = _stream(_groups(files, metas, chosen), chosen, _reserve(metas, len(chosen)))
+    if not stream.parts:
         raise request.error("has no rows" if len(files) == 1 else "and all others have no rows")
-    return scan._replace(reserve=_reserve(metas, len(chosen), step))
+    return stream
 
 
-def _bounds(request: Request, n_rows: int, n_columns: int) -> list[int]:
-    """Return where parts begin, and the end; refuse more of them than memory can hold."""
-    n_parts = n_rows // rows_per_block(n_columns)
-    refuse_excess(request, f"{n_rows:,} rows, to be read in {n_parts:,} parts", PART * n_parts)
-    bounds: list[int] = edges(n_rows, n_columns).tolist()
-    return bounds
+def _groups(
+    files: Sequence[File], metas: Sequence[Any], columns: tuple[str, ...]
+) -> Iterator[tuple[Groups, str, int, int]]:
+    """Yield sources, each with the name of its file, its first row there and how many it has.
+
+    Small groups that follow one another are one source; those without rows are left out.
+    """
+    most = rows_per_block(len(columns))
+    for file, meta in zip(files, metas, strict=True):
+        bundle: list[int] = []
+        n_rows = offset = 0
+        for i in range(meta.num_row_groups):
+            length = meta.row_group(i).num_rows
+            if bundle and n_rows + length > most:
+                yield Groups(file, tuple(bundle), columns), file.name, offset, n_rows
+                offset += n_rows
+                bundle, n_rows = [], 0
+            if length:
+                bundle.append(i)
+                n_rows += length
+        if bundle:
+            yield Groups(file, tuple(bundle), columns), file.name, offset, n_rows
 
 
-def _reserve(metas: Sequence[Any], n_columns: int, step: int) -> int:
+def _stream(
+    sources: Iterable[tuple[Groups | Fragment, str, int, int]],
+    columns: Sequence[str],
+    reserve: int = 0,
+) -> Stream:
+    """Return the parts of sources; reading takes so many bytes beside them."""
+    step = rows_per_block(max(len(columns), 1))
+    parts: list[ParquetPart] = []
+    titles: list[str] = []
+    for source, name, offset, total in sources:
+        n_parts = total // step
+        told = f"{total:,} rows, to be read in {n_parts:,} parts"
+        refuse_excess(Request(name), told, PART * n_parts)
+        for first, n in spans(edges(total, len(columns)).tolist()):
+            parts.append(ParquetPart(source, offset, first, n, step, total))
+            titles.append(f"{name}, {told_rows(offset + first, n)}")
+    sizes = np.array([part.n_rows for part in parts], dtype=np.intp)
+    return Stream(parts, titles, sizes, [*columns], partial(_engine, reserve=reserve))
+
+
+def _engine(run: Run, room: int | None, *, reserve: int) -> LocalEngine:
+    """Return threads that keep less in memory by what reading takes."""
+    return LocalEngine(run, None if room is None else max(room - reserve, 0))
+
+
+def _reserve(metas: Sequence[Any], n_columns: int) -> int:
     """Return the bytes of two cursors: one where a group ends, one where another begins."""
+    step = rows_per_block(n_columns)
     groups = (meta.row_group(i) for meta in metas for i in range(meta.num_row_groups))
     largest = max((one.total_byte_size for one in groups if one.num_rows > step), default=0)
     return 2 * min(2 * largest, PER_COLUMN * n_columns)
-
-
-def _bundles(lengths: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Yield row groups, small ones that follow one another together; none without rows."""
-    bundle: list[int] = []
-    n_rows = 0
-    for i, length in enumerate(lengths):
-        if not length:
-            continue
-        if bundle and n_rows + length > most:
-            yield tuple(bundle)
-            bundle, n_rows = [], 0
-        bundle.append(i)
-        n_rows += length
-    if bundle:
-        yield tuple(bundle)
 
 
 def _refuse_mixed(files: Sequence[File]) -> list[Any]:
@@ -338,48 +349,7 @@ def _features(schema: Any) -> list[str]:
     return [name for name in schema.names if name not in index and not INDEX.fullmatch(name)]
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Fragment:
-    """A fragment of a dataset, such as a file."""
-
-    fragment: Any
-    schema: Any
-    columns: tuple[str, ...]
-
-    @property
-    def key(self) -> Any:
-        """What tells it from all others."""
-        return id(self.fragment), self.columns
-
-    def batches(self, n_rows: int) -> Iterator[Any]:
-        """Yield tables of at most so many rows."""
-        options = {"columns": [*self.columns], "batch_size": n_rows, "batch_readahead": 1}
-        yield from self.fragment.scanner(schema=self.schema, **options).to_batches()
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class FragmentPart:
-    """Some rows of a fragment."""
-
-    source: Fragment
-    name: str
-    first: int
-    n_rows: int
-    step: int
-    total: int
-
-    def load(self) -> "pd.DataFrame":
-        """Return the rows as a frame of pandas."""
-        import pyarrow as pa
-
-        with Request(self.name).reading("readable", pa.ArrowException):
-            table = _taken(self.source, self.step, self.total, self.first)
-            return as_frame(table, self.source.columns, self.n_rows)
-
-
-def scan_dataset(dataset: Any, columns: Sequence[str] | None = None) -> Scan:
+def scan_dataset(dataset: Any, columns: Sequence[str] | None = None) -> Stream:
     """Return the parts of a dataset of pyarrow, in its own order."""
     ds = _dataset_module()
     request = Request("the dataset")
@@ -394,21 +364,20 @@ def scan_dataset(dataset: Any, columns: Sequence[str] | None = None) -> Scan:
     files = _plain_files(ds, dataset, fragments)
     if files:
         return _scan_files(files, columns)
-    scan = Scan([], [], [], [*columns])
-    step = rows_per_block(max(len(columns), 1))
-    for number, fragment in enumerate(fragments):
-        path = getattr(fragment, "path", None)
-        name = one_line(Path(path).name) if path else f"fragment {number}"
-        with Request(name).reading("readable"):
-            n_rows = fragment.count_rows()
-        source = Fragment(fragment, dataset.schema, tuple(columns))
-        for first, n in spans(_bounds(Request(name), n_rows, len(columns))):
-            scan.parts.append(FragmentPart(source, name, first, n, step, n_rows))
-            scan.titles.append(f"{name}, {told_rows(first, n)}")
-            scan.sizes.append(n)
-    if not scan.parts:
+    chosen = tuple(columns)
+
+    def sources() -> Iterator[tuple[Fragment, str, int, int]]:
+        for number, fragment in enumerate(fragments):
+            path = getattr(fragment, "path", None)
+            name = one_line(Path(path).name) if path else f"fragment {number}"
+            with Request(name).reading("readable"):
+                n_rows = fragment.count_rows()
+            yield Fragment(name, fragment, dataset.schema, chosen), name, 0, n_rows
+
+    stream = _stream(sources(), chosen)
+    if not stream.parts:
         raise request.error("has no rows")
-    return scan
+    return stream
 
 
 def _plain_files(ds: Any, dataset: Any, fragments: Sequence[Any]) -> list[File] | None:

@@ -3,68 +3,35 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
 from taxarbor._types import IndexArray
-from taxarbor.sweep import Column, Engine, LocalEngine
-from taxarbor.sweep._engine import loaded
-from taxarbor.sweep._lazy_results import is_dask
-from taxarbor.tables._scan import Scan, one_line
-from taxarbor.tables._scan_arrays import scan_h5ad, scan_memmap, scan_npy
+from taxarbor.sweep import Column, DaskEngine
+from taxarbor.sweep._lazy_results import (
+    check_chunks,
+    is_dask,
+    is_dask_array,
+    is_dask_frame,
+    not_a_table,
+)
+from taxarbor.sweep._recipes import parts_of
+from taxarbor.tables._arrays import scan_memmap, scan_npy
+from taxarbor.tables._h5ad import scan_h5ad
+from taxarbor.tables._scan import Stream, one_line
 from taxarbor.tables._scan_parquet import SUFFIXES, scan_dataset, scan_parquet
-from taxarbor.tables._study import ASKED
-from taxarbor.tables._table import NamelessError, Request, listed, refuse_absent
+from taxarbor.tables._table import Request, columns_at
+
+__all__ = ["Stream", "as_stream", "dask_stream", "make_engine", "open_stream", "stored_format"]
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Stream:
-    """A table in parts that need not fit into memory together.
-
-    Attributes
-    ----------
-    parts : Column
-        The rows of each part, in the user's units: an array, a CSR array or a frame of
-        pandas, or what has a method ``load`` that returns them.
-    titles : sequence of str
-        How messages name each part.
-    sizes : int array of shape (n_parts,) or None
-        The rows of each part, none of them 0; None where nobody knows yet.
-    names : list of str or None
-        The columns, where they have names.
-    make_engine : callable
-        Returns who sweeps over the parts, for a run and the bytes of rows that may be kept.
-    dtype : dtype or None
-        Of an array; None for a frame.
-    asked : tuple of str
-        Columns that were asked for by name, and are used even if they look like identifiers.
-    """
-
-    parts: Column
-    titles: Sequence[str]
-    sizes: IndexArray | None
-    names: list[str] | None
-    make_engine: Callable[[Run, int | None], Engine]
-    dtype: np.dtype[Any] | None
-    asked: tuple[str, ...] = ()
-
-    def marked(self, asked: Sequence[str], categories: Sequence[str] = ()) -> "Stream":
-        """Return a stream of frames with columns that are asked for, some as categories."""
-        if not (asked or categories):
-            return self
-        mine = (*self.asked, *asked, *categories)
-        parts = [_Marked(part, mine, tuple(categories)) for part in self.parts]
-        return replace(self, parts=parts, asked=mine)
 
 
 def as_stream(X: Any) -> Stream | None:
@@ -90,17 +57,14 @@ def as_stream(X: Any) -> Stream | None:
     if isinstance(X, Stream):
         return X
     if isinstance(X, np.memmap):
-        return None if X._mmap is None else _stream(scan_memmap(X))  # type: ignore[attr-defined]
+        return None if X._mmap is None else scan_memmap(X)  # type: ignore[attr-defined]
     if isinstance(X, str | os.PathLike):
         return open_stream(X)
     if is_dask(X):
-        from taxarbor.tables._dask import dask_stream
-
-        found: Stream = dask_stream(X)
-        return found
+        return dask_stream(X)
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
-        return _stream(scan_dataset(X))
+        return scan_dataset(X)
     return None
 
 
@@ -125,51 +89,16 @@ def open_stream(
         name = one_line(Path(path).name)
         raise InputError(f"{name} cannot be read part by part; that needs {told}")
     if format == "parquet":
-        return _stream(scan_parquet(path, columns))
+        return scan_parquet(path, columns)
     request = Request(one_line(Path(path).name))
     if Path(path).is_dir():
         raise request.error("is a folder; give a file in it")
-    scan = scan_npy(path) if format == "npy" else scan_h5ad(path)
-    return _stream(scan if columns is None else _selected(request, scan, columns))
-
-
-def _stream(scan: Scan) -> Stream:
-    sizes = np.array(scan.sizes, dtype=np.intp)
-    make_engine = partial(_engine, reserve=scan.reserve)
-    return Stream(scan.parts, scan.titles, sizes, scan.names, make_engine, scan.dtype)
-
-
-def _engine(run: Run, room: int | None, *, reserve: int) -> Engine:
-    """Return threads that keep less in memory by what reading takes."""
-    return LocalEngine(run, None if room is None else max(room - reserve, 0))
-
-
-def _selected(request: Request, scan: Scan, columns: Sequence[str]) -> Scan:
-    if scan.names is None:
-        told = f"has no column names, so {listed(columns)} cannot be looked up in it"
-        raise NamelessError(f"{request.name} {told}")
-    refuse_absent(request, columns, scan.names)
-    place = {name: j for j, name in enumerate(scan.names)}
-    chosen = np.array([place[name] for name in columns], dtype=np.intp)
-    parts = [_Selected(part, chosen) for part in scan.parts]
-    return scan._replace(parts=parts, names=[*columns])
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Marked:
-    """A frame that says which of its columns were asked for."""
-
-    part: Any
-    asked: tuple[str, ...]
-    categories: tuple[str, ...]
-
-    def load(self) -> Any:
-        frame = loaded(self.part)
-        for name in self.categories:
-            frame[name] = frame[name].astype("category")
-        frame.attrs[ASKED] = self.asked
-        return frame
+    found = scan_npy(path) if format == "npy" else scan_h5ad(path)
+    if columns is None:
+        return found
+    chosen = np.array(columns_at(request, columns, found.names), dtype=np.intp)
+    parts = [_Selected(part, chosen) for part in found.parts]
+    return replace(found, parts=parts, names=[*columns])
 
 
 @final
@@ -182,3 +111,95 @@ class _Selected:
 
     def load(self) -> Any:
         return self.part.load()[:, self.columns]
+
+
+def dask_stream(X: Any) -> Stream:
+    """Return the blocks of a Dask array, or the partitions of a Dask frame, as a stream.
+
+    Nothing is computed. Blocks without rows are left out; where nobody knows how many rows
+    there are, as in frames, whoever sweeps first counts them.
+
+    Raises
+    ------
+    InputError
+        If rows lie across chunks, or if what is given is neither an array nor a frame. When
+        a block is read: if it is not what the array says that it is.
+    """
+    engine = DaskEngine()
+    if is_dask_array(X):
+        parts, titles, sizes = _blocks(X, engine)
+        names, dtype = None, X.dtype
+    elif is_dask_frame(X):
+        names, dtype = [str(name) for name in X.columns], None
+        titles, sizes = [f"partition {k}" for k in range(X.npartitions)], None
+        called = [f"{title} of X" for title in titles]
+        parts = engine.lazy(checked_partition, parts_of(X, called), called, names=names)
+    else:
+        raise not_a_table(X)
+    if sizes is not None:
+        kept = np.flatnonzero(sizes).tolist()
+        if not kept:
+            raise InputError("holds no rows; all of its chunks are empty", "X")
+        parts, titles = [parts[k] for k in kept], [titles[k] for k in kept]
+        sizes = sizes[kept]
+    return Stream(parts, titles, sizes, names, make_engine, dtype)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a block should be; a number of rows that is None is not known."""
+
+    title: str
+    dtype: np.dtype[Any]
+    n_rows: int | None
+    n_columns: int
+
+
+def _blocks(X: Any, engine: DaskEngine) -> tuple[Column, list[str], IndexArray | None]:
+    """Return the blocks of an array, each checked when it is read."""
+    check_chunks(X)
+    titles, n_columns = [f"block {k}" for k in range(X.numblocks[0])], int(X.shape[1])
+    called = [f"{title} of X" for title in titles]
+    sizes = None if np.isnan(X.shape[0]) else np.array(X.chunks[0], dtype=np.intp)
+    known = [None] * len(titles) if sizes is None else sizes.tolist()
+    facts = [
+        _Facts(title, X.dtype, n, n_columns) for title, n in zip(called, known, strict=True)
+    ]
+    return engine.lazy(checked_block, parts_of(X, called), facts), titles, sizes
+
+
+def checked_block(block: Any, facts: _Facts) -> Any:
+    """Return a block as an array or a CSR matrix, or raise InputError that names it."""
+    title = facts.title
+    block = csr_array(block.tocsr()) if hasattr(block, "tocsr") else np.asanyarray(block)
+    if block.dtype.kind not in "biuf":
+        told = f"{title} holds {block.dtype}, where numbers were expected"
+        raise InputTypeError(f"{told}; X.astype(float)")
+    if block.dtype != facts.dtype:
+        told = f"{title} holds {block.dtype}, but X says that it holds {facts.dtype}"
+        raise InputTypeError(f"{told}; make all blocks of one type")
+    expected = facts.n_rows, facts.n_columns
+    if (
+        block.ndim != 2
+        or block.shape[1] != expected[1]
+        or expected[0] not in (None, block.shape[0])
+    ):
+        told = f"{title} has shape {block.shape}, but X says {expected}"
+        raise InputError(f"{told}; X.compute_chunk_sizes() may help")
+    return block
+
+
+def checked_partition(frame: Any, title: str, *, names: list[str]) -> Any:
+    """Return a partition as it is, or raise InputError that names it."""
+    given = [str(name) for name in frame.columns]
+    if given != names:
+        wrong = [name for name in names if name not in given] or given
+        told = f"{title} has other columns than the frame says"
+        raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
+    return frame
+
+
+def make_engine(run: Run, room: int | None) -> DaskEngine:
+    """Return who sweeps; threads and memory are the scheduler's."""
+    return DaskEngine(run)

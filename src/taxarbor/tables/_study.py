@@ -1,6 +1,7 @@
 """A look at each column of a table: what it holds, and what becomes of it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +20,6 @@ from taxarbor.hierarchy._words import format_number
 from taxarbor.sweep import LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.tables._checks import refuse_repeated_names
-from taxarbor.tables._exact import sum_of, sums_of
 from taxarbor.tables._look import (
     FEW,
     TEXTS,
@@ -36,6 +36,8 @@ from taxarbor.tables._look import (
     lowest,
     near_sums,
     some_values,
+    sum_of,
+    sums_of,
 )
 
 FROM_DTYPE = "from_dtype"
@@ -208,9 +210,8 @@ class Study:
         self.seen: Look = self.parts.sweep(look, wanted=self.wanted)
         self.types = self.seen.types
         self.kinds = [self._kind(place) for place in range(len(self.names))]
-        numbers = self.seen.numbers
-        self.at = {slot: at for at, slot in enumerate(numbers.slots)}
-        used = [slot for slot in numbers.slots if self._is_used(slot)]
+        self.at = {slot: at for at, slot in enumerate(self.seen.numbers.slots)}
+        used = [slot for slot in self.at if self._is_used(slot)]
         self.identifiers = self._find_identifiers(used)
         self.moments = self._find_moments([one for one in used if one not in self.identifiers])
         for place, name in enumerate(self.names):
@@ -274,28 +275,28 @@ class Study:
         if slot not in self.moments:
             self._drop(name, "empty")
             return
-        at, moments = self.at[slot], self.moments[slot]
+        at, (mean, *moments) = self.at[slot], self.moments[slot]
         low, high = float(numbers.low[at]), float(numbers.high[at])
         has_two = low < high and not numbers.has_more[at]
         one = Column(
             name,
             place,
             kind,
-            (moments.mean,),
+            (mean,),
             values=(low, high) if has_two else (),
             missing=self._share_missing(int(numbers.copies[at])),
         )
-        yield _Found(one, moments.spread, moments.center, moments.width)
+        yield _Found(one, *moments)
 
     def _of_categories(
         self, name: str, place: int, declared: bool, kind: str
     ) -> Iterator["_Found"]:
-        texts = self.seen.texts.get(place, Texts({})).counts
-        if texts is None:
+        texts = self.seen.texts[place] or Texts(Counter(), Counter())
+        if texts.rows is None:
             self._refuse_texts(name, f"more than {TEXTS:,}", declared)
             return
-        present, n_values = sorted(texts), len(texts)
-        n_known = sum(rows for rows, _ in texts.values())
+        present, n_values = sorted(texts.rows), len(texts.rows)
+        n_known = texts.rows.total()
         if not n_values:
             self._drop(name, "empty")
         elif n_values == 1 and not declared:
@@ -310,12 +311,12 @@ class Study:
         else:
             n = self.parts.n_copies
             least = min(n / 50, max(RARE, n / 1000))
-            common = [text for text in present if texts[text][1] >= least]
+            common = [text for text in present if texts.copies[text] >= least]
             is_free = not declared and name not in self.subject.asked
             if is_free and 1 < len(common) < n_values:
                 self.rare.append((name, n_values - len(common)))
                 present = common
-            counts = np.array([texts[text][1] for text in present])
+            counts = np.array([texts.copies[text] for text in present])
             fill = tuple((counts / counts.sum()).tolist())
             missing = self._share_missing(int(counts.sum()))
             one = Column(name, place, "category", fill, tuple(present), missing=missing)
@@ -334,8 +335,8 @@ class Study:
     def _of_date(self, name: str, place: int) -> Iterator["_Found"]:
         for kind in ("year", "month"):
             yield from self._of_numbers(name, place, kind)
-        counts = self.seen.weekdays.get(place, np.zeros(7, dtype=np.int64))
-        if counts.any():
+        counts = self.seen.weekdays[place]
+        if counts is not None and counts.any():
             here = np.flatnonzero(counts)
             fill = tuple((counts[here] / counts.sum()).tolist())
             shown = tuple(WEEKDAYS[day] for day in here.tolist())
@@ -374,98 +375,61 @@ class Study:
         pairs = zip(limits, values, strict=True)
         return frozenset(slot for slot, own in pairs if len(np.unique(own)) == len(own))
 
-    def _find_moments(self, slots: Sequence[Slot]) -> dict[Slot, "_Moments"]:
-        """Return mean and deviation, but for values far out, and median and quartile range.
+    def _find_moments(self, slots: Sequence[Slot]) -> dict[Slot, tuple[float, ...]]:
+        """Return mean, deviation, median and the range of the middle half of columns.
 
-        What is far out is seen from some of the values.
+        But for values far out, in the first two; that is seen from some of the values.
         """
-        numbers, found = self.seen.numbers, {}
-        drawn = {slot: numbers.drawn(self.at[slot]) for slot in slots}
+        numbers, here = self.seen.numbers, [self.at[slot] for slot in slots]
+        n, sums = numbers.copies[here], numbers.sums[:, here]
+        low, high = numbers.low[here], numbers.high[here]
+        drawn = [numbers.drawn(at) for at in here]
         has_all = self.wanted.limit == limit_for(1, 1)
         if not has_all:
-            thin = [
-                slot
-                for slot in slots
-                if len(drawn[slot]) < min(ENOUGH, numbers.copies[self.at[slot]])
-            ]
-            drawn |= self._drawn_again(thin, np.full(len(thin), np.nan))
-        quartiles = {slot: _quartiles(drawn[slot]) for slot in slots}
-        reaches = self._reaches(slots, quartiles, drawn, has_all)
-        far = [
-            slot
-            for slot in slots
-            if 0.0
-            < reaches[slot]
-            < max(
-                numbers.high[self.at[slot]] - quartiles[slot][1],
-                quartiles[slot][1] - numbers.low[self.at[slot]],
-            )
-        ]
-        sums = {
-            slot: (int(numbers.copies[self.at[slot]]), numbers.sums[:, self.at[slot]])
-            for slot in slots
-        }
-        if far:
-            copies, near = self.parts.sweep(
-                near_sums,
-                slots=tuple(far),
-                centers=np.array([quartiles[slot][1] for slot in far]),
-                reaches=np.array([reaches[slot] for slot in far]),
-                wanted=self.wanted,
-            )
-            sums |= {slot: (int(copies[at]), near[:, at]) for at, slot in enumerate(far)}
-        for slot in slots:
-            low, center, high = quartiles[slot]
-            n, limbs = sums[slot]
-            reach = reaches[slot] if slot in far else 0.0
-            most = max(abs(numbers.low[self.at[slot]]), abs(numbers.high[self.at[slot]]))
-            if self.wanted.has_squares and (abs(center) + reach if reach else most) > HUGE:
-                told = f"holds numbers beyond {HUGE:.0e}"
-                raise InputError(f"{told} in column {self.names[slot[0]]!r}; divide them", "X")
-            mean, spread = _mean_and_spread(n, limbs)
-            # The deviation, if they were normal.
-            found[slot] = _Moments(mean, spread, center, (high - low) / 1.349)
-        return found
-
-    def _reaches(
-        self,
-        slots: Sequence[Slot],
-        quartiles: dict[Slot, tuple[float, float, float]],
-        drawn: dict[Slot, Array],
-        has_all: bool,
-    ) -> dict[Slot, float]:
-        """Return how far from its median a value of each column may be; 0 for any."""
-        numbers = self.seen.numbers
+            few = [at for at, own in enumerate(drawn) if len(own) < min(ENOUGH, n[at])]
+            nothing = np.full(len(few), np.nan)
+            for at, own in zip(few, self._drawn_again(slots, few, nothing), strict=True):
+                drawn[at] = own
+        parts: Any = {"q": [0.25, 0.5, 0.75], "method": "inverted_cdf"}
+        middles = np.array([np.quantile(own, **parts) for own in drawn])
+        first, center, third = middles.reshape(-1, 3).T
         with np.errstate(over="ignore"):
-            found = {one: FAR * (quartiles[one][2] - quartiles[one][0]) for one in slots}
-        # Mostly one value: the others tell what is far.
-        even = [
-            slot
-            for slot in slots
-            if found[slot] == 0.0 and numbers.low[self.at[slot]] < numbers.high[self.at[slot]]
-        ]
-        others = {slot: drawn[slot][drawn[slot] != quartiles[slot][1]] for slot in even}
-        thin = [slot for slot in even if len(others[slot]) < ENOUGH and not has_all]
-        middles = np.array([quartiles[slot][1] for slot in thin])
-        others |= self._drawn_again(thin, middles)
-        for slot in even:
-            if len(others[slot]):
-                away = np.abs(others[slot] - quartiles[slot][1])
-                found[slot] = FAR * float(np.median(away))
-        return found
+            width, most = third - first, np.maximum(np.abs(low), np.abs(high))
+            reach = FAR * width
+            # Mostly one value: the others tell what is far.
+            even = np.flatnonzero((reach == 0.0) & (low < high)).tolist()
+            others = {at: drawn[at][drawn[at] != center[at]] for at in even}
+            few = [at for at in even if len(others[at]) < ENOUGH and not has_all]
+            again = self._drawn_again(slots, few, center[few])
+            for at, own in (others | dict(zip(few, again, strict=True))).items():
+                reach[at] = FAR * np.median(np.abs(own - center[at])) if len(own) else 0.0
+            is_far = (reach > 0.0) & (reach < np.maximum(high - center, center - low))
+            most[is_far] = (np.abs(center) + reach)[is_far]
+        far = np.flatnonzero(is_far)
+        if len(far):
+            near: Any = {"slots": [slots[at] for at in far.tolist()], "wanted": self.wanted}
+            near |= {"centers": center[far], "reaches": reach[far]}
+            n[far], sums[:, far] = self.parts.sweep(near_sums, **near)
+        if self.wanted.has_squares and (most > HUGE).any():
+            name = self.names[slots[int((most > HUGE).argmax())][0]]
+            told = f"holds numbers beyond {HUGE:.0e} in column {name!r}"
+            raise InputError(f"{told}; divide them", "X")
+        # The deviation, if they were normal.
+        rest = zip(center.tolist(), (width / 1.349).tolist(), strict=True)
+        return {
+            slot: (*_mean_and_spread(int(n[at]), sums[:, at]), *more)
+            for at, (slot, more) in enumerate(zip(slots, rest, strict=True))
+        }
 
-    def _drawn_again(self, slots: Sequence[Slot], besides: Array) -> dict[Slot, Array]:
-        """Return values of columns of which too few were drawn, but for one of each."""
-        if not slots:
-            return {}
-        found = self.parts.sweep(
-            lowest,
-            slots=tuple(slots),
-            besides=besides,
-            n_most=SAMPLE[1],
-            wanted=self.wanted,
-        )
-        return dict(zip(slots, found.values, strict=True))
+    def _drawn_again(
+        self, slots: Sequence[Slot], few: Sequence[int], besides: Array
+    ) -> Sequence[Array]:
+        """Return values of some columns, of which too few were drawn, but for one of each."""
+        if not len(few):
+            return ()
+        own = tuple(slots[at] for at in few)
+        more: Any = {"besides": besides, "n_most": SAMPLE[1], "wanted": self.wanted}
+        return [one.values for one in self.parts.sweep(lowest, slots=own, **more)]
 
     def _refuse_gaps(self, columns: Sequence[Column]) -> None:
         with_gaps = [repr(one.label) for one in columns if one.missing]
@@ -569,17 +533,6 @@ class _Found:
     width: float = 0.0
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Of a column of numbers: mean, deviation, median and the range of the middle half."""
-
-    mean: float
-    spread: float
-    center: float
-    width: float
-
-
 def are_few(n_values: int, n_cells: int) -> bool:
     """Say whether the texts of so many cells are few enough to be categories."""
     return n_values <= MAX_CATEGORIES and 2 * n_values <= n_cells
@@ -611,8 +564,3 @@ def _mean_and_spread(n: int, limbs: NDArray[np.int64]) -> tuple[float, float]:
     if spread <= 1e-12 * abs(mean):  # what rounding leaves of a constant
         spread = 0.0
     return float(mean), spread
-
-
-def _quartiles(values: Array) -> tuple[float, float, float]:
-    low, center, high = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
-    return low, center, high

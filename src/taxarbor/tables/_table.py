@@ -214,13 +214,20 @@ def selected(
         refuse_repeated(request, names)
     if request.columns is None:
         return X, names
+    chosen = columns_at(request, request.columns, names)
+    return X if chosen == list(range(X.shape[1])) else X[:, chosen], request.columns
+
+
+def columns_at(
+    request: Request, wanted: Sequence[str], names: Sequence[str] | None
+) -> list[int]:
+    """Return the places of columns that were asked for by name."""
     if names is None:
-        told = f"has no column names, so {listed(request.columns)} cannot be looked up in it"
+        told = f"has no column names, so {listed(wanted)} cannot be looked up in it"
         raise NamelessError(f"{request.name} {told}")
-    refuse_absent(request, request.columns, names)
-    position = {name: j for j, name in enumerate(names)}
-    chosen = [position[name] for name in request.columns]
-    return X if chosen == list(range(len(names))) else X[:, chosen], request.columns
+    refuse_absent(request, wanted, names)
+    place = {name: j for j, name in enumerate(names)}
+    return [place[name] for name in wanted]
 
 
 def refuse_no_numbers(request: Request, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
@@ -234,6 +241,17 @@ def refuse_no_numbers(request: Request, dtype: np.dtype[Any], shape: Sequence[in
         hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
         told = f"has shape {tuple(shape)}, not (n_rows, n_features)"
         raise request.error(told + hint * (len(shape) == 1))
+
+
+def refuse_no_table(request: Request, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    """Refuse an array that is no table of real numbers, or that has no rows or columns."""
+    refuse_no_numbers(request, dtype, shape)
+    _refuse_empty(request, shape)
+
+
+def _refuse_empty(request: Request, shape: Sequence[int]) -> None:
+    if 0 in shape:
+        raise request.error(f"has no {'columns' if shape[0] else 'rows'}")
 
 
 def as_floats(request: Request, values: Any) -> "Matrix":
@@ -253,8 +271,7 @@ def as_floats(request: Request, values: Any) -> "Matrix":
 
 def refuse_infinite(request: Request, X: "Matrix", names: Sequence[str] | None) -> None:
     """Refuse data without rows or columns, or with infinite cells."""
-    if 0 in X.shape:
-        raise request.error(f"has no {'columns' if X.shape[0] else 'rows'}")
+    _refuse_empty(request, X.shape)
     cells: Any = X.data if issparse(X) else X
     if all_finite(cells) or not np.isinf(cells).any():
         return
@@ -278,13 +295,12 @@ def infinite(request: Request, named: str, n_cells: int, where: str) -> FileForm
 
 def as_texts(values: Iterable[Any]) -> tuple[str, ...]:
     """Return values as text, empty where there is none."""
-    return tuple("" if _is_none(value) else str(value) for value in values)
+    return tuple(
+        "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+        for value in values
+    )
 
 
 def as_labels(values: Iterable[str] | None) -> NDArray[np.str_] | None:
     """Return labels as an array."""
     return None if values is None else np.array(tuple(values), dtype=np.str_)
-
-
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
