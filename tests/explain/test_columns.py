@@ -1,5 +1,6 @@
 """Explanations of tables with gaps and categories, against the tables themselves."""
 
+import json
 import warnings
 
 import numpy as np
@@ -138,6 +139,11 @@ def test_names_are_those_of_the_table(explained):
         explain(why.hierarchy, table.assign(weight=table["weight"] + 1000))
 
 
+def rounded(told):
+    """Return what is told of a node, without what the order of a sum does to its last digit."""
+    return json.loads(json.dumps(told, default=str), parse_float=lambda x: f"{float(x):.12g}")
+
+
 def test_other_weights_than_those_of_the_fit(make_cars):
     table = make_cars(0)
     rng = np.random.default_rng(0)
@@ -160,6 +166,6 @@ def test_other_weights_than_those_of_the_fit(make_cars):
                     np.average(own, weights=weights[rows][known])
                 )
     even = explain(model, table, sample_weight=np.ones(len(table)))
-    assert even.node(1) == plain.node(1)
+    assert rounded(even.node(1)) == rounded(plain.node(1))
     with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
         explain(model, table, sample_weight=-weights)
