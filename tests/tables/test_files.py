@@ -891,6 +891,29 @@ def test_compressed_texts_that_say_they_are_short(mark, monkeypatch):
         read_table(stream, format="mtx" if head else "csv")
 
 
+# What Arrow's threads have of Python's
+
+
+class Asked(io.BytesIO):
+    """Bytes that keep in mind which threads read them."""
+
+    threads = frozenset()
+
+    def read(self, *size):
+        self.threads |= {threading.get_ident()}
+        return super().read(*size)
+
+
+def test_parquet_is_read_in_the_thread_that_asks():
+    """Another one may be late to let go of the bytes, and crash a process that ends."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((1000, 12))).add_prefix("c").assign(word="owl")
+    for rows in (1000, 10):
+        stream = Asked(parquet(frame, row_group_size=rows))
+        assert read_table(stream).X.shape == (1000, 13)
+        assert stream.threads == {threading.get_ident()}
+
+
 # Damage that HDF5 hangs on
 
 

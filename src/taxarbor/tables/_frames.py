@@ -8,7 +8,6 @@ pyarrow, which says less of what is wrong with a line.
 
 import csv
 import io
-import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -121,14 +120,16 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise missing_extra("reading parquet", "pandas", "pyarrow") from error
-    with request.reading("parquet"), _as_arrows(stream) as source:
-        schema = pq.read_schema(source)
+    with request.reading("parquet"):
+        schema = pq.read_schema(stream)
         kinds = {str(one.name): one.type for one in schema}
         refuse_repeated(request, map(str, schema.names))
         refuse_absent(request, request.text_columns, [*kinds])
         is_text = (pa.types.is_string, pa.types.is_large_string)
         coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
-        file = pq.ParquetFile(source, read_dictionary=coded)
+        # In this thread: one of Arrow's may be late to let go of what it read from a file of
+        # Python's, and where the process ends meanwhile, it crashes.
+        file = pq.ParquetFile(stream, read_dictionary=coded, pre_buffer=False)
         n_rows = file.metadata.num_rows
         told = f"{counted(n_rows, 'row')} and {counted(len(kinds), 'column')}"
         n_bytes = n_rows * sum(_width(kind, name in coded) for name, kind in kinds.items())
@@ -146,26 +147,6 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         return found
 
 
-@contextmanager
-def _as_arrows(stream: IO[bytes]) -> Iterator[Any]:
-    """Yield a file of Arrow's own, where there is one behind the stream.
-
-    A thread of Arrow's may be the last to let go of a file of Python's, and if that comes as
-    the process ends, it crashes.
-    """
-    name, is_same = getattr(stream, "name", None), False
-    if isinstance(name, str) and isinstance(getattr(stream, "raw", None), io.FileIO):
-        with suppress(OSError):  # it may have another name by now, or none
-            is_same = os.path.samestat(os.fstat(stream.fileno()), os.stat(name))
-    if not is_same:
-        yield stream
-        return
-    import pyarrow as pa
-
-    with pa.OSFile(name) as file:
-        yield file
-
-
 def _width(kind: Any, is_coded: bool) -> int:
     """Return the least bytes that a cell of a type takes."""
     try:
@@ -178,7 +159,7 @@ def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
     """Yield columns of a parquet file as they are kept there, a few read in one go."""
     step = max(AT_ONCE // max(file.metadata.num_rows, 1), 1)
     for first in range(0, len(names), step):
-        table = file.read(columns=names[first : first + step])
+        table = file.read(columns=names[first : first + step], use_threads=False)
         table.validate(full=True)  # text that is none, codes beyond their dictionary
         for name in names[first : first + step]:
             yield name, table.column(name)
