@@ -237,7 +237,7 @@ def test_seven_lines_in_four_layers(animals, orientation):
 
     drawn = plot_tree(tree, max_depth=4, describe=told, orientation=orientation)
     assert len(drawn.boxes) > 20
-    assert drawn.texts[0][1].get_fontsize() == 8
+    assert drawn.texts[0][1].get_fontsize() == pytest.approx(8)
     for dpi in (70, 110, 200):
         drawn.axes.figure.set_dpi(dpi)
         assert_readable(drawn)

@@ -110,7 +110,7 @@ def test_the_objective_is_nearly_the_least_for_the_labels():
         found = find(Z)
         Z = Z.astype(np.float64)
         scores = Z @ found.weights + found.offset
-        n_high = np.clip(np.count_nonzero(scores >= 0.0), *GapSplitter().bounds(250))
+        n_high = np.clip(np.count_nonzero(scores >= 0.0), *GapSplitter().bounds(250, 250))
         sign = np.where(np.argsort(np.argsort(-scores)) < n_high, 1.0, -1.0)
         Z[:, :-1] -= Z[:, :-1].mean(axis=0)
         ridge = RIDGE / 2.0 * (Z[:, :-1] ** 2).sum(axis=1).mean()
@@ -126,7 +126,7 @@ def test_bounds_on_sizes_leave_room_for_both():
     for n_rows in (2, 7, 100, 100_001):
         for balance in ((0.9, 1.1), (0.5, 1.5), (0.0, 2.0), (0.0, 99.0)):
             for min_size in (1, n_rows // 3 + 1, n_rows // 2):
-                low, high = GapSplitter(balance, min_size=min_size).bounds(n_rows)
+                low, high = GapSplitter(balance, min_size=min_size).bounds(n_rows, n_rows)
                 assert low + high == n_rows
                 assert max(min_size, 1) <= low <= high < n_rows
                 assert low >= int(balance[0] * n_rows / 2)
