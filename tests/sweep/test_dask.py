@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import time
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from taxarbor import Taxarbor
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
 from taxarbor.sweep import DaskEngine, LocalEngine
+from taxarbor.sweep._dask import once
 from taxarbor.sweep._lazy_results import in_blocks, lazy_rows
 from taxarbor.tables._stream import dask_stream
 from tests.sweep.small_fit import fit, same
@@ -180,6 +182,38 @@ def test_columns_that_are_dropped_are_let_go(cluster, X):
     assert len(other) == len(EDGES) - 1
     del nodes, labels
     wait_until(lambda: not tasks)
+
+
+@pytest.fixture
+def no_collection():
+    """Let Python look for no cycles: what is part of one stays."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_tasks_let_go_of_blocks_at_once():
+    """Workers that hold blocks until Python looks for cycles run out of memory."""
+    block = np.ones((10, 2))
+    alive = weakref.ref(block)
+    with dask.config.set(scheduler="synchronous"):
+        assert DaskEngine().sweep(len, [once(block)]) == 10
+    del block
+    assert alive() is None
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_clusters_let_go_of_blocks_at_once(cluster, X):
+    engine, tasks = DaskEngine(), cluster.scheduler.tasks
+    column, _ = engine.keep(pair_of, cut(X))
+    engine.sweep(len, column)
+    del column
+    end = time.monotonic() + 60.0
+    while tasks and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not tasks
 
 
 def wait_until(holds, seconds=60.0):

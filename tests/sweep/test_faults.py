@@ -199,12 +199,7 @@ def test_workers_may_be_short_of_memory(tmp_path):
     X = lazy.compute(scheduler="threads")
     expected = fit(LocalEngine(Run()), [X])[0]
     with workers(tmp_path, 1, memory_limit="350MB"):
-        begin = time.monotonic()
-        try:
-            assert same(fit(DaskEngine(), dask_stream(lazy).parts)[0], expected)
-        except ClusterError as error:
-            assert "memory" in str(error)  # noqa: PT017
-            assert time.monotonic() - begin < 4 * SOON
+        assert same(fit(DaskEngine(), dask_stream(lazy).parts)[0], expected)
 
 
 def too_much(block):

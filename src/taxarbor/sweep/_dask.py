@@ -198,27 +198,35 @@ def _is_remote(entry: Any) -> bool:
 def _task(entry: Any, key: str) -> Any:
     """Return a task that makes an entry, whose arguments are the tasks that it needs."""
     needed: dict[str, Any] = {}
+    spelled = _spelled(entry, needed)
+    return _delayed(_make, key, Sealed(spelled), *needed.values())
 
-    def spelled(part: Any) -> Any:
-        if is_delayed(part):
-            needed[part.key] = part
-            return _Argument(list(needed).index(part.key))
-        if isinstance(part, _Made):
-            return _Made(part.work, tuple(map(spelled, part.entries)), spelled(part.shared))
-        return part
 
-    return _delayed(_make, key, Sealed(spelled(entry)), *needed.values())
+# These two call themselves, so they are not closures: as such they would hold blocks in a
+# cycle until Python looks for those, and a worker short of memory would pause until then.
+
+
+def _spelled(part: Any, needed: dict[str, Any]) -> Any:
+    if is_delayed(part):
+        needed[part.key] = part
+        return _Argument(list(needed).index(part.key))
+    if isinstance(part, _Made):
+        entries = tuple(_spelled(entry, needed) for entry in part.entries)
+        return _Made(part.work, entries, _spelled(part.shared, needed))
+    return part
+
+
+def _made(part: Any, arguments: tuple[Any, ...]) -> Any:
+    if isinstance(part, _Argument):
+        part = arguments[part.position]
+    if isinstance(part, _Made):
+        entries = [_made(entry, arguments) for entry in part.entries]
+        return _aligned(part.work(*entries, **_made(part.shared, arguments)))
+    return _aligned(loaded(part))
 
 
 def _make(sealed: Sealed, *arguments: Any) -> Any:
-    def made(part: Any) -> Any:
-        if isinstance(part, _Argument):
-            part = arguments[part.position]
-        if isinstance(part, _Made):
-            return _aligned(part.work(*map(made, part.entries), **made(part.shared)))
-        return _aligned(loaded(part))
-
-    return made(sealed.value)
+    return _made(sealed.value, arguments)
 
 
 def _aligned(value: Any) -> Any:
