@@ -202,6 +202,60 @@ def test_workers_may_be_short_of_memory(tmp_path):
         assert same(fit(DaskEngine(), dask_stream(lazy).parts)[0], expected)
 
 
+def fill(dask_worker):
+    """Take memory that cannot go to disk: enough to pause, too little to be killed."""
+    limit = dask_worker.memory_manager.memory_limit
+    used = dask_worker.monitor.get_process_memory()
+    dask_worker.filled = np.ones(int(0.87 * limit - used), dtype=np.uint8)
+
+
+@pytest.mark.long
+def test_a_worker_that_pauses_for_good_does_not_hold_up_others(tmp_path, X, expected):
+    """Its tasks, of which it has not begun all, are done by the other one."""
+    with workers(tmp_path, memory_limit="500MB") as cluster:
+        client, address = distributed.get_client(), cluster.workers[0].worker_address
+        with soon(0.5, lambda: client.run(fill, workers=[address])):
+            found, _ = fit(DaskEngine(), parts_of(X), pause=0.1)
+        assert same(found, expected)
+        assert cluster.scheduler.workers[address].status is distributed.Status.paused
+
+
+@pytest.mark.long
+def test_workers_that_all_pause_for_good_end_the_fit(tmp_path, X):
+    filled = []
+    with workers(tmp_path, memory_limit="500MB") as cluster:
+        client, engine = distributed.get_client(), DaskEngine()
+        with (
+            soon(0.5, lambda: filled.append((client.run(fill), time.monotonic()))),
+            pytest.raises(ClusterError, match="short of memory, and wait; use smaller chunks"),
+        ):
+            fit(engine, parts_of(X), pause=0.1)
+        assert time.monotonic() - filled[0][1] < SOON
+        engine.close()
+        wait_until(lambda: not cluster.scheduler.tasks)
+
+
+KEPT = []
+
+
+def keep_few(block):
+    """Die when this process has kept five blocks, as a worker does that runs out of memory."""
+    KEPT.append(block)
+    if len(KEPT) == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block, len(block)
+
+
+@pytest.mark.long
+def test_workers_that_never_hold_all_blocks_end_the_fit(tmp_path, X, monkeypatch):
+    """Dask alone ends it when the same block has failed often, which may take long."""
+    with workers(tmp_path) as cluster:
+        monkeypatch.setattr(cluster.scheduler, "allowed_failures", 1000)
+        with pytest.raises(ClusterError, match=r"died again .* smaller chunks"):
+            DaskEngine().keep(keep_few, parts_of(X, 30))
+        wait_until(lambda: not cluster.scheduler.tasks)
+
+
 def too_much(block):
     """Die as from want of memory."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -947,6 +947,40 @@ def test_h5ad_files_that_hdf5_crashes_on(monkeypatch, tmp_path):
         assert read(WHOLE["dense"]).X.shape == (6, 4)  # where no process can be had
 
 
+def test_large_h5ad_files_that_hdf5_crashes_on(tmp_path):
+    """A chunk that is shorter than its checksum, in an array that is not read beforehand."""
+
+    def change(file):
+        del file["X"]
+        X = file.create_dataset("X", (6, 4 << 20), "u1", chunks=(1, 1 << 20), fletcher32=True)
+        X[:] = 1
+        places.extend(X.id.get_chunk_info(i).byte_offset for i in range(24))
+
+    places: list[int] = []
+    content = bytearray(changed(change, "dense"))
+    for place in places[5], places[-1]:
+        key = content.index(place.to_bytes(8, "little")) - 32  # where its length stands
+        assert content[key : key + 4] == ((1 << 20) + 4).to_bytes(4, "little")
+        damaged = content.copy()
+        damaged[key : key + 4] = (2).to_bytes(4, "little")
+        (tmp_path / "x.h5ad").write_bytes(damaged)
+        code = "import sys; from taxarbor.tables import read_table; read_table(sys.argv[1])"
+        command = [sys.executable, "-c", code, str(tmp_path / "x.h5ad")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "FileFormatError: x.h5ad" in done.stderr
+
+
+@pytest.mark.parametrize("dtype", [h5py.vlen_dtype(np.float32), h5py.ref_dtype])
+def test_h5ad_arrays_of_other_objects(dtype):
+    def change(file):
+        del file["X"]
+        file.create_dataset("X", (6, 4), dtype)
+
+    content = changed(change, "dense")
+    assert "has no numbers or texts in '/X', but other objects" in refusal(content)
+
+
 def test_what_ends_the_other_process_need_not_be_the_file(monkeypatch, tmp_path):
     script = tmp_path / "end.py"
     monkeypatch.setattr(_h5ad_walk, "__file__", str(script))

@@ -8,12 +8,14 @@ What a block is made of on the way, such as features of a raw part, is made with
 reads it. It need not travel, and the task goes to the worker that keeps most of what it needs.
 """
 
+import asyncio
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
+from math import inf
 from operator import itemgetter
 from time import monotonic
 from typing import Any, final
@@ -33,6 +35,12 @@ SMALL = 4_000
 """Bytes that are sent along with each task; more are put into the graph once."""
 PATIENCE = 25.0
 """Seconds that end a fit: without a worker, a word from the scheduler, or memory to go on."""
+PAUSE = 5.0
+"""Seconds after which other workers do what one that has paused did not begin."""
+DIED = (
+    "Dask workers died again and again, most often for want of memory; use smaller chunks, or "
+    "workers with more memory, and fit again"
+)
 
 
 @final
@@ -66,7 +74,7 @@ class DaskEngine:
         if not tasks:
             return None
         with self._watched():
-            return _values([_made_of(_added_up(tasks), then)])[0]
+            return _computed([], [_made_of(_added_up(tasks), then)])[1][0]
 
     def keep(
         self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
@@ -87,7 +95,7 @@ class DaskEngine:
             for part, what in enumerate(("kept", "found"))
         )
         with self._watched():
-            column, found = _persisted(kept, _made_of(_added_up(finds), then))
+            column, (found,) = _computed(kept, [_made_of(_added_up(finds), then)])
         self._kept.update({entry.key: entry for entry in column if is_delayed(entry)})
         return column, found
 
@@ -107,7 +115,7 @@ class DaskEngine:
     def gather(self, column: Column) -> list[Any]:
         """Return the entries of a column, in this process."""
         remote = [k for k, entry in enumerate(column) if _is_remote(entry)]
-        found = _values(self.delayed([column[k] for k in remote])) if remote else []
+        _, found = _computed([], self.delayed([column[k] for k in remote]))
         there = dict(zip(remote, found, strict=True))
         return [there[k] if k in there else loaded(entry) for k, entry in enumerate(column)]
 
@@ -319,38 +327,25 @@ def _size(value: Any) -> int:
     return int(getattr(value, "nbytes", 0)) or sys.getsizeof(value)
 
 
-def _values(tasks: list[Any]) -> list[Any]:
-    """Return what tasks make; an error or Ctrl-C ends those that run."""
+def _computed(kept: list[Any], found: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return a column that stays where its blocks are, and what was found, in this process.
+
+    An error or Ctrl-C ends the tasks that run.
+    """
     import dask
 
+    tasks, n_kept = kept + found, len(kept)
     with _cluster_errors():
         client = _client()
         if client is None:
-            return [loaded(value) for value in dask.compute(*tasks)]
+            made = dask.compute(*tasks)
+            return list(made[:n_kept]), [loaded(value) for value in made[n_kept:]]
         held: list[Any] = []
         try:
             held = list(dask.persist(*tasks))
-            return _fetched(client, held)
+            return held[:n_kept], _fetched(client, held[n_kept:])
         except BaseException:
             _cancel(client, held or tasks)
-            raise
-
-
-def _persisted(kept: list[Any], found: Any) -> tuple[list[Any], Any]:
-    """Return a column that stays where its blocks are, and what was found on the way."""
-    import dask
-
-    with _cluster_errors():
-        client = _client()
-        if client is None:
-            *here, finding = dask.compute(*kept, found)
-            return here, loaded(finding)
-        held: list[Any] = []
-        try:
-            held = list(dask.persist(*kept, found))
-            return held[:-1], _fetched(client, held[-1:])[0]
-        except BaseException:
-            _cancel(client, held or [*kept, found])
             raise
 
 
@@ -366,20 +361,24 @@ def _client() -> Any:
 
 
 def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
-    """Wait for tasks on a cluster, as long as it has workers, and return what they make."""
-    found = []
-    for future in futures_in(held):
-        wait, last = 1.0, None
+    """Return what tasks on a cluster make; wait as long as it comes nearer to them."""
+    found, futures = [], futures_in(held)
+    watch = _Watch(client, [future.key for future in futures])
+    for future in futures:
+        coming = _begun(client, client.gather(future, asynchronous=True))
         while True:
             try:
-                found.append(_aligned(loaded(future.result(timeout=wait))))
+                found.append(_aligned(loaded(coming.result(1.0))))
                 break
-            except (TimeoutError, UnboundLocalError):  # the latter where Dask loses the former
-                if future.status == "error":  # the work's own
+            except TimeoutError:
+                if coming.done():  # the work's own
                     raise
-                last = _check_progress(client, last)
-                wait = min(2 * wait, 60.0) if future.status == "finished" else 1.0
+                watch.look()
     return found
+
+
+def _begun(client: Any, coroutine: Any) -> Any:
+    return asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
 
 
 def futures_in(held: Iterable[Any]) -> list[Any]:
@@ -391,30 +390,78 @@ def futures_in(held: Iterable[Any]) -> list[Any]:
     return [future for one in held for future in futures_of([one])]
 
 
-def _check_progress(client: Any, last: tuple[int, float] | None) -> tuple[int, float]:
-    """Return how many steps a cluster has made, and since when; raise if it is stuck there.
+@final
+class _Watch:
+    """Ends the wait for tasks of a cluster that can no longer finish them.
 
-    Workers that are short of memory pause. If none of the others has anything to do either,
-    it is because they wait for those.
+    That is so if for a while
+
+    - no task ran or was finished: there was no worker, or some paused for want of memory, and
+      the others had nothing to do without them, or
+    - workers died and came back to die again, on average more than once each.
+
+    A task that runs may take its time, as may what is made anew after a worker was lost.
     """
 
-    def pulse(dask_scheduler: Any) -> tuple[int, bool, int]:  # sent whole: it imports nothing
-        states = dask_scheduler.workers.values()
-        is_paused = any(state.status.name == "paused" for state in states)
-        is_idle = is_paused and not any(state.executing for state in states)
-        return len(states), is_idle, dask_scheduler.transition_counter
+    def __init__(self, client: Any, keys: list[str]) -> None:
+        self._client, self._keys = client, keys
+        self._left, self._moved = inf, monotonic()
+        self._workers, self._most, self._deaths = frozenset[str](), 0, list[float]()
 
-    n_workers, is_idle, n_steps = client.sync(
-        client._run_on_scheduler, pulse, callback_timeout=PATIENCE
-    )
-    if last is None or last[0] != n_steps or (n_workers and not is_idle):
-        return n_steps, monotonic()
-    if monotonic() - last[1] > PATIENCE:
-        told = f"the Dask cluster has had no workers for {PATIENCE:.0f} s; start some,"
-        if n_workers:
-            told = "Dask workers are short of memory, and wait; use smaller chunks, or workers"
-        raise ClusterError(f"{told} of 500 MB or more each, and fit again")
-    return last
+    def look(self) -> None:
+        """Raise if the cluster is stuck."""
+        is_stuck = monotonic() - self._moved > PAUSE
+        asked = self._client.run_on_scheduler(
+            _make_pulse(), self._keys, is_stuck=is_stuck, asynchronous=True
+        )
+        left, workers, is_idle = _answer(self._client, asked, PATIENCE)
+        now, died = monotonic(), self._workers - workers
+        if left != self._left or not is_idle:
+            self._moved = now
+        self._deaths += [now] * len(died)
+        self._left, self._workers, self._most = left, workers, max(self._most, len(workers))
+        if now - self._moved > PATIENCE:
+            told = f"the Dask cluster has had no workers for {PATIENCE:.0f} s; start some,"
+            if workers:
+                told = (
+                    "Dask workers are short of memory, and wait; use smaller chunks, or workers"
+                )
+            raise ClusterError(f"{told} of 500 MB or more each, and fit again")
+        n_recent = sum(now - then < PATIENCE for then in self._deaths)
+        if died and n_recent > self._most and now - self._deaths[0] > PATIENCE:
+            raise ClusterError(DIED)
+
+
+def _make_pulse() -> Callable[..., Any]:
+    """Return what the scheduler runs; it is sent whole, as taxarbor may not be there."""
+
+    def pulse(keys: list[str], *, is_stuck: bool, dask_scheduler: Any) -> Any:
+        states, tasks = dask_scheduler.workers.values(), dask_scheduler.tasks
+        paused = [state for state in states if state.status.name == "paused"]
+        is_idle = not states or bool(paused and not any(state.executing for state in states))
+        left, to_see = set(), [tasks[key] for key in keys if key in tasks]
+        n_left = 0 if len(to_see) == len(keys) else float("inf")  # some are on their way
+        while to_see:
+            task = to_see.pop()
+            if task.state != "memory" and task not in left:
+                left.add(task)
+                to_see += task.waiting_on or ()
+        if is_stuck and is_idle and len(paused) < len(states):
+            # What a worker had not begun when it paused stays there: dask/distributed#5235.
+            for task in left:
+                if task.processing_on in paused:
+                    dask_scheduler._reschedule(task.key, stimulus_id="taxarbor-paused")
+        return n_left + len(left), frozenset(dask_scheduler.workers), is_idle
+
+    return pulse
+
+
+def _answer(client: Any, coroutine: Any, seconds: float) -> Any:
+    coming = _begun(client, coroutine)
+    try:
+        return coming.result(seconds)
+    finally:
+        coming.cancel()
 
 
 def _cancel(client: Any, tasks: Iterable[Any]) -> None:
@@ -424,7 +471,7 @@ def _cancel(client: Any, tasks: Iterable[Any]) -> None:
     if client.status == "running":
         with suppress(Exception):  # it is gone, and all that it knew
             futures = [Future(task.key, client) for task in tasks]
-            client.sync(client._cancel, futures, callback_timeout=5.0)
+            _answer(client, client.cancel(futures, asynchronous=True), 2.0)
 
 
 @contextmanager
@@ -452,10 +499,7 @@ def _advice(error: Exception) -> str | None:
     from distributed.comm import CommClosedError
 
     if isinstance(error, KilledWorker):
-        return (
-            "Dask workers died again and again at the same block, most often for want of "
-            "memory; use smaller chunks, or workers with more memory, and fit again"
-        )
+        return DIED
     if isinstance(error, CancelledError):
         return (
             "the Dask cluster dropped what the fit needs: the scheduler is gone, or was "

@@ -211,6 +211,9 @@ def _array(request: Request, group: Any, name: str) -> Any:
     if found.external or found.is_virtual:
         told = f"keeps {found.name!r} in another file; that is not read, for safety"
         raise request.error(told)
+    if found.dtype.hasobject and h5py.check_string_dtype(found.dtype) is None:
+        # Arrays of any length, which HDF5 may come to no end with, or references.
+        raise request.error(f"has no numbers or texts in {found.name!r}, but other objects")
     told = f"{found.name!r} of shape {found.shape}"
     refuse_lies(request, told, found.nbytes, found.id.get_storage_size())
     return found
