@@ -91,7 +91,7 @@ def explain(
     >>> why = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
     >>> step = why.row("otter")["steps"][0]
     >>> step["child_name"], step["margin"] > 0
-    ('gives_milk', True)
+    ('warm_blooded', True)
     """
     tree, stream = hierarchy_of(model), as_stream(X)
     sample = None

@@ -74,7 +74,7 @@ class Reason:
     >>> tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
     >>> first = tree.rename_features(animals.feature_names).reasons(1)[0]
     >>> str(first), first.sign, first.have
-    ('gives_milk', 1, 1.0)
+    ('warm_blooded', 1, 1.0)
     """
 
     feature: int
