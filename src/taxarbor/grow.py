@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any, Protocol, final
 
 from taxarbor._errors import InterruptedFitWarning, warn_caller
@@ -277,8 +277,9 @@ class _Growth:
         room = None
         if self.stop.n_leaves is not None:
             room = (self.stop.n_leaves - self.tree.n_leaves) // (self.branching - 1)
-        waiting = [(cost, self.paths[node], split) for cost, node, split in self.heap]
-        heapify(waiting)
+        best = nsmallest(most, self.heap)
+        waiting = [(cost, self.paths[node], split) for cost, node, split in best]
+        heapify(waiting)  # where costs are equal, by their paths
         paths: list[Path] = []
         while waiting and len(paths) < most and (room is None or room > 0):
             _, path, split = heappop(waiting)

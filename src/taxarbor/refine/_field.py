@@ -88,20 +88,12 @@ class Field:
     def seek(self, paths: Sequence[Path]) -> list[Cut | Refusal]:
         """Return how to divide each of some nodes."""
         found = list(self._run.each(self._divided, paths))
-        below = {
-            (*path, side): (part, size)
-            for path, (cut, parts) in zip(paths, found, strict=True)
-            if isinstance(cut, Cut)
-            for side, (part, size) in enumerate(zip(parts, cut.sizes, strict=True))
-        }
-        # An interrupt before this has divided nobody.
-        self.cuts |= {
-            path: cut
-            for path, (cut, _) in zip(paths, found, strict=True)
-            if isinstance(cut, Cut)
-        }
-        rest = {path: own for path, own in self._waiting.items() if path not in {*paths}}
-        self._waiting = rest | below
+        for path, (cut, parts) in zip(paths, found, strict=True):
+            if isinstance(cut, Cut):
+                self.cuts[path] = cut
+                for side, below in enumerate(zip(parts, cut.sizes, strict=True)):
+                    self._waiting[(*path, side)] = below
+            del self._waiting[path]
         return [cut for cut, _ in found]
 
     def apply(
