@@ -11,14 +11,15 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def minima(project: dict) -> list[str]:
-    """Return one line, ``name==version``, for each requirement with a lowest version."""
+    """Return one line, ``name==version``, for each requirement."""
     extras = project["project"]["optional-dependencies"].values()
     declared = [
         project["build-system"]["requires"],
         project["project"]["dependencies"],
         *extras,
     ]
-    pairs = [one.split(">=") for part in declared for one in part if ">=" in one]
+    named = [one for part in declared for one in part if not one.startswith("taxarbor[")]
+    pairs = [one.split(">=") for one in named]  # one without a lowest version ends here
     return [f"{name.partition('[')[0]}=={version}" for name, version in pairs]
 
 

@@ -169,3 +169,7 @@ def test_other_weights_than_those_of_the_fit(make_cars):
     assert rounded(even.node(1)) == rounded(plain.node(1))
     with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
         explain(model, table, sample_weight=-weights)
+    with pytest.raises(
+        ValueError, match="zero for all rows of 1 cluster of the tree, c1: give"
+    ):
+        explain(model, table, sample_weight=np.where(model.labels_ == 1, 0, 1))

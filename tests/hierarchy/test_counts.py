@@ -222,6 +222,10 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), np.nan), -np.ones(len(X))):
         with pytest.raises(InputError, match="sample_weight must be 206 finite numbers"):
             counts.attach(X, weights)
+    with pytest.raises(
+        InputError, match="zero for all rows of 1 cluster of the tree, c0: give"
+    ):
+        counts.attach(X, tree.labels != 0)
     builder = HierarchyBuilder(10)
     builder.cut(0, [5])
     with pytest.raises(InputError, match="no rules"):

@@ -22,10 +22,9 @@ from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._sample import Sample, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._encoding import Expanded, missing_in_leaves, shares_missing
+from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._follows import measured_rows
-from taxarbor.hierarchy._remade import regrouped, without_rows
-from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor.hierarchy._remade import regrouped, weighted, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
@@ -162,11 +161,7 @@ def _of_all(
     tree = _described(tree, source.rows)
     if sample_weight is None:
         return tree, portraits
-    weights = check_weights(sample_weight, tree.n_rows)
-    repeats = None if weights is None else repeats_of(weights)
-    tree = with_means(replace(tree, weights=weights), source.rows, repeats)
-    if gaps is not None:
-        tree = replace(tree, missing=shares_missing(tree, missing_in_leaves(tree, gaps)))
+    tree = weighted(tree, check_weights(sample_weight, tree.n_rows), source.rows, gaps)
     return tree, Portraits(tree, source)
 
 

@@ -60,11 +60,14 @@ def all_finite(values: Array) -> bool:
 
 
 def check_structure(X: Any) -> None:
-    """Raise ValueError if a SciPy sparse matrix points outside itself.
+    """Raise ValueError if a SciPy sparse matrix is none, or points outside itself.
 
     Compiled code that follows a wrong index ends the process. SciPy's ``check_format`` is not
     used, as it passes every matrix whose last pointer is 0, and changes the one it looks at.
     """
+    if len(X.shape) != 2:
+        told = f"two dimensions, (n_rows, n_features), got shape {X.shape}"
+        raise InputError(f"must have {told}", "X")
     is_sound = True
     if X.format in ("csr", "csc", "bsr"):
         shape = np.array(X.shape) // (X.blocksize if X.format == "bsr" else 1)

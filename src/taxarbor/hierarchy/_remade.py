@@ -159,12 +159,26 @@ def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -
         )
     rows = as_rows(found.data)
     weights = None if sample_weight is None else _checked(sample_weight, len(labels))
-    new = replace(regrouped(without_rows(tree), labels), weights=weights)
-    new = with_means(new, rows, None if weights is None else repeats_of(weights))
-    if found.gaps is not None and tree.encoding is not None:
-        missing = missing_in_leaves(new, found.gaps)
-        new = replace(new, missing=shares_missing(new, missing))
+    new = weighted(regrouped(without_rows(tree), labels), weights, rows, found.gaps)
     return measured_rows(new, rows, two_values=tree.two_values)
+
+
+def weighted(tree: "Hierarchy", weights: Array | None, rows: Rows, gaps: Any) -> "Hierarchy":
+    """Return the tree with what is known of its nodes by these weights of its rows."""
+    repeats = None if weights is None else repeats_of(weights)
+    new = replace(tree, weights=weights)
+    light = np.flatnonzero(new.node_weights[tree.leaves] <= 0.0)
+    if len(light):
+        told = some([f"c{label}" for label in light.tolist()], NAMED)
+        raise InputError(
+            f"sample_weight is zero for all rows of {counted(len(light), 'cluster')} of the "
+            f"tree, {told}: give some of them a weight, or pass a smaller tree, as tree.prune "
+            "returns it"
+        )
+    new = with_means(new, rows, repeats)
+    if gaps is None or tree.encoding is None:
+        return new
+    return replace(new, missing=shares_missing(new, missing_in_leaves(new, gaps)))
 
 
 def without_rows(tree: "Hierarchy") -> "Hierarchy":
