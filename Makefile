@@ -70,7 +70,7 @@ test: check
 	$(SUITE)
 
 check-long: check
-	$(BIN)/python -m pytest -m "long or not long" -n 2
+	$(BIN)/python -m pytest -m "long or not long" -n 2 --hypothesis-profile=long
 	$(MAKE) oldest
 	$(MAKE) newest
 

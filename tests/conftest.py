@@ -1,16 +1,10 @@
-"""Settings for all tests."""
+"""What many tests need."""
 
-import os
 import signal
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import settings
-
-# A busy machine is no bug, and CI must not fail by chance: there, the same examples each time.
-settings.register_profile("taxarbor", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("taxarbor")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from unittest import mock
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from experiments import figures, plan
 from experiments.data import list_datasets, open_dataset
@@ -19,8 +18,6 @@ from experiments.run import Store
 from experiments.tables import done_jobs
 
 mpl.use("Agg")
-settings.register_profile("experiments", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("experiments")
 
 CLASSES = ("ape", "bat", "cod", "eel")
 OF_TREES = ("shortest_path", "path_sharing", "adjusted_shortest_path", "adjusted_path_sharing")

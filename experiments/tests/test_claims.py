@@ -214,6 +214,7 @@ def test_in_short(awa, made):
     ]
 
 
+@pytest.mark.long
 def test_what_is_missing_is_not_judged(tmp_path, awa, made):
     def alone(job):
         return made.outcome() if job.method == "HMMC" else None

@@ -134,9 +134,10 @@ def group_is_running(number):
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "to_all",
-    [True, pytest.param(False, marks=pytest.mark.long)],
+    [True, False],
     ids=["from the keyboard", "kill -INT"],
 )
 def test_an_interrupt_keeps_results_and_leaves_no_process(tmp_path, to_all):

@@ -171,6 +171,7 @@ def test_who_leads_how_steadily_and_how_fast(tmp_path, setup, made):
     assert standard_error(Mean(0.5, 0.0, 1)) == 0.0
 
 
+@pytest.mark.long
 def test_a_rival_without_a_result_is_named(tmp_path, setup, made):
     """A mean over fewer data sets would not compare."""
 
@@ -187,6 +188,7 @@ def test_a_rival_without_a_result_is_named(tmp_path, setup, made):
     assert "| AL | - | - | - | - | - |" in text
 
 
+@pytest.mark.long
 def test_the_page(tmp_path, setup, made):
     ours = {"adjusted_shortest_path": 0.6, "adjusted_rand": 0.4}
     store = results(tmp_path, setup, made, **ours)
@@ -225,6 +227,7 @@ def test_the_page(tmp_path, setup, made):
     assert "There are no results." in empty.read_text("utf-8")
 
 
+@pytest.mark.long
 def test_a_small_one_from_real_fits(tmp_path, made, monkeypatch):
     few = (GROUPS[0]._replace(rows=GROUPS[0].rows[:2]),)
     monkeypatch.setattr(defaults, "GROUPS", few)

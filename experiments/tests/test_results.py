@@ -222,6 +222,7 @@ def pictures(text):
     return [unquote(link) for link in re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_registry")
 def test_the_page(tmp_path, four, made):
     store = made.fill(tmp_path, plan_results(four))

@@ -246,6 +246,7 @@ def test_a_job_that_takes_too_long_is_given_up_and_others_go_on(work, made):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.long
 def test_a_process_that_dies_is_told_and_others_go_on(work, made, capfd):
     ways = ["die", "work", "raise", "die", "work"]
     jobs = [made.job(way, seed=seed) for seed, way in enumerate(ways)]
@@ -276,6 +277,7 @@ def test_who_stops_listening_ends_the_processes(work, made):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end when the fit does")
 def test_processes_end_with_a_parent_that_is_killed(work, tmp_path):
     script = tmp_path / "main.py"
@@ -342,6 +344,7 @@ def test_interrupted_or_not_the_results_are_the_same(tmp_path, animals):
     assert [(state.n_done, state.n_jobs) for state in again] == [(0, 0)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_registry")
 def test_long_jobs_go_first_and_failures_are_kept(tmp_path, made):
     """Four rows: k-means cannot make six clusters of them, or eight."""

@@ -38,6 +38,7 @@ PAGES = [
         and not BUILT & set(path.relative_to(DOCS).parts)
     ),
 ]
+LONG = {"command_line.md": pytest.mark.long}
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
@@ -99,7 +100,13 @@ def elsewhere(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=LONG.get(page.name, ()))
+        for page in PAGES
+    ],
+)
 def test_page(page, elsewhere):
     """Blocks of one page share their names and their folder."""
     names: dict[str, object] = {"__name__": "page"}

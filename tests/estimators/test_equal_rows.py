@@ -48,11 +48,12 @@ def crowded(seed):
     return (sparse.csr_array(X) if seed % 5 == 0 else X), own
 
 
+@pytest.mark.parametrize("seeds", [(0, 1, 5), pytest.param(range(12), marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", MODELS)
-def test_equal_rows_are_in_one_cluster(name):
+def test_equal_rows_are_in_one_cluster(name, seeds):
     model = MODELS[name]
     branchings = (2,) if isinstance(model, MMC) else (2, 3, 5)
-    for seed in range(12):
+    for seed in seeds:
         X, own = crowded(seed)
         rng = np.random.default_rng(seed)
         for weights in (None, rng.integers(0, 3, 100), rng.exponential(size=100) ** 3):

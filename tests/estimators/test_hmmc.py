@@ -138,6 +138,7 @@ def test_with_one_origin_equal_rows_are_still_refused():
 # ---- penalties and solvers ----
 
 
+@pytest.mark.long
 def test_no_variant_raises_the_objective(data, as_kind):
     for penalty in PENALTIES:
         for name, kind in (("animals", "float64 csr"), ("cloud", "float32 dense")):

@@ -20,9 +20,7 @@ OTHERS = [
     HMMC(penalty="exclusive"),
     HMMC(units="raw", alpha=0.01, beta=0.01),
     HMMC(None, max_depth=2, balance=None),
-    MMC(),
     MMC(n_clusters=3, penalty="l1", solver="newton"),
-    HierarchicalKMeans(),
     HierarchicalKMeans(7, branching=3, criterion="compact", n_init=3),
     HierarchicalKMeans(None, max_leaf_size=5),
     HierarchicalSpectral(),
@@ -44,7 +42,15 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", OTHERS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MMC(),
+        HierarchicalKMeans(),
+        *(pytest.param(one, marks=pytest.mark.long) for one in OTHERS),
+    ],
+    ids=lambda one: type(one).__name__,
+)
 def test_all_checks_of_scikit_learn(estimator):
     results = check_estimator(estimator, on_skip=None, expected_failed_checks=WRONG | MIXED)
     assert "passed" in {result["status"] for result in results}

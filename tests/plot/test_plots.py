@@ -167,6 +167,7 @@ def test_hostile_names_are_literal(hostile):
             assert {"$x$", "two lines", "(no label)", "_under", "a & <b>"} < shown
 
 
+@pytest.mark.long
 def test_no_tree_is_too_deep(chain):
     """A chain of 3,000 splits, which recursion would not reach the end of."""
     assert chain.height == 3000

@@ -62,7 +62,9 @@ def overlaps(one, other):
     return wide > 1.5 and high > 5
 
 
-@pytest.mark.parametrize("n_clusters", [12, 50, 200, 1000])
+@pytest.mark.parametrize(
+    "n_clusters", [12, 50, 200, pytest.param(1000, marks=pytest.mark.long)]
+)
 def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clusters):
     path, tree = planted(n_clusters)
     for width, height in ((1280, 800), (420, 860)):
@@ -627,6 +629,7 @@ def test_scripts_that_are_not_ours_do_not_run(visit, hostile_page, browser):
     context.close()
 
 
+@pytest.mark.long
 def test_1000_clusters_are_fluid(visit, planted):
     page = visit(planted(1000)[0])
     page.click("#as-tree")

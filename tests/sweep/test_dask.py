@@ -415,7 +415,9 @@ def test_blocks_that_share_steps_are_made_once(X):
     assert len(counted) == 1
 
 
-@pytest.mark.parametrize("scheduler", [*SCHEDULERS, "processes"], indirect=True)
+@pytest.mark.parametrize(
+    "scheduler", [*SCHEDULERS, pytest.param("processes", marks=pytest.mark.long)], indirect=True
+)
 def test_a_function_of_rows_is_lazy(scheduler, X):
     rows = chunked(X)
     lazy = in_blocks(row_sum, 1.0, rows, np.float64)
