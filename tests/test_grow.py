@@ -353,7 +353,7 @@ def grow_by_gaps(pool=None):
     coordinates = Coordinates.in_memory(np.random.default_rng(0).normal(size=(300, 4)), 0)
     run, stop = Run(pool=pool, width=1 if pool is None else 3), StoppingRule(9)
     field = Field(coordinates.values[0], 300, GapSplitter(n_init=2), run)
-    return grow_on(field, branching=2, stop=stop, run=run).freeze(order=False)
+    return grow_on(field, branching=2, stop=stop, run=run)[0].freeze(order=False)
 
 
 def test_nor_do_those_of_a_field():
@@ -439,7 +439,7 @@ def grow_twice(seed, n_children, *, gather=2, at=None, refused=0.1, by_size=True
         how = {"refused": refused, "by_size": by_size}
         ground = Pretended(seed, n_children, looks_ahead, **how)
         run, stop = Run(0, observer, width=1000), StoppingRule(**limits)
-        tree = grow_on(ground, branching=n_children, stop=stop, run=run, gather=gather)
+        tree, _ = grow_on(ground, branching=n_children, stop=stop, run=run, gather=gather)
         found.append((tree.freeze(order=False), ground.rounds, events))
     return found
 

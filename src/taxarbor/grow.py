@@ -159,22 +159,22 @@ def grow(
     5
     """
     ground = _RowsInMemory(rows, splitter, branching, run)
-    return grow_on(ground, branching=branching, stop=stop, run=run, gather=gather)
+    return grow_on(ground, branching=branching, stop=stop, run=run, gather=gather)[0]
 
 
 def grow_on(
     ground: Ground, *, branching: int, stop: StoppingRule, run: Run, gather: int = 2
-) -> HierarchyBuilder:
-    """Grow a tree on any ground; see :func:`grow`."""
-    tree = HierarchyBuilder(ground.n_rows)
+) -> tuple[HierarchyBuilder, bool]:
+    """Grow a tree on any ground, and say whether it is whole; see :func:`grow`."""
+    tree, is_whole = HierarchyBuilder(ground.n_rows), False
     growth = _Growth(tree, ground, branching, stop, run, Gathering(gather))
     try:
-        growth.go_on()
+        is_whole = growth.go_on()
     except KeyboardInterrupt:
         warn_caller(
             "the fit was interrupted; the tree is what was grown so far", InterruptedFitWarning
         )
-    return tree
+    return tree, is_whole
 
 
 @final
@@ -229,12 +229,17 @@ class _Growth:
     )  # of nodes that are not in the tree yet
     n_tried: int = 0
 
-    def go_on(self) -> None:
-        """Try, apply the best, and again, until the tree is full or nothing is left."""
+    def go_on(self) -> bool:
+        """Try, apply the best, and again, until the tree is full or nothing is left.
+
+        Say whether it came to that, or somebody asked to stop.
+        """
         new: Sequence[int] = (0,)
         while not self.stop.is_full(self.tree.n_leaves, self.branching):
-            if self._meet([node for node in new if not self._spares(node)]) or not self.heap:
-                return
+            if self._meet([node for node in new if not self._spares(node)]):
+                return False
+            if not self.heap:
+                return True
             _, node, best = heappop(self.heap)
             new = ()
             if self._spares(node):  # its parent has become full
@@ -243,7 +248,8 @@ class _Growth:
             self.paths |= {child: (*self.paths[node], at) for at, child in enumerate(new)}
             self.gathering.add(node, new)
             if self._stops_here():
-                return
+                return False
+        return True
 
     def _meet(self, nodes: Sequence[int]) -> bool:
         """Take note of what splits new leaves have; say whether to stop."""

@@ -312,6 +312,22 @@ def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers
 
 
 @streamed
+def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
+    """Nothing is encoded, and the model knows the names of the columns all the same."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    X[:150] += 6.0
+    (folder / "numbers").mkdir()
+    for part in range(3):
+        frame = pd.DataFrame(X[part::3], columns=list("abcd"))
+        frame.to_parquet(folder / "numbers" / f"{part}.parquet", index=False)
+    run_json("fit", "numbers", "-k", 2, "-o", "m")
+    assert Hierarchy.load(folder / "m").encoding is None
+    assert run("explain", "m", "numbers").stdout
+    run("report", "m", "numbers", "-o", "p.html")
+    assert page_of(folder / "p.html")["n_rows"] == 300
+
+
+@streamed
 def test_a_page_of_a_sample_says_so(run_json, folder, monkeypatch):
     monkeypatch.setattr(_sample, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)

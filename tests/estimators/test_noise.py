@@ -203,7 +203,12 @@ def test_scores_do_not_depend_on_how_rows_lie_in_blocks(kind, dtype):
     labels = tree.labels.copy()
     for told in ({}, {"counts": counts}, {"counts": counts, "weights": weights}):
         for noise in (0.0, 0.04, 0.4):
-            whole, usual, is_noise = score_rows(tree, rows, Run(), **told, noise=noise)
+            given, engine = {name: [own] for name, own in told.items()}, LocalEngine(Run())
+            all_ = scored(tree, [rows], [labels], engine, **given, noise=noise)
+            (whole,), usual = engine.gather(all_.scores), all_.usual
+            is_noise = whole > all_.last
+            if not noise:
+                np.testing.assert_array_equal(score_rows(tree, rows, Run(), **told), whole)
             assert is_noise.any() == (usual is not None) == (noise > 0.0)
             if noise:
                 share = np.average(is_noise, weights=told.get("weights"))

@@ -1,6 +1,7 @@
 """Rows that were drawn, divided by planes: one node, and the nodes of many rounds."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -343,7 +344,7 @@ def test_samples_are_rows_of_their_node(coordinates_of, values_of):
     splitter, paths = GapSplitter((0.0, 2.0), min_size=10), [(0, 0), (0, 1), (1, 0), (1, 1)]
     samples = samples_of(coordinates, paths, splitter, 0)
     field = field_of(coordinates, splitter, Run())
-    tree = grow_on(field, branching=2, stop=StoppingRule(max_depth=2), run=Run())
+    tree, _ = grow_on(field, branching=2, stop=StoppingRule(max_depth=2), run=Run())
     assert [tree.lineage(leaf)[0] for leaf in tree.leaves] == paths
     labels = labels_of(tree, field, coordinates)
     Z = values_of(coordinates.values, coordinates)
@@ -383,7 +384,7 @@ def grown(coordinates, width, gather=2, splitter=None, **limits):
     run = Run(3, width=width)
     field = field_of(coordinates, splitter or GapSplitter(), run)
     ground = Watched(field)
-    tree = grow_on(ground, branching=2, stop=StoppingRule(**limits), run=run, gather=gather)
+    tree, _ = grow_on(ground, branching=2, stop=StoppingRule(**limits), run=run, gather=gather)
     own = labels_of(tree, field, coordinates)
     return tree.freeze(order=np.argsort(own, kind="stable")), ground.rounds
 
@@ -541,4 +542,64 @@ def test_what_is_said_of_rows_that_were_not_drawn(coordinates_of, few_drawn):
     found = grow_leaves(coordinates_of(X), GapSplitter((0.0, 2.0)), StoppingRule(9), 0)
     assert found.counts.tolist() == [4000] * 3
     for leaf in found.tree.leaves:
-        assert "rows are equal, or nearly so (going by " in found.tree.note(leaf)
+        assert "rows are equal, or nearly so, going by " in found.tree.note(leaf)
+
+
+def test_growth_ends_where_sizes_cannot_be_told(coordinates_of, monkeypatch):
+    """Two rows of which one was drawn seem to be one, however small leaves are to be."""
+    monkeypatch.setattr(_field, "FEWEST", 1000)
+    monkeypatch.setattr(_field, "SAMPLE", 20)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1300, 3))
+    X[:40] = np.repeat(30.0 * rng.standard_normal((20, 3)), 2, axis=0)
+    stop = StoppingRule(40, max_leaf_size=1)
+    found = grow_leaves(coordinates_of(X), GapSplitter((0.0, 2.0)), stop, 0)
+    assert found.n_leaves == 40
+    assert found.counts.sum() == 1300
+
+
+def test_growth_that_was_ended_is_not_begun_again(coordinates_of, few_drawn, monkeypatch):
+    monkeypatch.setattr(_field, "MARGIN", 0.999)
+    X, n_ended = np.random.default_rng(0).standard_normal((12_000, 3)), []
+    coordinates = coordinates_of(X)
+    grow = _field.grow_on
+
+    def grow_a_while(ground, *, run, **how):
+        run = replace(run, observer=lambda event: event.n_leaves == 30)
+        n_ended.append(1)
+        return grow(ground, run=run, **how)
+
+    monkeypatch.setattr(_field, "grow_on", grow_a_while)
+    for seed in range(20):
+        found = grow_leaves(coordinates, GapSplitter(), StoppingRule(max_leaf_size=300), seed)
+        assert found.n_leaves == 30
+    assert len(n_ended) == 20
+
+
+def test_a_leaf_that_was_undone_says_why(coordinates_of, monkeypatch):
+    monkeypatch.setattr(_field, "FEWEST", 600)
+    monkeypatch.setattr(_field, "SAMPLE", 20)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 5)) + 4.0 * rng.integers(0, 5, (6000, 1))
+    splitter = GapSplitter((0.0, 2.0), min_size=60)
+    tree = grow_leaves(coordinates_of(X), splitter, StoppingRule(100), 0).tree
+    assert any(
+        "a child would have fewer than 60 rows" in tree.note(leaf) for leaf in tree.leaves
+    )
+    assert min(tree.size(leaf) for leaf in tree.leaves) >= 60
+
+
+def test_how_many_rows_are_drawn():
+    def drawn(n_rows, gather=2, **stop):
+        return _field.n_drawn(n_rows, StoppingRule(**stop), gather)
+
+    assert drawn(50_000, n_leaves=2) >= 50_000
+    assert drawn(10**7, n_leaves=10) == 100_000
+    assert drawn(10**7, n_leaves=400) == 400_000
+    assert drawn(10**9, n_leaves=10**5) == 10**6
+    assert drawn(10**7, max_leaf_size=10**5) == 100_000
+    assert drawn(10**7, max_leaf_size=500) == 10**6
+    assert (
+        drawn(10**7, max_leaf_size=5) >= 10**7
+    )  # or it could not be told how large leaves are
+    assert drawn(10**7, max_depth=50, gather=10**20) == 10**6

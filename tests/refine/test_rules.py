@@ -507,7 +507,7 @@ def planned(coordinates_of, grown_on):
 
 def whole(tree, labels, X, kind, placement=None):
     """Return the tree with all rows, given their leaves, and what they tell of its rules."""
-    tree.resize(np.bincount(labels, minlength=tree.n_leaves))
+    tree.resize(np.bincount(labels, minlength=tree.n_leaves), [True] * tree.n_leaves)
     order = np.argsort(labels, kind="stable")
     rule = placement and Placement(placement, np.array(tree.leaves))
     rows = as_rows(sparse.csr_array(X) if kind == "csr" else X)

@@ -6,6 +6,7 @@ import sys
 import time
 import weakref
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from scipy.sparse import csr_array, csr_matrix, random_array
 from taxarbor import Taxarbor
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._run import Run
-from taxarbor.sweep import DaskEngine, LocalEngine
+from taxarbor.sweep import DaskEngine, LocalEngine, _dask
 from taxarbor.sweep._dask import once
 from taxarbor.sweep._lazy_results import in_blocks, lazy_rows
 from taxarbor.tables._stream import dask_stream
@@ -601,3 +602,25 @@ def test_a_cluster_grows_the_same_tree(cluster, blobs):
     assert np.array_equal(model.predict(rows).compute(), model.labels_.compute())
     del rows, model
     wait_until(lambda: not cluster.scheduler.tasks)
+
+
+def test_what_comes_just_as_a_wait_ends_is_no_silence(monkeypatch):
+    class Coming:
+        n_asked = 0
+
+        def result(self, seconds):
+            self.n_asked += 1
+            if self.n_asked == 1:
+                raise TimeoutError
+            return 7
+
+        def done(self):
+            return True
+
+        def exception(self):
+            return None
+
+    monkeypatch.setattr(_dask, "_begun", lambda *_: Coming())
+    monkeypatch.setattr(_dask, "futures_in", list)
+    client = SimpleNamespace(gather=lambda *_, **__: None)
+    assert _dask._fetched(client, [SimpleNamespace(key="some")]) == [7]

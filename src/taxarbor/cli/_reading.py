@@ -465,7 +465,7 @@ def read_rows(
     stream = _open_for(tree, path, None, format)
     table = _table_of(stream)
     _refuse_other_length(tree, path, table)
-    if tree.encoding is None and is_framed(table):  # of a matrix, which has no other types
+    if columns_of(tree) is None and is_framed(table):  # of a matrix, which has no names
         raise InputError(f"{path} holds a table, and the model was fitted on a matrix")
     refuse_used(columns_of(tree), id_column=asked["id_column"])
     names = table.feature_names if tree.encoding is None else None
@@ -533,6 +533,7 @@ class NewRows:
 def _keep(kept: dict[str, Any], block: Block) -> None:
     kept.setdefault("labels", []).extend(block.labels.tolist())
     if block.names is not None:
-        kept["rows"] = [*(kept["rows"] or ()), *block.names]
+        kept["rows"] = kept["rows"] or []
+        kept["rows"].extend(block.names)
     if block.probabilities is not None:
         kept.setdefault("probabilities", []).extend(block.probabilities.tolist())

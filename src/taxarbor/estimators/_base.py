@@ -21,15 +21,15 @@ from taxarbor._types import Array, Status
 from taxarbor.estimators._parts import refuse_stream, rows_by_parts
 from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
-from taxarbor.hierarchy._noise import Usual, score_rows
-from taxarbor.hierarchy._remade import per_row, regrouped
+from taxarbor.hierarchy._noise import score_rows
+from taxarbor.hierarchy._remade import per_row
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import route, visited, with_means
+from taxarbor.hierarchy._route import route, visited
 from taxarbor.rows import Rows
 from taxarbor.split import MaxMarginSplitter, Splitter
 from taxarbor.sweep._lazy_results import is_dask
@@ -225,16 +225,14 @@ class Fitting:
         if mask is not None:
             self._weights = np.where(mask, 0.0, 1.0 if self._weights is None else self._weights)
 
-    def _take_part(self, apart: NDArray[np.bool_] | None = None) -> None:
-        """Find which rows take part, and how often each; those that are set apart do not."""
+    def _take_part(self) -> None:
+        """Find which rows take part, and how often each."""
         n, weights = self._all.n_rows, self._weights
         self.rows, self._index, self._per_weight = self._all, None, 1.0
-        if weights is not None or apart is not None:
-            repeats = np.ones(n, dtype=np.intp) if weights is None else repeats_of(weights)
+        if weights is not None:
+            repeats = repeats_of(weights)
             with np.errstate(over="ignore"):
-                self._per_weight = repeats.sum() / (n if weights is None else weights.sum())
-            if apart is not None:
-                repeats[apart] = 0
+                self._per_weight = repeats.sum() / weights.sum()
             self._index = np.repeat(np.arange(n), repeats)
             self.rows, n = self._all.take(self._index), int(np.count_nonzero(repeats))
             if n < 2:
@@ -260,32 +258,16 @@ class Fitting:
     def __exit__(self, *raised: Any) -> None:
         self._open.__exit__(*raised)
 
-    def keep(
-        self,
-        tree: HierarchyBuilder,
-        placement: Placement | None = None,
-        *,
-        holds: bool = False,
-        noise: float = 0.0,
-    ) -> None:
-        """Freeze the tree, with the means of its nodes, and leave it on the estimator.
-
-        With ``holds`` all rows are where the rules send them, and are not asked again. That
-        share of the rows that are farthest from every leaf is set apart as noise.
-        """
+    def keep(self, tree: HierarchyBuilder) -> None:
+        """Freeze the tree, with the means of its nodes, and leave it on the estimator."""
         estimator, means = self._estimator, tree.means(self.rows)
         names, maker = self._training.seen.names, made_by(self._estimator)
         encoding = self._training.encoding
         if encoding is not None:
             names = None  # those of the features come with the words
-        frozen = tree.freeze(placement, feature_names=names, means=means, made_by=maker)
-        hierarchy = self._finished(frozen, holds)
-        scores, usual, is_noise = self._scores(hierarchy, noise)
-        if usual is not None:  # what is known of the nodes is of all other rows
-            self._take_part(is_noise)
-            frozen = regrouped(hierarchy, hierarchy.labels[self._index])
-            frozen = replace(with_means(frozen, self.rows), usual=usual)
-            hierarchy = self._finished(frozen, holds, is_noise)
+        frozen = tree.freeze(feature_names=names, means=means, made_by=maker)
+        hierarchy = self._finished(frozen)
+        scores = self._scores(hierarchy)
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
         per_row: Any = {"labels_": hierarchy.labels.copy(), "outlier_score_": scores}
@@ -294,28 +276,22 @@ class Fitting:
         warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
 
-    def _scores(
-        self, tree: Hierarchy, noise: float
-    ) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
+    def _scores(self, tree: Hierarchy) -> Array:
         n, index = self._all.n_rows, self._index
         counts = None if index is None else np.bincount(index, minlength=n)
         weights, empty = self._given, self._training.empty
         if empty is not None:  # it is not known that they are far
             weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
-        told: Any = {"counts": counts, "weights": weights, "noise": noise}
-        scores, usual, is_noise = score_rows(tree, self._all, self.run, **told)
-        return scores, usual, is_noise if empty is None else is_noise & ~empty
+        return score_rows(tree, self._all, self.run, counts=counts, weights=weights)
 
-    def _finished(
-        self, frozen: Hierarchy, holds: bool, is_noise: NDArray[np.bool_] | None = None
-    ) -> Hierarchy:
+    def _finished(self, frozen: Hierarchy) -> Hierarchy:
         """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
         encoding = self._training.encoding
         pairs = None if encoding is None else encoding.two_values
-        tree = measured_rows(frozen, self.rows, self.run, holds=holds, two_values=pairs)
+        tree = measured_rows(frozen, self.rows, self.run, two_values=pairs)
         if self._index is None:
             return tree
-        tree = per_row(tree, self._index, self._all, self.run, is_noise)
+        tree = per_row(tree, self._index, self._all, self.run)
         return replace(tree, weights=self._weights)
 
 

@@ -36,6 +36,8 @@ from taxarbor.refine import (
     find_outliers,
     find_rules,
 )
+from taxarbor.refine._clusters import n_held
+from taxarbor.refine._coordinates import N_COORDINATES
 from taxarbor.refine._leaves import count_stayed
 from taxarbor.refine._outliers import MIDDLE
 from taxarbor.refine._rules import without_leaves
@@ -54,6 +56,9 @@ MANY = 100_000
 
 PER_ROW = 48
 """Bytes that a fit keeps of each row in memory beside its coordinates: where it is, how far."""
+
+PER_SAMPLE = 4 * (N_COORDINATES + 1)
+"""Bytes of the coordinates of a row, at most."""
 
 Labels = NDArray[np.int32]
 
@@ -108,7 +113,9 @@ class Sweeping:
             assert self._training is not None
             return Source.in_memory(self._training, LocalEngine(self.run, space), self._given)
         if self._stream.sizes is not None and space is not None:
-            space = max(space - PER_ROW * int(np.sum(self._stream.sizes)), 0)
+            n_rows = int(np.sum(self._stream.sizes))
+            held = PER_SAMPLE * n_held(n_rows, asked.branching, self._asked)
+            space = max(space - PER_ROW * n_rows - held, 0)
         return train_on_stream(asked, self._stream, self.run, space, self._given)
 
     @property

@@ -122,9 +122,11 @@ class Taxarbor(HierarchyEstimator):
     except those that stayed in their leaf for the sake of ``min_leaf_size`` or
     ``max_leaf_size``. ``hierarchy_.follows`` says for which rows the rules hold.
 
-    A fit is some 40 to 90 sweeps over blocks of rows, about ten of them over the data and the
+    A fit is some 25 to 35 sweeps over blocks of rows, about ten of them over the data and the
     others over what was kept: up to 64 float32 numbers per row, the coordinates, which go to a
-    temporary file beyond the ``memory_limit``, and about 48 bytes more. Samples are drawn by
+    temporary file beyond the ``memory_limit``, and about 48 bytes more. The tree grows on a
+    sample, of which three copies are in memory: 2,000 rows per cluster, 100,000 at least and
+    a million at most, or ten for each leaf of ``max_leaf_size``. Samples are drawn by
     hashes of row numbers and all sums are exact, so that the tree does not depend on how the
     rows lie in blocks, nor on who sweeps: it is the same from memory, from disk and on Dask.
     Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
@@ -132,7 +134,7 @@ class Taxarbor(HierarchyEstimator):
 
     Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
     warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
-    on Ctrl-C ends the fit, and leaves the estimator as it was.
+    on, and on a cluster of Dask, Ctrl-C ends the fit, and leaves the estimator as it was.
 
     Examples
     --------

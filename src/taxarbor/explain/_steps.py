@@ -56,10 +56,12 @@ def measure(
 def median(values: Array, weights: NDArray[Any] | None) -> float:
     """Return the median of values that count for as much as their weights.
 
-    Whole numbers say how often a value is there.
+    Whole numbers say how often a value is there. Where none counts, all do.
     """
-    if weights is None or weights.dtype.kind == "i":
-        return float(np.median(values if weights is None else np.repeat(values, weights)))
+    if weights is None or not weights.any():
+        return float(np.median(values))
+    if weights.dtype.kind == "i":
+        return float(np.median(np.repeat(values, weights)))
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(sums, sums[-1] / 2.0)]])

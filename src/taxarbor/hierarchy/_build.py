@@ -67,11 +67,10 @@ class HierarchyBuilder:
     array([1, 0, 1, 1])
     """
 
-    def __init__(self, n_rows: int, order: IndexArray | None = None) -> None:
+    def __init__(self, n_rows: int) -> None:
         if n_rows < 1:
             raise ValueError(f"a hierarchy needs one row at least, got {n_rows}")
-        # None until it is asked for: all rows as they come.
-        self._rows = None if order is None else order.copy()
+        self._rows: IndexArray | None = None  # until it is asked for: all rows as they come
         self._knows_rows = True
         self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
         # A split counts from the moment it stands here; nodes beyond the last one do not.
@@ -217,38 +216,15 @@ class HierarchyBuilder:
         """Keep the reason why this leaf cannot be split."""
         self._leaf(node).note = reason
 
-    def move_rows(self, labels: IndexArray) -> None:
-        """Give the leaves other rows; the shape of the tree stays.
-
-        Labels say each row's new leaf, by its position among the leaves; none is empty.
-        """
-        leaves = self.leaves
-        sizes = np.bincount(labels, minlength=len(leaves))
-        if len(sizes) != len(leaves) or not sizes.all():
-            raise ValueError(f"labels must name each of {len(leaves)} leaves, and no other")
-        order = arranged(np.arange(len(self._order)), labels, len(leaves))
-        stops = np.cumsum(sizes)
-        slices = zip(leaves, stops - sizes, stops, strict=True)
-        has_moved = [
-            not np.array_equal(np.sort(self.rows(leaf)), order[start:stop])
-            for leaf, start, stop in slices
-        ]
-        self._resize(sizes, has_moved)
-        self._rows = order
-
-    def resize(self, sizes: IndexArray, has_moved: Sequence[bool] | None = None) -> None:
+    def resize(self, sizes: IndexArray, has_moved: Sequence[bool]) -> None:
         """Give the leaves other numbers of rows, and forget which rows; the shape stays.
 
         Of the leaves from left to right, none empty. Their sum may be another than before.
-        The notes of leaves that have other rows now, all if it is not said, tell so.
+        The notes of leaves that have other rows now tell so.
         """
         n_leaves = self.n_leaves
         if np.shape(sizes) != (n_leaves,) or not (np.asarray(sizes) > 0).all():
             raise ValueError(f"sizes must be {n_leaves} positive numbers, one for each leaf")
-        self._resize(sizes, [True] * n_leaves if has_moved is None else has_moved)
-        self._rows, self._knows_rows = None, False
-
-    def _resize(self, sizes: IndexArray, has_moved: Sequence[bool]) -> None:
         stops = np.cumsum(sizes)
         slices = zip(stops - sizes, stops, strict=True)
         for leaf, (start, stop), moved in zip(self.leaves, slices, has_moved, strict=True):
@@ -260,6 +236,7 @@ class HierarchyBuilder:
             own = self._splits[node]
             owner = self._nodes[node]
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
+        self._rows, self._knows_rows = None, False
 
     def explain(self, node: int, rule: LinearRule) -> None:
         """Give a node that was split a rule."""

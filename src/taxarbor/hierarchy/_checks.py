@@ -311,12 +311,12 @@ def _check_follows(h: "Hierarchy") -> None:
     has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
     named, start, stop = f.worst, h.start, h.stop
     if f.broken is not None and h.order is not None:
-        # As if each row were a leaf; noise is in no node.
-        at = np.full(h.n_rows, -1)
-        at[h.order] = np.arange(len(h.order))
-        named, start, stop = (
-            np.concatenate(pair) for pair in ((named, f.broken), (start, at), (stop, at + 1))
-        )
+        # As if each row that names a node were a leaf; noise is in no node.
+        at, (own,) = np.full(h.n_rows, -1), np.nonzero(f.broken != -1)
+        if len(own):
+            at[h.order] = np.arange(len(h.order))
+        pairs = (named, f.broken[own]), (start, at[own]), (stop, at[own] + 1)
+        named, start, stop = map(np.concatenate, pairs)
     _require(
         named.min() >= -1 and named.max() < n and has_rule[named].all(),
         "follows must name nodes that have rules, or -1",

@@ -104,18 +104,14 @@ def score_rows(
     *,
     counts: IndexArray | None = None,
     weights: Array | None = None,
-    noise: float = 0.0,
-) -> tuple[Array, Usual | None, NDArray[np.bool_]]:
-    """Return what :func:`scored` does, of a tree of rows in memory, as arrays."""
+) -> Array:
+    """Return how far rows in memory are from every group of their tree; see :func:`scored`."""
     engine, told = LocalEngine(run), ([rows], [tree.labels])
     own = None if counts is None else [counts.astype(np.int32)]
     given = None if weights is None else [weights]
-    found = scored(tree, *told, engine, counts=own, weights=given, noise=noise)
-    (scores,) = engine.gather(found.scores)
-    is_noise = np.zeros(rows.n_rows, dtype=bool)
-    if found.usual is not None:
-        is_noise = scores > found.last
-    return scores, found.usual, is_noise
+    found = scored(tree, *told, engine, counts=own, weights=given)
+    scores: Array = engine.gather(found.scores)[0]
+    return scores
 
 
 @final

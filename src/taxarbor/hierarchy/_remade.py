@@ -221,22 +221,17 @@ def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
 
 
 def per_row(
-    tree: "Hierarchy",
-    index: IndexArray,
-    rows: Rows,
-    run: Run | None = None,
-    noise: NDArray[np.bool_] | None = None,
+    tree: "Hierarchy", index: IndexArray, rows: Rows, run: Run | None = None
 ) -> "Hierarchy":
     """Return a tree of copies as one of rows, given the row of each copy, ascending.
 
     A row goes where most of its copies are, to the first such leaf; one without copies goes
-    where equal rows are, or else new ones go, unless it is noise. A leaf that has no row then,
-    as a bound on sizes put the lesser part of some rows' copies there, is removed. What is
-    known of the nodes is what was measured of the copies.
+    where equal rows are, or else new ones go. A leaf that has no row then, as a bound on sizes
+    put the lesser part of some rows' copies there, is removed. What is known of the nodes is
+    what was measured of the copies.
     """
     n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
-    there = np.flatnonzero(labels >= 0)
-    cells, counts = np.unique(index[there] * K + labels[there], return_counts=True)
+    cells, counts = np.unique(index * K + labels, return_counts=True)
     cells = cells[np.lexsort((-counts, cells // K))]
     own, first = np.unique(cells // K, return_index=True)
     homes = np.full(n, -1, dtype=np.intp)
@@ -244,11 +239,11 @@ def per_row(
     if not np.bincount(homes[own], minlength=K).all():
         copies = rows.take(index)
         moved = measured_rows(with_means(regrouped(tree, homes[index]), copies), copies, run)
-        return per_row(moved, index, rows, run, noise)
+        return per_row(moved, index, rows, run)
     copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
     stays = np.flatnonzero(homes[index] == labels)
     copy[index[stays]] = stays
-    alone = np.flatnonzero(homes < 0 if noise is None else (homes < 0) & ~noise)
+    alone = np.flatnonzero(homes < 0)
     if len(alone):
         rule, sent = deciding_rule(tree), np.zeros(n, dtype=np.intp)
         if rule is not None:

@@ -1,4 +1,4 @@
-"""Weights are repeats: a fit sees each row as often as it counts; noise is seen apart.
+"""Weights are repeats: a fit sees each row as often as it counts.
 
 What grows a tree knows rows and nothing of weights. It gets an index that names a row several
 times, and its tree, of these copies, is brought back to the rows later. So integer weights do

@@ -8,7 +8,7 @@ import numpy as np
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.refine._coordinates import Coordinates
-from taxarbor.refine._field import grow_leaves
+from taxarbor.refine._field import HELD, grow_leaves, n_drawn
 from taxarbor.refine._leaves import Leafing, compete
 from taxarbor.refine._links import link_leaves
 from taxarbor.split import GapSplitter
@@ -91,6 +91,12 @@ def find_clusters(
     order = np.argsort(place)
     rule = LinearRule(rule.weights[order], rule.center, rule.offsets[order])
     return Clusters(now, rule)
+
+
+def n_held(n_rows: int, branching: int, stop: StoppingRule) -> int:
+    """Return how many rows of coordinates :func:`find_clusters` holds in memory, at most."""
+    fine = _finer(stop) if stop.max_depth is None else stop
+    return HELD * min(n_rows, int(n_drawn(n_rows, fine, branching)))
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

@@ -25,8 +25,13 @@ from taxarbor.split._gap import SAMPLE, Plane
 from taxarbor.sweep._copies import Drawn, draw, limits
 
 FEWEST, MOST = 100_000, 1_000_000
-"""Rows that are drawn at least, and at most: of more than a thousand leaves, each has fewer.
-Where leaves shall be small, rather than few, there is no such limit."""
+"""Rows that are drawn at least, and at most: of more than a thousand leaves, each has fewer."""
+
+SOME = 10
+"""Rows that are drawn of each leaf at least, where leaves shall be small rather than few."""
+
+HELD = 3
+"""How often growth holds what was drawn: as it came, and divided by two levels of the tree."""
 
 MARGIN = 0.9
 """Of the greatest size of a leaf: where sizes are estimates, leaves are to be smaller."""
@@ -120,6 +125,8 @@ class Field:
             if least == 1:
                 return Refusal(f"all of its {size} rows are equal, or nearly so"), ()
             told = f"children of at least {least} rows would tear equal ones apart"
+            if len(rows) < size:
+                told = f"no plane was found that leaves children of at least {least} rows"
             return Refusal(f"{told}, of its {size} rows"), ()
         sides = (0, 1) if is_high[0] else (1, 0)
         cut = Cut(plane, threshold, sides, sizes, size * plane.gap)
@@ -164,7 +171,7 @@ def _as_rows(n_drawn: int, n_all: int, size: int) -> int:
 
 
 def _estimated(refusal: Refusal, n_drawn: int) -> Refusal:
-    return Refusal(f"{refusal.reason} (going by {n_drawn} of them)")
+    return Refusal(f"{refusal.reason}, going by {n_drawn} of its rows")
 
 
 @final
@@ -179,13 +186,13 @@ class _Grow:
     seed: int
     n_told: int | None  # leaves that the observer hears of when all are grown; 0: nobody hears
 
-    def __call__(self, drawn: Drawn, run: Run) -> tuple[HierarchyBuilder, list[Cut]]:
-        """Return the tree, and how its inner nodes are divided, in their order."""
-        rows = drawn.stacked()[np.argsort(drawn.hashes, kind="stable")]
+    def __call__(self, drawn: Drawn, run: Run) -> tuple[HierarchyBuilder, list[Cut], bool]:
+        """Return the tree, how its inner nodes are divided, in order, and if it is whole."""
         run = replace(run, seed=self.seed, observer=self._observer(run))
-        field = Field(rows, self.n_rows, self.splitter, run)
-        tree = grow_on(field, branching=2, stop=self.stop, run=run, gather=self.gather)
-        return tree, [field.cuts[tree.lineage(node)[0]] for node in tree.inner]
+        field = Field(_by_hash(drawn, run), self.n_rows, self.splitter, run)
+        how: Any = {"branching": 2, "stop": self.stop, "run": run, "gather": self.gather}
+        tree, is_whole = grow_on(field, **how)
+        return tree, [field.cuts[tree.lineage(node)[0]] for node in tree.inner], is_whole
 
     def _observer(self, run: Run) -> Observer:
         n_grown, n_told = self.stop.n_leaves, self.n_told
@@ -199,6 +206,20 @@ class _Grow:
             return run.observer(GrowthEvent(done, n_told, event.n_tried))
 
         return observe
+
+
+def _by_hash(drawn: Drawn, run: Run) -> Array:
+    """Return the rows in the order of their hashes."""
+    ranks = np.empty(len(drawn.hashes), dtype=np.intp)
+    ranks[np.argsort(drawn.hashes, kind="stable")] = np.arange(len(ranks))
+    places = np.split(ranks, np.cumsum([len(part) for part in drawn.rows])[:-1])
+    rows = np.empty((len(ranks), drawn.rows[0].shape[1]), dtype=drawn.rows[0].dtype)
+
+    def put(part: int) -> None:
+        rows[places[part]] = drawn.rows[part]
+
+    list(run.each(put, range(len(places))))
+    return rows
 
 
 def grow_leaves(
@@ -228,20 +249,20 @@ def grow_leaves(
         How many leaves the observer hears of when all are grown; 0: it is told nothing.
     """
     engine, copies = coordinates.blocks.engine, coordinates.copies
-    n_drawn, most = _n_drawn(copies.n, stop, gather), stop.max_leaf_size
+    drawn, most = n_drawn(copies.n, stop, gather), stop.max_leaf_size
     while True:
-        margin = most if most is None or n_drawn >= copies.n else max(int(MARGIN * most), 1)
+        margin = most if most is None or drawn >= copies.n else max(int(MARGIN * most), 1)
         fine, most = replace(stop, max_leaf_size=margin), margin
-        tree, cuts = engine.sweep(
+        tree, cuts, is_whole = engine.sweep(
             draw,
             *(coordinates.values, [None] * len(copies.first), copies.counts, copies.first),
             keys=np.array([node_seed(seed, ())], dtype=np.uint64),
-            bounds=limits(np.array([copies.n]), n_drawn),
+            bounds=limits(np.array([copies.n]), drawn),
             then=_Grow(copies.n, splitter, fine, gather, seed, n_told),
         )
         found = _sent_down(tree, cuts, coordinates)
         sizes = [tree.size(leaf) for leaf in tree.leaves]
-        if most is None or stop.max_leaf_size is None:
+        if most is None or stop.max_leaf_size is None or most == 1 or not is_whole:
             break
         # Leaves that were left alone, and are larger than they seemed.
         if not any((found.counts > stop.max_leaf_size) & (np.array(sizes) <= most)):
@@ -249,19 +270,22 @@ def grow_leaves(
     tree.resize(found.counts, [bool(one) for one in found.counts != sizes])
     while found.n_leaves > 1 and found.counts.min() < splitter.min_size:
         leaves = np.array(found.tree.leaves)[found.counts < splitter.min_size]
-        found = regrouped(found, *undone(found.tree, leaves.tolist()), coordinates)
+        why = f"a child would have fewer than {splitter.min_size} rows"
+        found = regrouped(found, *undone(found.tree, leaves.tolist(), why), coordinates)
     return found
 
 
-def _n_drawn(n_rows: int, stop: StoppingRule, gather: int) -> float:
+def n_drawn(n_rows: int, stop: StoppingRule, gather: int) -> float:
     """Return how many rows to draw, so that a plane of each leaf can be sought."""
     wanted = [float(n_rows)]
     if stop.n_leaves is not None:
         wanted.append(min(float(SAMPLE) * stop.n_leaves, MOST))
     if stop.max_depth is not None:
-        wanted.append(min(float(SAMPLE) * gather ** min(stop.max_depth, 30), MOST))
+        n_leaves = min(gather, MOST) ** min(stop.max_depth, 30)
+        wanted.append(min(float(SAMPLE) * n_leaves, MOST))
     if stop.max_leaf_size is not None:
-        wanted.append(n_rows * SAMPLE / stop.max_leaf_size)
+        n_leaves = n_rows / stop.max_leaf_size
+        wanted.append(max(min(SAMPLE * n_leaves, MOST), SOME * n_leaves))
     return max(min(wanted), FEWEST)
 
 

@@ -111,7 +111,7 @@ def built(
 
 
 def undone(
-    tree: HierarchyBuilder, leaves: Sequence[int], reason: str = ""
+    tree: HierarchyBuilder, leaves: Sequence[int], reason: str
 ) -> tuple[HierarchyBuilder, IndexArray]:
     """Undo the splits that made some leaves: their parents become leaves instead, with a note.
 

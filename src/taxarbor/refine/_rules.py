@@ -409,9 +409,9 @@ def without_leaves(
     high. Takes and returns what :func:`decide` does.
     """
     new, place = undone(tree, leaves, REFUSED)
-    parts = np.bincount(place)
+    parts, own = np.bincount(place), new.leaves
     kept = {
-        new.leaves[at]: stands_for[leaf] if parts[at] == 1 else -1
+        own[at]: stands_for[leaf] if parts[at] == 1 else -1
         for leaf, at in zip(tree.leaves, place.tolist(), strict=True)
     }
     return new, kept

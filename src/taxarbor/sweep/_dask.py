@@ -76,9 +76,7 @@ class DaskEngine:
         with self._watched():
             return _computed([], [_made_of(_added_up(tasks), then)])[1][0]
 
-    def keep(
-        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
-    ) -> tuple[Column, Any]:
+    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
         """Return a new column, and what was found."""
         name, token = _name(work), uuid4().hex
         pairs = [
@@ -95,7 +93,7 @@ class DaskEngine:
             for part, what in enumerate(("kept", "found"))
         )
         with self._watched():
-            column, (found,) = _computed(kept, [_made_of(_added_up(finds), then)])
+            column, (found,) = _computed(kept, [_added_up(finds)])
         self._kept.update({entry.key: entry for entry in column if is_delayed(entry)})
         return column, found
 
@@ -310,7 +308,7 @@ def _delayed(work: Callable[..., Any], key: str, *arguments: Any) -> Any:
 
 def _name(work: Work) -> str:
     """Return the name of tasks; Dask's dashboard shows its words up to the first digit."""
-    name = getattr(work, "__name__", type(work).__name__).strip("_<>")
+    name = getattr(work, "__name__", type(work).__name__).strip("_<>").lower()
     return f"taxarbor-{name.replace('_', '-')}"
 
 
@@ -370,10 +368,11 @@ def _fetched(client: Any, held: Sequence[Any]) -> list[Any]:
             try:
                 found.append(_aligned(loaded(coming.result(1.0))))
                 break
-            except TimeoutError:
-                if coming.done():  # the work's own
+            except TimeoutError as error:
+                if not coming.done():
+                    watch.look()
+                elif coming.exception() is error:  # the work's own
                     raise
-                watch.look()
     return found
 
 

@@ -40,9 +40,7 @@ class Engine(Protocol):
         """
         ...
 
-    def keep(
-        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
-    ) -> tuple[Column, Any]:
+    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
         """Return a new column, and what was found: ``work`` returns a pair of both."""
         ...
 
@@ -108,9 +106,7 @@ class LocalEngine:
             found = merged(found, one)
         return found if then is None else then(found, self._run)
 
-    def keep(
-        self, work: Work, *columns: Column, then: Then | None = None, **shared: Any
-    ) -> tuple[Column, Any]:
+    def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
         """Return a new column, and what was found."""
 
         def one_block(*entries: Any) -> Any:
@@ -121,7 +117,7 @@ class LocalEngine:
         for kept, one in self._each(one_block, columns):
             column.append(kept)
             found = merged(found, one)
-        return column, found if then is None else then(found, self._run)
+        return column, found
 
     def lazy(self, work: Work, *columns: Column, **shared: Any) -> Column:
         """Return a column of what the work makes, made anew each time that it is read."""
