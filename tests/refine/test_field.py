@@ -14,6 +14,7 @@ from taxarbor._run import Run, node_seed
 from taxarbor.grow import StoppingRule, grow_on
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.refine import _field
+from taxarbor.refine._clusters import n_held
 from taxarbor.refine._field import Cut, Field, _sent_down, grow_leaves
 from taxarbor.split import GapSplitter, Refusal
 from taxarbor.split._gap import SAMPLE
@@ -603,3 +604,10 @@ def test_how_many_rows_are_drawn():
         drawn(10**7, max_leaf_size=5) >= 10**7
     )  # or it could not be told how large leaves are
     assert drawn(10**7, max_depth=50, gather=10**20) == 10**6
+
+
+def test_how_many_rows_growth_holds():
+    """More leaves are grown than asked for, but for a greatest depth; of all rows, at most."""
+    assert n_held(10**7, 2, StoppingRule(64)) == 3 * 128_000
+    assert n_held(10**7, 2, StoppingRule(max_depth=7)) == 3 * 128_000
+    assert n_held(7000, 2, StoppingRule(64)) == 3 * 7000
