@@ -277,13 +277,13 @@ def plane_scores(rng):
 
 def descend(rng):
     n, q, s = rng.integers(1, [40, 24, 6])
-    children = rng.integers(-s - 1, np.arange(s)[:, None] + 1, (s, 2))
+    children = rng.integers(-s - 1, np.arange(s)[::-1, None], (s, 2))
     own = {
         "Z": rng.normal(size=(n, q)).astype("f4"),
         "planes": rng.normal(size=(s, q)),
         "offsets": rng.normal(size=s),
         "thresholds": rng.normal(size=s).astype("f4"),
-        # Those that would be no child of theirs are other planes further on, or leaves.
+        # Planes further on, or leaves.
         "children": np.where(children >= 0, (s - 1) - children, children).astype("i4"),
     }
     return native.descend, own
