@@ -19,6 +19,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -162,11 +163,11 @@ def spoil_value(rng, value):
     if kind == 1 and isinstance(value, int | float):
         return value + int(rng.integers(-3, 4))
     if kind == 2:
-        nested = VALUES[rng.integers(len(VALUES))]
+        nested = deepcopy(VALUES[rng.integers(len(VALUES))])  # or it were changed later on
         for _ in range(int(rng.choice([1, 3, 500]))):
             nested = [nested] if rng.random() < 0.5 else {"a": nested}
         return nested
-    return VALUES[rng.integers(len(VALUES))]
+    return deepcopy(VALUES[rng.integers(len(VALUES))])
 
 
 def spoil_document(rng, text):
