@@ -157,7 +157,7 @@ FORGED = [
     ("made_by", "made_by must be None or a dict", [["Taxarbor"], "Taxarbor"]),
     ("trust", "damaged", [[], "none"]),
     ("trust", "lacks 'curve'", [{}]),
-    ("trust n_refits", "there must be a refit", [0, 20.0, "20"]),
+    ("trust n_refits", "there must be a refit", [0, 20.0, "20", 10**400]),
     ("trust came_back", "count of refits", [[20, 18], 3]),
     ("trust came_back 1", "count of refits", [21, -1]),
     ("trust apart 1", "must hold integers", [0.5, None, "18"]),

@@ -331,7 +331,8 @@ def _check_follows(h: "Hierarchy") -> None:
 
 def _check_trust(h: "Hierarchy", trust: "Trust") -> None:
     n_nodes, n_rows, n_refits = len(h.parents), h.n_rows, trust.n_refits
-    _require(type(n_refits) is int and n_refits > 0, "there must be a refit")
+    is_count = type(n_refits) is int and 0 < n_refits < 2**31
+    _require(is_count, "there must be a refit, and fewer than 2 ** 31")
     for counts in (trust.came_back, trust.apart, trust.rule_came_back):
         is_in_range = counts.shape == (n_nodes,) and (counts >= 0).all()
         _require(
