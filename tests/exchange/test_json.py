@@ -190,7 +190,7 @@ def test_forged_json_is_refused(placed, assessed, refused):
         from_json(json.dumps(document))
 
     cases = [((path, x), told) for path, told, values in FORGED + wrong for x in values]
-    assert len(cases) == 96 + 35
+    assert len(cases) == 97 + 35
     refused(load, cases, FileFormatError)
     for node in good["nodes"]:
         node["mean"] = [0.0] * 3
