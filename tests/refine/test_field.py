@@ -608,6 +608,6 @@ def test_how_many_rows_are_drawn():
 
 def test_how_many_rows_growth_holds():
     """More leaves are grown than asked for, but for a greatest depth; of all rows, at most."""
-    assert n_held(10**7, 2, StoppingRule(64)) == 3 * 128_000
-    assert n_held(10**7, 2, StoppingRule(max_depth=7)) == 3 * 128_000
-    assert n_held(7000, 2, StoppingRule(64)) == 3 * 7000
+    assert n_held(10**7, 2, StoppingRule(64)) == 2 * 128_000
+    assert n_held(10**7, 2, StoppingRule(max_depth=7)) == 2 * 128_000
+    assert n_held(7000, 2, StoppingRule(64)) == 2 * 7000

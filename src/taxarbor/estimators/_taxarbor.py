@@ -125,7 +125,7 @@ class Taxarbor(HierarchyEstimator):
     A fit is some 25 to 35 sweeps over blocks of rows, about ten of them over the data and the
     others over what was kept: up to 64 float32 numbers per row, the coordinates, which go to a
     temporary file beyond the ``memory_limit``, and about 48 bytes more. The tree grows on a
-    sample, of which three copies are in memory: 2,000 rows per cluster, 100,000 at least and
+    sample, of which two copies are in memory: 2,000 rows per cluster, 100,000 at least and
     a million at most, or ten for each leaf of ``max_leaf_size``. Samples are drawn by
     hashes of row numbers and all sums are exact, so that the tree does not depend on how the
     rows lie in blocks, nor on who sweeps: it is the same from memory, from disk and on Dask.

@@ -30,8 +30,8 @@ FEWEST, MOST = 100_000, 1_000_000
 SOME = 10
 """Rows that are drawn of each leaf at least, where leaves shall be small rather than few."""
 
-HELD = 3
-"""How often growth holds what was drawn: as it came, and divided by two levels of the tree."""
+HELD = 2
+"""How often growth holds what was drawn: divided by two levels of the tree."""
 
 MARGIN = 0.9
 """Of the greatest size of a leaf: where sizes are estimates, leaves are to be smaller."""
@@ -209,7 +209,7 @@ class _Grow:
 
 
 def _by_hash(drawn: Drawn, run: Run) -> Array:
-    """Return the rows in the order of their hashes."""
+    """Take the rows out, and return them in the order of their hashes."""
     ranks = np.empty(len(drawn.hashes), dtype=np.intp)
     ranks[np.argsort(drawn.hashes, kind="stable")] = np.arange(len(ranks))
     places = np.split(ranks, np.cumsum([len(part) for part in drawn.rows])[:-1])
@@ -217,6 +217,7 @@ def _by_hash(drawn: Drawn, run: Run) -> Array:
 
     def put(part: int) -> None:
         rows[places[part]] = drawn.rows[part]
+        drawn.rows[part] = None
 
     list(run.each(put, range(len(places))))
     return rows

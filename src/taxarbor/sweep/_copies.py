@@ -89,6 +89,9 @@ class Drawn:
     hashes: Hashes
     rows: list[Any]
 
+    def __copy__(self) -> "Drawn":
+        return Drawn(self.parts, self.hashes, [*self.rows])
+
     def merge(self, other: "Drawn") -> "Drawn":
         """Put the other's behind."""
         parts = np.concatenate([self.parts, other.parts])

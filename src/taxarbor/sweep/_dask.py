@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
 from math import inf
@@ -275,7 +276,8 @@ def _made_of(found: Any, then: Then | None) -> Any:
 
 
 def _finished(found: Sealed, then: Sealed) -> Sealed:
-    return Sealed(then.load()(_aligned(found.load()), Run()))
+    # A copy, as the worker keeps what was found until all is done, and may begin anew.
+    return Sealed(then.load()(copy(_aligned(found.load())), Run()))
 
 
 def _sum(*found: Sealed) -> Sealed:

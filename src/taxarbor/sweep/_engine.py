@@ -25,7 +25,10 @@ Work = Callable[..., Any]
 """A function of a module, which other processes can import, of a block's entries."""
 
 Then = Callable[[Any, Run], Any]
-"""What is made of all that was found, where that is: samples need not travel any further."""
+"""What is made of all that was found, where that is: samples need not travel any further.
+
+It may take out what lists hold, which nobody else has.
+"""
 
 
 class Engine(Protocol):
