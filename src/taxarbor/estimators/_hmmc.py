@@ -3,7 +3,6 @@
 from typing import Any, Literal, Self
 
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import StoppingRule
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
@@ -143,7 +142,6 @@ class HMMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
@@ -232,7 +230,6 @@ class MMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Divide the rows once."""
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)

@@ -1,43 +1,51 @@
 """Our method, the one that people get by default."""
 
 import warnings
-from dataclasses import replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
-from taxarbor._run import GrowthEvent
-from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.estimators._progress import with_callbacks
-from taxarbor.estimators._sweeping import Sweeping
+from taxarbor._run import Run
+from taxarbor.clusters import find_clusters, find_coordinates, find_outliers
+from taxarbor.estimators._base import HierarchyEstimator, check_growth, warn_if_short
+from taxarbor.estimators._fit import Training, route_all, start_run
+from taxarbor.grow import StoppingRule
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy._noise import NoiseModel
+from taxarbor.hierarchy._remade import resize
+from taxarbor.hierarchy._route import route
 from taxarbor.hierarchy._trust import Curve
-from taxarbor.refine import Sparsity, find_clusters
+from taxarbor.rules import Sparsity, find_rules
+from taxarbor.sources import Source, open_source
 from taxarbor.split import GapSplitter
 from taxarbor.tables._checks import (
     check_balance,
     check_count,
-    check_jobs,
     check_noise,
     check_strength,
     check_weights,
 )
-from taxarbor.tables._stream import as_stream
-from taxarbor.tables._training import Training
 from taxarbor.trust import assess
 from taxarbor.trust._assess import most_clusters, suggest
 
+SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500
+"""Rows of the sample that a tree is found on: this many at least, and for each leaf.
+docs/defaults.md has what fewer cost."""
+
 
 class Taxarbor(HierarchyEstimator):
-    r"""A readable taxonomy of unlabelled rows.
+    """A readable taxonomy of unlabelled rows.
 
-    Grows a tree from the root down, each split by the widest margin it can find, to more leaves
-    than asked for; lets the leaves compete for the rows, and links the closest, to the clusters
-    and to the tree above them; then seeks, for each split, a rule that tells its children apart
-    by few features, preferably ones that the splits above it do not use. Rows go where the
-    rules send them. Fitted and read like
-    :class:`sklearn.cluster.BisectingKMeans`.
+    The tree is found on a sample: grown from the root down, each split by the widest margin
+    that can be found, to more leaves than asked for; then the leaves compete for the rows, and
+    the closest are linked, to the clusters and to the tree above them. For each split a rule is
+    sought that tells its children apart by few features, preferably ones that the splits above
+    it do not use. Every row then goes where the rules send it, in ``fit`` and ``predict``
+    alike. Fitted and read like :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
@@ -48,11 +56,6 @@ class Taxarbor(HierarchyEstimator):
         :func:`taxarbor.trust.assess`.
     branching : int, default=2
         The most children of a split. Nodes have fewer where the leaves run out.
-    rules : {"decide", "describe"}, default="decide"
-        What the rules are for. "decide": every row goes where the rules send it, in ``fit`` and
-        ``predict`` alike, so that each word is exactly why a row is where it is. "describe":
-        rows go to the cluster that they fit best by all features, and the rules say, as well
-        as few features can, where that is.
     max_features : int or None, default=None
         The most features that a split's rule uses. None: as many as are worth it.
     novelty : float, default=1.0
@@ -63,17 +66,17 @@ class Taxarbor(HierarchyEstimator):
         of half of it. A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is
         empty. Clusters, which are linked later, may differ more.
     min_leaf_size : int, default=1
-        Least number of rows in a leaf. A node that cannot be divided this way is not split.
+        Least number of rows in a leaf: smaller ones are merged with their nearest. Beyond the
+        sample it holds in proportion.
     max_leaf_size : int or None, default=None
-        Leaves of at most this many rows are not split, and do not grow beyond it when leaves
-        compete for rows.
+        Leaves of at most this many rows are not split. Beyond the sample it holds in
+        proportion, and rows may move between leaves afterwards.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     noise : float, default=0.0
         Share of the rows, by weight, 0.5 at most, that is set apart, with the label -1: those
-        farthest from every cluster, by ``outlier_score_``. A first tree finds them, and is not
-        kept, so that the fit takes twice as long.
-        ``predict`` sets apart what is as far. A cluster of nothing else is removed.
+        farthest from every cluster, by a threshold that is found on the sample. ``predict``
+        sets apart what is as far. A cluster of nothing else is removed.
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of a few hundred, and from rows far apart.
@@ -81,10 +84,6 @@ class Taxarbor(HierarchyEstimator):
         What makes features of a table. "auto": frames are encoded as
         :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
         columns of different units; of arrays only gaps are filled. None: numbers only.
-    memory_limit : int, str or None, default=None
-        Bytes that the process may take, or a text such as "2GB". What a fit keeps of the rows
-        beyond that, up to 64 numbers each, goes to a temporary file. None: half of the memory
-        that the machine has to spare. On Dask its workers have limits of their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -107,34 +106,27 @@ class Taxarbor(HierarchyEstimator):
 
     Notes
     -----
+    The sample is the rows with the lowest hash of the seed and their number: 100,000, or 500
+    per cluster if that is more, and all where there are no more. So the tree is the same from
+    memory, from disk and on Dask, whatever the blocks, threads and workers. With weights, rows
+    are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
+    rows, means and shares of missing values of the sample.
+
     Clusters are found in up to 63 principal coordinates, where a split minimises the squared
     hinge loss with a light ridge and an intercept. Leaves that compete for the rows do so by
-    linear scores in all features. What a row wants at a split, and how much it cares, is how
-    well it fits the leaves on either side; a rule takes a feature if that sorts enough rows.
-    ``predict`` puts the training rows where ``fit`` did.
+    linear scores in all features. The target of a row at a split is the side of its best leaf,
+    and its weight is how much worse the other side fits; a rule takes a feature if that sorts
+    enough rows.
 
     About twice as many leaves are grown as asked for, and linked by Ward's method, a leaf of n
     rows weighing as much as n to the power 0.75; the score of a node is what the union of its
     first two children adds to the scatter. With a ``max_depth`` the tree stays as it was grown.
 
-    With ``rules="describe"`` the leaves keep the rows that they won. New rows go by the same
-    scores (``hierarchy_.placement``); ``predict`` puts the training rows where ``fit`` did,
-    except those that stayed in their leaf for the sake of ``min_leaf_size`` or
-    ``max_leaf_size``. ``hierarchy_.follows`` says for which rows the rules hold.
+    Rows that are far from all others, and alone, are outliers: they have no part in finding the
+    tree, and are routed like all rows.
 
-    A fit is some 25 to 35 sweeps over blocks of rows, about ten of them over the data and the
-    others over what was kept: up to 64 float32 numbers per row, the coordinates, which go to a
-    temporary file beyond the ``memory_limit``, and about 48 bytes more. The tree grows on a
-    sample, of which two copies are in memory: 2,000 rows per cluster, 100,000 at least and
-    a million at most, or ten for each leaf of ``max_leaf_size``. Samples are drawn by
-    hashes of row numbers and all sums are exact, so that the tree does not depend on how the
-    rows lie in blocks, nor on who sweeps: it is the same from memory, from disk and on Dask.
     Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
-    ``hierarchy_.attach`` gives them rows.
-
-    Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
-    warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
-    on, and on a cluster of Dask, Ctrl-C ends the fit, and leaves the estimator as it was.
+    ``hierarchy_.attach`` gives them rows. Ctrl-C ends a fit, and leaves the estimator as it was.
 
     Examples
     --------
@@ -151,7 +143,6 @@ class Taxarbor(HierarchyEstimator):
         n_clusters: int | str | None = 8,
         *,
         branching: int = 2,
-        rules: Literal["decide", "describe"] = "decide",
         max_features: int | None = None,
         novelty: float = 1.0,
         balance: float | tuple[float, float] | None = 0.5,
@@ -161,14 +152,12 @@ class Taxarbor(HierarchyEstimator):
         noise: float = 0.0,
         n_init: int = 1,
         encoder: Any = "auto",
-        memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.branching = branching
-        self.rules = rules
         self.balance = balance
         self.max_features = max_features
         self.novelty = novelty
@@ -178,31 +167,29 @@ class Taxarbor(HierarchyEstimator):
         self.noise = noise
         self.n_init = n_init
         self.encoder = encoder
-        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree, let its leaves compete, and find its rules.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            Finite numbers. float32 stays float32; CSR is not made dense. Or what need not fit
-            into memory, and is read part by part: a memory map of NumPy, a dataset of pyarrow,
-            the path of a .npy, .parquet or .h5ad file or of a folder of Parquet files, an
-            array or a frame of Dask. The tree is the same, and holds counts instead of rows;
-            of Dask, ``labels_`` and ``outlier_score_`` are lazy arrays.
+        X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
+            float32 stays float32; CSR is not made dense. Or what need not fit into memory, and
+            is read in blocks: a memory map of NumPy, a dataset of pyarrow, the path of a .npy,
+            .parquet or .h5ad file or of a folder of Parquet files, an array or a frame of Dask.
+            The tree is the same, and holds counts instead of rows; for Dask, ``labels_`` and
+            ``outlier_score_`` are lazy arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
-            What each row counts for, not negative. An integer does what so many equal rows
-            would do, also to bounds on sizes; rows of weight 0 take no part, and are placed
-            with equal rows, or by the rules. Others, and integers that would make more than
-            20,000 copies and four times the rows, are rounded: to about one part in ten of the
-            average weight, or, of 10,000 rows and more, to whole multiples of it.
+            Non-negative sample weights. Integer weights are equivalent to repeating rows where
+            the sample is all rows, and in expectation beyond; rows of weight 0 have no part in
+            the fit, and are routed like new ones. Other weights, and integers that would make
+            more than 20,000 copies and four times the rows, are rounded: to about one part in
+            ten of the average weight, or, of 10,000 rows and more, to multiples of it.
 
         Returns
         -------
@@ -219,62 +206,140 @@ class Taxarbor(HierarchyEstimator):
             If there are fewer leaves than asked for, with the leaves that refused and why; or
             if ``n_clusters="auto"`` finds no clusters.
         """
-        curve = self._suggest(X, sample_weight) if self.n_clusters == "auto" else None
-        branching, stop = check_growth(self, None if curve is None else curve.suggested)
-        most = self.max_features
-        if most is not None:
-            most = check_count("max_features", most, least=1)
-        sparsity = Sparsity(check_strength("novelty", self.novelty), most)
-        least = check_count("min_leaf_size", self.min_leaf_size, least=1)
-        if stop.max_leaf_size is not None and least > stop.max_leaf_size:
-            more = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
-            raise InputError(f"{more}; lower one or raise the other", "min_leaf_size")
-        if self.rules not in ("decide", "describe"):
-            raise InputError(f'must be "decide" or "describe", got {self.rules!r}', "rules")
-        balance = check_balance(self.balance, 2)
-        n_init, noise = check_count("n_init", self.n_init, least=1), check_noise(self.noise)
-        with Sweeping(self, X, sample_weight, stop) as fit:
-            sparsity, run = replace(sparsity, owner=fit.owner), fit.run
-            if least > 1:  # or there is no bound, however little a row counts for
-                least = fit.copies(least)
-            splitter = GapSplitter(balance, n_init, least)
-            how: Any = {"branching": branching, "stop": fit.stop, "min_leaf_size": least}
-            if noise:
-                told: Any = {"seed": run.seed, "is_silent": True}
-                first = find_clusters(fit.coordinates, splitter, **told, **how)
-                fit.leave_out_noise(first, noise)
-            found = find_clusters(fit.coordinates, splitter, seed=run.seed, **how)
-            # On a cluster nobody heard of the growth.
-            n_leaves = found.tree.n_leaves
-            run.observer(GrowthEvent(n_leaves, stop.n_leaves or 0, n_leaves))
-            fit.leave(found, sparsity, self.rules, noise=noise, **how)
+        with start_run(self) as run:
+            source = open_source(X)
+            weights = check_weights(sample_weight, source.n_rows)
+            curve = self._suggest(source, weights, run) if self.n_clusters == "auto" else None
+            settings = self._settings(None if curve is None else curve.suggested)
+            n_sample = sample_size(source.n_rows, settings.stop, settings.branching)
+            sample = source.sample(n_sample, run.seed, weights)
+            training = Training.of(self, sample, settings.stop.n_leaves)
+            tree, training = _find_tree(training, settings, run)
+            tree, usual, center_of = _describe(tree, training, settings.noise, self)
+            tree, labels, scores = route_all(
+                source,
+                tree,
+                usual,
+                center_of,
+                weights=training.weights_of_rows(weights),
+                n_threads=run.width,
+            )
+            self._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
+            warn_if_short(tree, settings.stop, 2)
         if curve is not None:
             self._keep_trust(X, curve)
         return self
 
-    def _suggest(self, X: Any, sample_weight: Any) -> Curve:
+    def _settings(self, n_clusters: int | None) -> "_Settings":
+        """Return the parameters, checked."""
+        branching, stop = check_growth(self, n_clusters)
+        most = self.max_features
+        if most is not None:
+            most = check_count("max_features", most, least=1)
+        least = check_count("min_leaf_size", self.min_leaf_size, least=1)
+        if stop.max_leaf_size is not None and least > stop.max_leaf_size:
+            message = f"is {least}, more than max_leaf_size={stop.max_leaf_size}"
+            raise InputError(f"{message}; lower one or raise the other", "min_leaf_size")
+        return _Settings(
+            branching,
+            stop,
+            Sparsity(check_strength("novelty", self.novelty), most),
+            GapSplitter(
+                check_balance(self.balance, 2), check_count("n_init", self.n_init, least=1), least
+            ),
+            check_noise(self.noise),
+        )
+
+    def _suggest(self, source: Source, weights: Any, run: Run) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
-        if as_stream(X) is not None:
-            told = '"auto" fits parts of the rows again and again, which must be in memory'
-            raise InputError(f"{told}: try it on some of the rows first", "n_clusters")
+        sample = source.sample(SAMPLE_ROWS, run.seed, weights)
+        n = len(sample.rows)
+        if sample.weights is not None:
+            n = int(np.count_nonzero(sample.weights))
+        many = clone(self).set_params(n_clusters=most_clusters(n))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GrowthWarning)  # nobody asked for so many
+            warnings.simplefilter("ignore", GrowthWarning)  # so many were not asked for
             warnings.simplefilter("ignore", TableWarning)  # the fit says the same
-            rows = Training.of(self, X, check_jobs(self.n_jobs), sample_weight).rows
-            weights = check_weights(sample_weight, rows.n_rows)
-            n = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-            many = clone(self).set_params(n_clusters=most_clusters(n))
-            many.fit(X, sample_weight=weights)
-        return suggest(many, X, **self._how())
+            many.fit(sample.table, sample_weight=sample.weights)
+        return suggest(many, sample.table, **self._run_options())
 
     def _keep_trust(self, X: Any, curve: Curve) -> None:
         """Assess the tree, and keep why it has as many leaves as it has."""
-        tree = assess(self, X, **self._how())
+        tree = assess(self, X, **self._run_options())
         assert tree.trust is not None
         self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
         if curve.suggested == 1:
             warn_caller(curve.verdict(), GrowthWarning)
 
-    def _how(self) -> dict[str, Any]:
+    def _run_options(self) -> dict[str, Any]:
         names = ("n_jobs", "random_state", "verbose")
         return {name: getattr(self, name) for name in names}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Settings:
+    """The parameters of a fit."""
+
+    branching: int
+    stop: StoppingRule
+    sparsity: Sparsity
+    splitter: GapSplitter
+    noise: float
+
+
+def sample_size(n_rows: int, stop: StoppingRule, branching: int) -> int:
+    """Return how many rows to find a tree on: some for each leaf, and many at least."""
+    n_leaves = [float(n_rows)]
+    if stop.n_leaves is not None:
+        n_leaves.append(stop.n_leaves)
+    if stop.max_leaf_size is not None:
+        n_leaves.append(n_rows / stop.max_leaf_size)
+    if stop.max_depth is not None:
+        n_leaves.append(float(branching) ** min(stop.max_depth, 60))
+    wanted = min(ROWS_PER_CLUSTER * min(n_leaves), float(n_rows))
+    return max(SAMPLE_ROWS, int(wanted))
+
+
+def _find_tree(
+    training: Training, settings: _Settings, run: Run
+) -> tuple[HierarchyBuilder, Training]:
+    """Return a tree with rules, and the rows that took part: outliers do not."""
+    stop, splitter = training.stop(settings.stop), settings.splitter
+    if splitter.min_size > 1:
+        splitter = replace(splitter, min_size=training.in_sample(splitter.min_size))
+    training = training.without(find_outliers(training.copies(), run.seed))
+    X = training.copies()
+    coordinates = find_coordinates(X, run.seed, run.width)
+    clusters = find_clusters(
+        coordinates, splitter, branching=settings.branching, stop=stop, run=run
+    )
+    tree = find_rules(
+        clusters,
+        X,
+        replace(settings.sparsity, owner=training.features.owner),
+        run,
+        branching=settings.branching,
+        max_depth=stop.max_depth,
+        min_leaf_size=splitter.min_size,
+    )
+    return tree, training
+
+
+def _describe(
+    tree: HierarchyBuilder, training: Training, noise: float, estimator: Taxarbor
+) -> tuple[Hierarchy, NoiseModel, NDArray[np.int32]]:
+    """Return the tree in the user's units, with what the sample says of its nodes and noise."""
+    frozen, expanded = training.finish(tree, estimator, has_round_thresholds=True)
+    while True:
+        labels = route(frozen, expanded)
+        described = training.describe(frozen, expanded, labels)
+        usual, center_of = training.find_noise(described, expanded, labels, noise)
+        if not np.isfinite(usual.limit):
+            return described, usual, center_of
+        described = replace(described, usual=usual)
+        labels = route(described, expanded)
+        sizes = np.bincount(labels[labels >= 0], minlength=frozen.n_leaves)
+        if sizes.all():
+            return training.describe(described, expanded, labels), usual, center_of
+        frozen = resize(frozen, sizes)  # without leaves that are nothing but noise

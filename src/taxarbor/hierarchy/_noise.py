@@ -1,9 +1,9 @@
-"""Rows that are far from every group: how far, and from where on they are noise.
+"""Rows that are far from every cluster: how far, and from where on they are noise.
 
-The score of a row is its least distance from the mean of a leaf, in units of how far that
-leaf's own rows are from it on average: one is usual. Leaves of few rows say little of what is
-usual, so their unit is drawn towards that of all rows; the smallest may be noise themselves,
-and are no groups.
+The score of a row is its least distance from the mean of a cluster, in units of how far that
+cluster's own rows are from it on average: one is usual. Clusters of few rows say little of what
+is usual, so their unit is drawn towards that of all rows; the smallest may be noise themselves,
+and are left out.
 """
 
 from dataclasses import dataclass, replace
@@ -13,289 +13,166 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor import native
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import keep
-from taxarbor.hierarchy._follows import rows_of
-from taxarbor.hierarchy._route import arranged
-from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._base import best_scores
-from taxarbor.sweep import Column, Engine, LocalEngine
-from taxarbor.sweep._copies import count_copies
-from taxarbor.sweep._select import Extremes, blocks_above, extremes, top_of
+from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-FEW = 5
-"""Rows of the usual distance that each leaf has beside its own."""
+PRIOR_ROWS = 5
+"""Rows of the usual distance that each cluster has beside its own."""
 
-SMALL = 0.1
-"""A leaf with a smaller part of an average leaf's rows is no group."""
+MIN_SHARE = 0.1
+"""A leaf with a smaller part of an average leaf's rows is left out."""
 
-GRID = 2.0**30
-"""Weights that are not whole are rounded to this part of the greatest."""
+FAR = 3.0
+"""A row is compared with other clusters than its own if its score there is above this. Other
+clusters are rarely nearer."""
 
-FAR = (3.0, 1.0, 0.0)
-"""A row is compared with other leaves than its own if its score there is above the first of
-these, or a lower one, where noise begins below. Other leaves are rarely nearer."""
+SCORES_AT_ONCE = 1 << 20
+"""Distances, rows times clusters, that are held at a time."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Usual:
-    """Where groups are, how far their rows usually are from there, and where noise begins.
+class NoiseModel:
+    """Where clusters are, how far their rows usually are from there, and where noise begins.
 
-    The groups are leaves of the fit, also once the tree is pruned. ``scale`` is what the
-    columns are divided by before distances are taken, None for nothing.
+    Attributes
+    ----------
+    centers : float64 array of shape (n_centers, n_features)
+        The means of the clusters of the fit, also once a tree is pruned.
+    units : float64 array of shape (n_centers,)
+        How far their rows are from there on average.
+    limit : float
+        Rows with a higher score are noise.
+    scale : float64 array of shape (n_features,) or None
+        What differences are divided by before distances are taken, None for nothing.
     """
 
     centers: Array
     units: Array
-    limit: float
+    limit: float = np.inf
     scale: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("centers", "units", "scale"):
             given = getattr(self, name)
             if given is not None:
-                array = np.array(given)
-                if array.dtype.kind != "f" or not np.isfinite(array).all():
-                    raise ValueError(f"{name} of what is usual must be finite floats")
+                array = np.array(given, dtype=np.float64)
+                if not np.isfinite(array).all():
+                    raise ValueError(f"{name} of a NoiseModel must be finite")
                 keep(self, **{name: array})
         shape, width = self.centers.shape, self.centers.shape[-1:]
         is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
         if not is_whole or (self.scale is not None and self.scale.shape != width):
-            raise ValueError("centers, units and scale of what is usual do not fit together")
-        if not (self.units > 0.0).all() or not 0.0 < self.limit < np.inf:
-            raise ValueError("units and limit of what is usual must be positive and finite")
+            raise ValueError("centers, units and scale of a NoiseModel do not fit together")
+        if not (self.units > 0.0).all() or not self.limit > 0.0:
+            raise ValueError("units and limit of a NoiseModel must be positive")
+        if self.scale is not None and not (self.scale > 0.0).all():
+            raise ValueError("the scale of a NoiseModel must be positive")
 
-    def unscaled(self, shift: Array, factor: Array) -> "Usual":
-        """Return the same of rows that are to be shifted and divided first."""
-        centers = (self.centers * factor + shift).astype(self.centers.dtype)
+    def unscale(self, shift: Array, factor: Array) -> "NoiseModel":
+        """Return the same for rows that are to be shifted and divided first."""
         scale = factor if self.scale is None else self.scale * factor
-        return replace(self, centers=centers, scale=np.asarray(scale, dtype=np.float64))
+        return replace(self, centers=self.centers * factor + shift, scale=scale)
 
-    def is_noise(self, X: Any, n_threads: int = 1) -> NDArray[np.bool_]:
-        """Say of rows, an array or a CSR matrix, which are farther from all than the limit."""
-        centers = self.centers
-        if self.scale is not None:
-            X, centers = _divided(X, self.scale), centers / self.scale
-        if len(centers) == 1:
-            rows = as_rows(X, center=centers[0], n_threads=n_threads)
-            nearest = np.zeros(rows.n_rows, dtype=np.intp)
-        else:
-            rule = LinearRule.nearest(centers)
-            rows = as_rows(X, center=rule.center, n_threads=n_threads)
-            nearest = best_scores(rows, rule.weights, rule.offsets)
-        own = [np.flatnonzero(nearest == group) for group in range(len(centers))]
-        found = np.empty(rows.n_rows)
-        for group, some in enumerate(own):
-            found[some] = _distances(rows, some, centers[group]) / self.units[group]
-        return _least(found, rows, centers, self.units, self.limit) > self.limit
+    def score_rows(
+        self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
+    ) -> Array:
+        """Return the score of each row of an array or a CSR matrix, up to ``FAR`` by its own.
+
+        ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
+        """
+        scores = self._distances(X, fill, nearest, n_threads) / np.append(self.units, 1.0)[nearest]
+        (far,) = np.nonzero(scores > min(FAR, self.limit))
+        scores[far] = np.minimum(scores[far], self._least(X, fill, far, n_threads))
+        return scores
+
+    def find_noise(self, X: Any, fill: Array | None, *, n_threads: int = 1) -> NDArray[np.bool_]:
+        """Return which rows are farther from every cluster than the limit."""
+        found: NDArray[np.bool_] = (
+            self._least(X, fill, np.arange(X.shape[0]), n_threads) > self.limit
+        )
+        return found
+
+    def _least(self, X: Any, fill: Array | None, some: IndexArray, n_threads: int) -> Array:
+        """Return the least score of some rows over all clusters."""
+        least = np.full(len(some), np.inf)
+        step = max(SCORES_AT_ONCE // max(X.shape[1], 1), 256)
+        for first in range(0, len(some), step):
+            own = some[first : first + step]
+            rows = X if len(own) == X.shape[0] else X[own]
+            for center, unit in enumerate(self.units):
+                label = np.full(len(own), center, dtype=np.int32)
+                distances = self._distances(rows, fill, label, n_threads)
+                np.minimum(least[first : first + step], distances / unit, out=least[first : first + step])
+        return least
+
+    def _distances(
+        self, X: Any, fill: Array | None, labels: NDArray[np.int32], n_threads: int
+    ) -> Array:
+        width = X.shape[1]
+        factors = np.ones(width) if self.scale is None else 1.0 / self.scale
+        rows = as_rows(X, center=np.zeros(width), n_threads=n_threads)
+        filling = np.zeros(width) if fill is None else fill
+        return rows.distances(labels, self.centers, factors, filling)
 
 
-def score_rows(
+def find_noise_model(
     tree: "Hierarchy",
-    rows: Rows,
-    run: Run,
+    X: Any,
+    labels: IndexArray,
     *,
     counts: IndexArray | None = None,
-    weights: Array | None = None,
-) -> Array:
-    """Return how far rows in memory are from every group of their tree; see :func:`scored`."""
-    engine, told = LocalEngine(run), ([rows], [tree.labels])
-    own = None if counts is None else [counts.astype(np.int32)]
-    given = None if weights is None else [weights]
-    found = scored(tree, *told, engine, counts=own, weights=given)
-    scores: Array = engine.gather(found.scores)[0]
-    return scores
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """How far rows are from every group, and which are noise.
-
-    Attributes
-    ----------
-    scores : Column
-        The score of each row, float64.
-    last : float
-        Rows with a higher score are noise; infinite if none is.
-    usual : Usual or None
-        What is usual, if any row is noise.
-    """
-
-    scores: Column
-    last: float = np.inf
-    usual: Usual | None = None
-
-
-def scored(
-    tree: "Hierarchy",
-    entries: Column,
-    labels: Column,
-    engine: Engine,
-    *,
-    counts: Column | None = None,
-    weights: Column | None = None,
+    scale: Array | None = None,
     noise: float = 0.0,
-) -> Scored:
-    """Return the score of each row; and what is usual, and which rows are noise, if any is.
-
-    Two sweeps over the rows, of which the second spares blocks where none is far.
+) -> tuple[NoiseModel, NDArray[np.int32]]:
+    """Return what is usual for the rows of a tree; and the center of each leaf, -1 for none.
 
     Parameters
     ----------
     tree : Hierarchy
         A tree with means.
-    entries : Column
-        The rows: arrays, CSR matrices or Rows.
-    labels : Column
-        The position of each row's leaf among the leaves, -1 for none.
-    engine : Engine
-        Sweeps them.
-    counts, weights : Column or None
-        How often each row was seen in the fit, int32, and what it counts for beside others as
-        noise; None for once, as is an entry of None, and for the same.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows of a sample, without missing values.
+    labels : int array of shape (n_rows,)
+        The position of each row's leaf.
+    counts : int array of shape (n_rows,), optional
+        How often each row counts; rows of none are scored, but say nothing of what is usual.
+    scale : array of shape (n_features,), optional
+        What differences are divided by.
     noise : float
-        Share of the rows, by weight, that may be noise; of equally far ones all or none are.
+        Share of the rows that are beyond the limit; duplicates all are or none is.
     """
     assert tree.means is not None
-    own: Column = [None] * len(entries) if counts is None else counts
-    sizes = engine.sweep(count_copies, labels, own, n_labels=tree.n_leaves)
-    groups = np.flatnonzero(sizes >= SMALL * sizes.mean())
-    group_of = np.full(tree.n_leaves, -1, dtype=np.int32)
-    group_of[groups] = np.arange(len(groups))
-    centers = tree.means[tree.leaves[groups]]
-    how: Any = {"group_of": group_of, "centers": centers}
-    away, limbs = engine.keep(_from_own, entries, labels, own, **how)
-    units = _units(native.exact_values(limbs, False)[:, 0], sizes[groups])
-    bounds, _ = engine.keep(_in_units, away, labels, group_of=group_of, units=units)
-    shares = _shares(engine, weights) if noise else None
-    last, found = 0.0, bounds
-    for least in FAR:
-        found = _nearest(engine, entries, bounds, centers=centers, units=units, least=least)
-        if not noise:
-            return Scored(found)
-        last = top_of(engine, found, shares, noise)
-        if last > least:
-            break
-    first = float(extremes(engine, found, None, above=last).low)
-    if first == np.inf:
-        return Scored(found)
-    # Halfway, so that rounding decides nothing.
-    return Scored(found, last, Usual(centers, units, (last + first) / 2))
+    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
+    sizes = np.bincount(labels, weights, minlength=tree.n_leaves)
+    groups = np.flatnonzero(sizes >= MIN_SHARE * sizes.mean())
+    center_of = np.full(tree.n_leaves, -1, dtype=np.int32)
+    center_of[groups] = np.arange(len(groups))
+    centers = tree.means[tree.leaves[groups]].astype(np.float64)
+    model = NoiseModel(centers, np.ones(len(groups)), scale=scale)
+    nearest = center_of[labels]
+    away = model._distances(X, None, nearest, 1)
+    own = nearest >= 0
+    sums = np.bincount(nearest[own], (away * weights)[own], minlength=len(groups))
+    usual = float(sums.sum() / sizes[groups].sum())
+    if usual > 0.0:
+        units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
+        model = replace(model, units=units)
+    if noise:
+        scores = model._least(X, None, np.arange(len(labels)), 1)
+        model = replace(model, limit=_limit(scores, weights, noise))
+    return model, center_of
 
 
-def _from_own(
-    entry: Any,
-    labels: NDArray[np.integer[Any]],
-    counts: NDArray[np.int32] | None,
-    *,
-    group_of: NDArray[np.int32],
-    centers: Array,
-) -> tuple[Array, NDArray[np.int64] | None]:
-    """Return how far rows are from the mean of their group; and sums of that, which are exact.
-
-    Rows of no group are infinitely far.
-    """
-    rows, own = rows_of(entry), np.where(labels < 0, np.int32(-1), group_of[labels])
-    (there,) = np.nonzero(own >= 0)
-    order = arranged(there, own[there], len(centers))
-    stops = np.cumsum(np.bincount(own[there], minlength=len(centers)))
-    away = np.full(len(own), np.inf)
-    for group, some in enumerate(np.split(order, stops[:-1])):
-        if len(some):
-            away[some] = _distances(rows, some, centers[group])
-    if not len(there):
-        return away, None
-    n_each = None if counts is None else counts[there]
-    column = as_rows(away[there, None], center=np.zeros(1))
-    return away, column.exact_sums(own[there], n_each, len(centers))
-
-
-def _in_units(
-    away: Array, labels: NDArray[np.integer[Any]], *, group_of: NDArray[np.int32], units: Array
-) -> tuple[Array, None]:
-    """Return distances in units of what is usual in the group."""
-    own = np.where(labels < 0, -1, group_of[labels])
-    return away / np.append(units, 1.0)[own], None
-
-
-def _nearest(
-    engine: Engine,
-    entries: Column,
-    bounds: Column,
-    *,
-    centers: Array,
-    units: Array,
-    least: float,
-) -> Column:
-    """Return scores, given those in the own groups; where all are low, nothing is read."""
-    there = blocks_above(engine, bounds, least)
-    found = [*bounds]
-    if there:
-        told = [[column[block] for block in there] for column in (entries, bounds)]
-        how: Any = {"centers": centers, "units": units, "least": least}
-        for block, entry in zip(there, engine.keep(_least_of, *told, **how)[0], strict=True):
-            found[block] = entry
-    return found
-
-
-def _least_of(
-    entry: Any, bounds: Array, *, centers: Array, units: Array, least: float
-) -> tuple[Array, None]:
-    return _least(bounds, rows_of(entry), centers, units, least), None
-
-
-def _shares(engine: Engine, weights: Column | None) -> Column | None:
-    """Return weights as whole numbers, whose sums are exact: as they are, or in small units."""
-    if weights is None:
-        return None
-    most, n_broken = engine.sweep(_look_at, weights)
-    unit = 1.0 if most.high <= GRID and not n_broken else float(most.high) / GRID
-    return engine.keep(_in_whole, weights, unit=unit)[0]
-
-
-def _look_at(weights: Array) -> tuple[Extremes, int]:
-    """Return the extremes, and the number of weights that are not whole."""
-    return Extremes.of(weights), int(np.count_nonzero(weights != np.floor(weights)))
-
-
-def _in_whole(weights: Array, unit: float) -> tuple[NDArray[np.int64], None]:
-    return np.rint(weights / unit).astype(np.int64), None
-
-
-def _divided(X: Any, scale: Array) -> Any:
-    """Return rows with their columns divided, in float64."""
-    if not sparse.issparse(X):
-        return X / scale
-    matrix: Any = X
-    parts = matrix.data / scale[matrix.indices], matrix.indices, matrix.indptr
-    return sparse.csr_array(parts, shape=matrix.shape)
-
-
-def _units(sums: Array, sizes: NDArray[np.int64]) -> Array:
-    """Return how far rows are from the mean of their leaf on average, see the module."""
-    usual = float(sums.sum() / sizes.sum())
-    found: Array = (sums + FEW * usual) / (sizes + FEW)
-    return found if usual > 0.0 else np.ones(len(sums))
-
-
-def _distances(rows: Rows, some: IndexArray, center: Array) -> Array:
-    found: Array = np.sqrt(np.maximum(rows.take(some, center=center).norms(), 0.0))
-    return found
-
-
-def _least(bound: Array, rows: Rows, centers: Array, units: Array, least: float) -> Array:
-    """Return the least score of each row over all groups, of those whose own is higher."""
-    found = bound.copy()
-    (far,) = np.nonzero(bound > least)
-    if len(far):
-        for center, unit in zip(centers, units, strict=True):
-            found[far] = np.minimum(found[far], _distances(rows, far, center) / unit)
-    return found
+def _limit(scores: Array, weights: Array, noise: float) -> float:
+    """Return the score that this share of the rows exceeds at most, halfway to the next one."""
+    order = np.argsort(scores, kind="stable")
+    ranked, above = scores[order], weights.sum() - np.cumsum(weights[order])
+    fits = np.flatnonzero(above <= noise * weights.sum())
+    last = ranked[fits[0]]  # rows with higher scores may be noise
+    higher = ranked[ranked > last]
+    return float((last + higher[0]) / 2.0) if len(higher) and last + higher[0] > 0 else np.inf

@@ -1,74 +1,136 @@
 """Where a tree meets data: checks of new rows, the leaves they go to, the means of nodes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_gaps
-from taxarbor.hierarchy._rule import deciding_rule
-from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._base import best_scores
-from taxarbor.sweep._sums import below, sums_of_labels
+from taxarbor.hierarchy._encoding import Expanded, empty_rows
+from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
-    from taxarbor.hierarchy._build import HierarchyBuilder
     from taxarbor.hierarchy._tree import Hierarchy
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutingTable:
+    """The rules of a tree as the routing kernel takes them, from the root down.
+
+    Rule r chooses among the targets ``firsts[r]:firsts[r + 1]`` by scores of the features
+    ``starts[r]:starts[r + 1]``; a target is another rule, further on, or, if negative, the leaf
+    ``~target``. Any number of targets, of any depth below, can stand at a rule.
+    """
+
+    starts: IndexArray
+    features: NDArray[np.int32]
+    centers: Array
+    weights: Array  # of each feature of a rule, one for each of its targets
+    firsts: IndexArray
+    offsets: Array
+    targets: NDArray[np.int32]
+    n_leaves: int
+
+    @classmethod
+    def of(cls, tree: "Hierarchy") -> "RoutingTable":
+        """Return the rules of a tree."""
+        rules = [(node, rule) for node, rule in enumerate(tree.rules) if rule is not None]
+        target_of = {node: turn for turn, (node, _) in enumerate(rules)}
+        target_of |= {leaf: ~position for position, leaf in enumerate(tree.leaves.tolist())}
+        used = [rule.features for _, rule in rules]
+        centers = [rule.center[own] for (_, rule), own in zip(rules, used, strict=True)]
+        weights = [
+            rule.weights[:, own].T.ravel() for (_, rule), own in zip(rules, used, strict=True)
+        ]
+        targets = [target_of[child] for node, _ in rules for child in tree.children(node)]
+        return cls(
+            np.cumsum([0, *map(len, used)], dtype=np.int64),
+            _joined(used, np.int32),
+            _joined(centers, np.float64),
+            _joined(weights, np.float64),
+            np.cumsum([0, *(rule.n_children for _, rule in rules)], dtype=np.int64),
+            _joined([rule.offsets for _, rule in rules], np.float64),
+            np.array(targets, dtype=np.int32),
+            tree.n_leaves,
+        )
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts], dtype=dtype, casting="unsafe")
+
+
 def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
-    """Send rows to their leaves, or apart; see :meth:`Hierarchy.predict`."""
-    if hierarchy.usual is None:
-        return send(hierarchy, X, n_threads=n_threads)
-    if hierarchy.encoding is None:
-        check_columns(X, hierarchy.feature_names)
-    found = expand(X, hierarchy)
-    labels = send(hierarchy, found, n_threads=n_threads)
-    if len(labels):
-        is_noise = hierarchy.usual.is_noise(found.data, n_threads)
-        empty = empty_rows(found.gaps)
+    """Send rows to their leaves, or apart as noise; see :meth:`Hierarchy.predict`."""
+    expanded = expand(X, hierarchy)
+    labels = place_rows(hierarchy, expanded.data, n_threads=n_threads).astype(np.intp)
+    if hierarchy.usual is not None and len(labels):
+        fill = fills_of(hierarchy)
+        is_noise = hierarchy.usual.find_noise(expanded.data, fill, n_threads=n_threads)
+        empty = empty_rows(expanded.gaps)
         labels[is_noise if empty is None else is_noise & ~empty] = -1
     return labels
 
 
 def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
-    """Send all rows to leaves, noise as well.
+    """Send all rows to leaves, noise as well."""
+    data = check_data(X, hierarchy)
+    return place_rows(hierarchy, data, n_threads=n_threads).astype(np.intp)
 
-    By the placement, where there is one, or down the tree. No label depends on the number of
-    threads.
+
+def place_rows(hierarchy: "Hierarchy", data: Any, *, n_threads: int = 1) -> NDArray[np.int32]:
+    """Return the leaves of rows, by their position: an array or a CSR matrix of features.
+
+    NaN stands for the mean of a column, where a fit would take it so.
+
+    Raises
+    ------
+    InputError
+        If a value is infinite, or NaN where that is not allowed.
     """
-    rule = deciding_rule(hierarchy)
-    if rule is None and hierarchy.n_leaves > 1:
+    n_rows, n_features = data.shape
+    if hierarchy.n_leaves > 1 and hierarchy.rules[hierarchy.root] is None:
         raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
             "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
         )
-    if hierarchy.encoding is None:
-        check_columns(X, hierarchy.feature_names)
-    data = check_data(X, hierarchy)
-    if rule is None or not data.shape[0]:
-        return np.zeros(data.shape[0], dtype=np.intp)
-    return place(hierarchy, as_rows(data, center=rule.center, n_threads=n_threads))
+    if not n_rows:
+        return np.zeros(0, dtype=np.int32)
+    rows = as_rows(data, center=np.zeros(n_features), n_threads=n_threads)
+    labels, refused = rows.route(RoutingTable.of(hierarchy), fills_of(hierarchy))
+    if refused >= 0:
+        raise _refused_value(hierarchy, data, refused)
+    return labels
 
 
-def place(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
-    """Return the leaves of rows about the centre of the deciding rule, by their position."""
-    placement = hierarchy.placement
-    if placement is None:
-        leaf_of = _descend(hierarchy, rows)
-    else:
-        rule = placement.rule
-        leaf_of = placement.leaves[best_scores(rows, rule.weights, rule.offsets)]
-    position = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
-    position[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
-    return position[leaf_of]
+def fills_of(hierarchy: "Hierarchy") -> Array | None:
+    """Return what stands for a missing value in each feature; None where they are refused."""
+    encoder = (hierarchy.made_by or {}).get("encoder")
+    may_fill = encoder == "auto" or (
+        isinstance(encoder, dict) and encoder.get("missing") != "error"
+    )
+    if not may_fill or hierarchy.means is None:
+        return None
+    return hierarchy.means[hierarchy.root].astype(np.float64)
+
+
+def _refused_value(hierarchy: "Hierarchy", data: Any, row: int) -> InputError:
+    """Return an error that says which value of a row is refused."""
+    cells: Any = data[[row]]
+    cells = cells.toarray()[0] if sparse.issparse(cells) else cells[0]
+    wrong = ~np.isfinite(cells) if fills_of(hierarchy) is None else np.isinf(cells)
+    column = int(np.flatnonzero(wrong)[0])
+    names = hierarchy.feature_names
+    name = f"x{column}" if names is None else names[column]
+    value = "NaN" if np.isnan(cells[column]) else f"infinity or a value too large for {cells.dtype}"
+    return InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
 
 
 def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
@@ -84,31 +146,6 @@ def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
     indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
     ones = np.ones(len(indices), dtype=np.intp)
     return sparse.csr_array((ones, indices, indptr), shape=(len(labels), hierarchy.n_nodes))
-
-
-def _descend(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
-    """Return the id of the leaf to which the rules of the nodes send each row.
-
-    Nodes are visited by id, parents first, so each rule is applied once, to all the rows
-    that reach it.
-    """
-    leaf_of = np.zeros(rows.n_rows, dtype=np.intp)
-    waiting = {hierarchy.root: np.arange(rows.n_rows)}
-    for node, rule in enumerate(hierarchy.rules):
-        positions = waiting.pop(node, None)
-        if positions is None:
-            continue
-        if rule is None:
-            leaf_of[positions] = node
-            continue
-        here = rows.take(positions, center=rule.center)
-        choice = best_scores(here, rule.weights, rule.offsets)
-        stops = np.cumsum(np.bincount(choice, minlength=rule.n_children))
-        parts = np.split(arranged(positions, choice, rule.n_children), stops[:-1])
-        for child, chosen in zip(hierarchy.children(node), parts, strict=True):
-            if len(chosen):
-                waiting[child] = chosen
-    return leaf_of
 
 
 def arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> IndexArray:
@@ -159,13 +196,14 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
 
 
 def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
-    """Return what :func:`check_data` does, with the gaps that the user's table has."""
-    rule = deciding_rule(hierarchy)
+    """Return what :func:`check_data` does, with the missing cells of the user's table."""
+    rule = hierarchy.rules[hierarchy.root]
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
     if isinstance(X, Expanded):
         return X
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
+    check_columns(X, hierarchy.feature_names)
     width = hierarchy.n_features
     refuse_times(X)
     data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
@@ -181,30 +219,16 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         check_structure(X)
         data = data.tocsr()
         check_structure(data)  # what other formats were made into
+        if not data.has_canonical_format:
+            data = data.copy()  # the user's stays as it is
+            data.sum_duplicates()
     data = _as_float(data, dtype)
-    if not all_finite(data.data if sparse.issparse(X) else data):
-        return _filled(hierarchy, data)
     return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
 
 
 def _with_nan(X: Any) -> Any:
     """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
     return X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else unmasked(X)
-
-
-def _filled(hierarchy: "Hierarchy", data: Any) -> Expanded:
-    """Take gaps in new rows for the means of the columns, if a table might have had some."""
-    matrix: Any = data
-    cells = matrix.data if sparse.issparse(data) else data
-    encoder = (hierarchy.made_by or {}).get("encoder")
-    may_fill = encoder == "auto" or (
-        isinstance(encoder, dict) and encoder.get("missing") != "error"
-    )
-    if hierarchy.means is None or not may_fill or np.isinf(cells).any():
-        raise InputError(f"X holds NaN, infinity or a value too large for {data.dtype}")
-    # What is cast already may still be the caller's own.
-    own = matrix.copy() if sparse.issparse(data) else np.array(data, order="C")
-    return fill_gaps(own, hierarchy.means[hierarchy.root])
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
@@ -222,36 +246,63 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         raise InputError(f"X must hold numbers: {error}") from error
 
 
-def node_means(
-    tree: "Hierarchy | HierarchyBuilder", rows: Rows, repeats: IndexArray | None = None
+def below(values: NDArray[Any], leaves: Any, parents: Any) -> NDArray[Any]:
+    """Return for all nodes of a tree what there is in the leaves below them, added up.
+
+    ``parents`` are those of all nodes, each before its children.
+    """
+    sums = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
+    sums[leaves] = values
+    for node in range(len(parents) - 1, 0, -1):
+        sums[parents[node]] += sums[node]
+    return sums
+
+
+def sum_by_label(
+    X: Any, labels: IndexArray, n_labels: int, counts: IndexArray | None = None
 ) -> Array:
-    """Return the mean of each node's rows, in float64: one sweep of all rows.
+    """Return the sum of the rows of each label, in float64, each row as often as it counts.
+
+    Rows of a negative label add nothing.
+    """
+    if not sparse.issparse(X):
+        times = None if counts is None else counts.astype(np.int32)
+        return native.label_sums(X, labels.astype(np.int32), n_labels, times)
+    (there,) = np.nonzero(labels >= 0)
+    ones = np.ones(len(there)) if counts is None else counts[there].astype(np.float64)
+    cells = ones, (labels[there], there)
+    indicator = sparse.csr_array(cells, shape=(n_labels, len(labels)))
+    sums: Any = indicator @ sparse.csr_array(X).astype(np.float64)
+    return np.asarray(sums.toarray())
+
+
+def node_means(
+    tree: "Hierarchy", X: Any, labels: IndexArray, counts: IndexArray | None = None
+) -> Array:
+    """Return the mean of each node's rows, in float64: an array or a CSR matrix of features.
 
     Rows may count several times, or not at all; a leaf of none of those that do counts whole.
-    Sums are exact, so that the same rows have the same means wherever they are added up.
     """
-    labels, leaves = tree.labels.astype(np.int32), list(tree.leaves)
-    counts = None
-    if repeats is not None:
+    n_leaves = tree.n_leaves
+    if counts is not None:
         (there,) = np.nonzero(labels >= 0)
-        n_copies = np.bincount(labels[there], repeats[there], minlength=len(leaves))
+        n_copies = np.bincount(labels[there], counts[there], minlength=n_leaves)
         is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
-        counts = np.where(is_whole, 1, repeats).astype(np.int32)
-    parents = list(tree.parents)
-    sums = sums_of_labels(rows, labels, counts, len(leaves)).below(leaves, parents)
+        counts = np.where(is_whole, 1, counts)
+    sums = below(sum_by_label(X, labels, n_leaves, counts), tree.leaves, tree.parents)
     own = None if counts is None else counts[labels >= 0]
-    n_rows = np.bincount(labels[labels >= 0], own, minlength=len(leaves))
-    means: Array = sums.values() / below(n_rows, leaves, parents)[:, None]
+    n_rows = np.bincount(labels[labels >= 0], own, minlength=n_leaves)
+    means: Array = sums / below(n_rows, tree.leaves, tree.parents)[:, None]
     return means
 
 
 def with_means(
-    hierarchy: "Hierarchy", rows: Rows, repeats: IndexArray | None = None
+    hierarchy: "Hierarchy", X: Any, labels: IndexArray, counts: IndexArray | None = None
 ) -> "Hierarchy":
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
-    rule = deciding_rule(hierarchy)
-    dtype = rows.dtype if rule is None else rule.dtype
-    means = node_means(hierarchy, rows, repeats).astype(dtype)
+    rule = hierarchy.rules[hierarchy.root]
+    dtype = X.dtype if rule is None else rule.dtype
+    means = node_means(hierarchy, X, labels, counts).astype(dtype)
     if not all_finite(means):
         raise InputError("X holds values that are too large to take means of; scale them")
     return replace(hierarchy, means=means)

@@ -1,6 +1,5 @@
 """The data of one node, wherever it lives."""
 
-from taxarbor.rows._base import Rows
-from taxarbor.rows._memory import as_rows
+from taxarbor.rows._rows import Rows, as_rows
 
 __all__ = ["Rows", "as_rows"]

@@ -22,7 +22,7 @@ from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import FEW, ProximalQuasiNewton
 from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._base import KwayProblem, PairProblem
+from taxarbor.rows._problems import KwayProblem, PairProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
 Way = Literal["newton", "pqn", "span"]

@@ -208,3 +208,4 @@ void bind_ward(nb::module_& m);
 void bind_halve(nb::module_& m);
 void bind_exact(nb::module_& m);
 void bind_planes(nb::module_& m);
+void bind_route(nb::module_& m);

@@ -25,4 +25,5 @@ NB_MODULE(_kernels, m) {
   bind_halve(m);
   bind_exact(m);
   bind_planes(m);
+  bind_route(m);
 }

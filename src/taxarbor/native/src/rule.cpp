@@ -19,7 +19,7 @@ struct RuleProblem {
   const int32_t* labels;
   int64_t n_children;
   const double* weights;     // (n_rows), what a row in another child costs
-  const double* reluctance;  // (n_features), by which a feature's price is multiplied; 0: barred
+  const double* penalty_factor;  // (n_features), by which a feature's price is multiplied; 0: barred
   const int64_t* owner;      // (n_features), its column, below n_features; null: each its own
   double rounding;           // beside a feature's own: what deviates by no more is not used
   double price;              // what a feature of a child must lower the loss by
@@ -206,7 +206,7 @@ template <class T> class RuleSearch {
       for (const int64_t j : before.features)
         if (owner_[j] == owner) share = Next;
       fit(k, Rough * a_.price + Fine * loss_);
-      if (hinge - hinge_ >= share * (a_.price * a_.reluctance[feature])) {
+      if (hinge - hinge_ >= share * (a_.price * a_.penalty_factor[feature])) {
         n_used_ += !is_used_[owner];
         is_used_[owner] = true;
         continue;
@@ -249,7 +249,7 @@ template <class T> class RuleSearch {
       deviations_[j] = std::sqrt(deviations_[j]);
       const double own = 4.0 * std::numeric_limits<T>::epsilon() * std::abs(rows_.center()[j]);
       const bool varies = deviations_[j] > a_.rounding + own && std::isfinite(deviations_[j]);
-      if (!varies || a_.reluctance[j] == 0.0) deviations_[j] = 0.0;
+      if (!varies || a_.penalty_factor[j] == 0.0) deviations_[j] = 0.0;
     }
   }
 
@@ -352,7 +352,7 @@ template <class T> class RuleSearch {
       sums_.assign(p_, 0.0);
       for (int64_t j = 0; j < p_; ++j) {
         const double slope = deviations_[j] == 0.0 ? 0.0 : gains[j] / deviations_[j];
-        gains[j] = slope == 0.0 ? 0.0 : slope * slope / (active * a_.reluctance[j]);
+        gains[j] = slope == 0.0 ? 0.0 : slope * slope / (active * a_.penalty_factor[j]);
         sums_[owner_[j]] += gains[j];
       }
       for (int64_t column = 0; column < p_; ++column) {
@@ -478,12 +478,12 @@ nb::object rule(const Data& data, nb::handle problem) {
     checked_count("the number of rows", n, 1);
     const Fields from{problem};
     const auto labels = from.get<Given>("labels"), weights = from.get<Given>("weights");
-    const auto reluctance = from.get<Given>("reluctance");
+    const auto penalty_factor = from.get<Given>("penalty_factor");
     const auto owner = from.get<std::optional<Given>>("owner");
     const int64_t K = from.count("n_children", 2), models = K > 2 ? K : 1;
     if (K > 2 && K > n) refuse("n_children must be at most ", n, ", the number of rows; got ", K);
     const RuleProblem checked{checked_range<int32_t>("labels", labels, {n}, 0, K), K,
-        checked_weights("weights", weights, n), checked_weights("reluctance", reluctance, p),
+        checked_weights("weights", weights, n), checked_weights("penalty_factor", penalty_factor, p),
         owner ? checked_range<int64_t>("owner", *owner, {p}, 0, p) : nullptr,
         from.weight("rounding"), from.weight("price"), from.weight("ridge"),
         from.count("max_features", 0)};

@@ -1,8 +1,9 @@
-"""Rows in memory, dense or compressed sparse, through the native kernels. Nothing is copied."""
+"""The few passes over the data that a solver needs, through the native kernels.
 
-from collections.abc import Iterator
-from hashlib import blake2b
-from itertools import pairwise
+A solver never touches ``X``. It asks :class:`Rows`, and keeps what comes back: small arrays over
+features (float64) and arrays over rows. Nothing is copied.
+"""
+
 from typing import Any, Self, final
 
 import numpy as np
@@ -12,12 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._base import (
+from taxarbor.rows._problems import (
     Half,
     HalveProblem,
     KwayProblem,
     PairProblem,
-    Rows,
     RuleProblem,
     SplitSolution,
 )
@@ -31,7 +31,7 @@ FEW, BLOCK = 64, 1 << 20
 """Rows that are looked at first for columns of two values, and cells at a time after that."""
 
 
-def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
+def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
     """Return data as rows about their mean, or about a given centre.
 
     The data are not copied and must not change while the rows are in use. Their structure is
@@ -71,28 +71,23 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> Rows:
         # SciPy copies the columns where the starts are of another type.
         values, columns, starts = parts
         same = columns, starts.astype(np.int32) if len(values) < 2**31 else starts
-        return MemoryRows(csr_array((values, *same), shape=matrix.shape), data)
+        return Rows(csr_array((values, *same), shape=matrix.shape), data)
     if not isinstance(X, np.ndarray):
         kind = type(X).__name__
         raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
     if not X.flags.aligned:  # as what Dask fetches from a worker may be
         X = X.copy()
-    return MemoryRows(X, native.Data.dense(X, middle, n_threads))
-
-
-def seen_from(entry: Any, center: Array | None = None) -> Rows:
-    """Return a block of a column, an array, a CSR matrix or rows, as rows about a centre.
-
-    For one thread: blocks are swept side by side.
-    """
-    if isinstance(entry, MemoryRows):
-        return entry.take(np.arange(entry.n_rows), center)
-    return as_rows(entry, center=center)
+    return Rows(X, native.Data.dense(X, middle, n_threads))
 
 
 @final
-class MemoryRows:
-    """Some rows of an array or a CSR matrix, about a centre: made by :func:`as_rows`."""
+class Rows:
+    """Some rows of an array or a CSR matrix, about a center: made by :func:`as_rows`.
+
+    ``n_rows`` and ``n_features`` are the shape, ``dtype`` is that of the data and of scores,
+    ``center`` is subtracted from each row before anything else, and no result depends on
+    ``n_threads``, the threads of one pass.
+    """
 
     __slots__ = ("_X", "_data", "center")
 
@@ -127,49 +122,68 @@ class MemoryRows:
         return self._data.n_threads
 
     def scores(self, W: Array) -> Array:
-        """Return ``(X - center) @ W.T``."""
+        """Return ``(X - center) @ W.T``, of shape (n_rows, len(W)): one sweep.
+
+        A row's score depends on that row, the centre and ``W`` alone, to the last bit.
+        """
         return native.scores(self._data, _floats(W))
 
-    def best(self, W: Array, offsets: Array) -> IndexArray:
+    def best(self, W: Array, offsets: Array | None = None) -> IndexArray:
         """Return the position of each row's highest score plus offset, the first of ties."""
-        return native.best(self._data, _floats(W), _floats(offsets))
+        added = np.zeros(len(W)) if offsets is None else offsets
+        return native.best(self._data, _floats(W), _floats(added))
 
     def adjoint(self, R: Array) -> Array:
-        """Return ``R.T @ (X - center)``."""
+        """Return ``R.T @ (X - center)``, of shape (R.shape[1], n_features), float64.
+
+        Rows where ``R`` is zero are not touched.
+        """
         return native.adjoint(self._data, R)
 
     def gram(self, positions: IndexArray, features: IndexArray) -> Array:
-        """Return the Gram matrix of some rows and features, about the centre."""
+        """Return ``Z.T @ Z`` for ``Z = (X - center)[positions][:, features]``, float64."""
         rows, columns = _positions(positions, "positions"), _positions(features, "features")
         return native.gram(self._data, rows, columns)
 
     def lloyd(self, centers: Array, n_steps: int) -> tuple[NDArray[np.int32], Array]:
-        """Return the nearest centre of each row and the centres after steps of k-means."""
+        """Return the nearest centre of each row and the centres after steps of k-means.
+
+        Centres, of shape (n_centers, n_features), are seen from ``center``; the labels are
+        those that the last centres are the means of. One sweep per step.
+        """
         return native.lloyd(self._data, _floats(centers), n_steps)
 
     def principal(self, start: Array, n_steps: int) -> Array:
-        """Return the direction of greatest variance, approached from another one."""
+        """Return the direction of greatest variance, of unit length and shape (n_features,).
+
+        Approached from another one by the power method: two sweeps per step.
+        """
         return native.principal(self._data, _floats(start), n_steps)
 
     def norms(self) -> Array:
-        """Return the squared distance of each row from the centre."""
+        """Return the squared length of each row of ``X - center``, float64: one sweep."""
         return native.norms(self._data)
 
-    def exact_sums(
-        self,
-        labels: NDArray[np.int32] | None,
-        counts: NDArray[np.int32] | None,
-        n_labels: int,
-    ) -> NDArray[np.int64]:
-        """Return exact sums of the rows of each label, without the centre."""
-        return native.exact_sums(self._data, labels, counts, n_labels)
+    def route(self, table: Any, fill: Array | None) -> tuple[NDArray[np.int32], int]:
+        """Return the leaf of each row by the rules of a tree, and the first row refused."""
+        return native.route(self._data, table, fill)
+
+    def distances(
+        self, labels: NDArray[np.int32], centers: Array, factors: Array, fill: Array
+    ) -> Array:
+        """Return the distance of each row from the center of its label."""
+        return native.distances(self._data, labels, _floats(centers), _floats(factors), fill)
 
     def spread(self) -> Array:
-        """Return the mean absolute deviation of each feature."""
+        """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         return native.moment(self._data, True)
 
     def few_values(self) -> Array:
-        """Return the least and greatest value of columns that have at most two, others NaN."""
+        """Return the values of each column that has at most two, (n_features, 2), float64.
+
+        The smaller one first, a single one twice; NaN for all other columns. One sweep, mostly
+        over few columns.
+        """
         return _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
 
     def _pairs(self) -> Array:
@@ -196,7 +210,11 @@ class MemoryRows:
         return pairs
 
     def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
-        """Return distances and positions of each row's nearest other rows, by brute force."""
+        """Return distances and positions of each row's nearest other rows, nearest first.
+
+        Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows. As
+        many sweeps as there are rows, in blocks.
+        """
         from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
 
         X = self._own() if issparse(self._X) else self._centered()
@@ -206,21 +224,12 @@ class MemoryRows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
-    def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
-        """Return a number for each of some rows: the same for those whose cells are equal."""
-        index = self._data.index
-        own = _positions(positions, "positions") if index is None else index[positions]
-        step = max(BLOCK // max(self.n_features, 1), FEW)
-        blocks = (self._X[own[first : first + step]] for first in range(0, len(own), step))
-        found = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
-        return np.frombuffer(b"".join(found), dtype=np.uint64)
-
     def solve_pair(self, problem: PairProblem) -> SplitSolution:
-        """Solve a two-way split."""
+        """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         return SplitSolution(*native.pair(self._data, problem))
 
     def solve_kway(self, problem: KwayProblem) -> SplitSolution:
-        """Solve a split into several children."""
+        """Alternate labels and weights of a split into several children, likewise."""
         return SplitSolution(*native.kway(self._data, problem))
 
     def halve(self, problem: HalveProblem) -> Half | None:
@@ -229,7 +238,11 @@ class MemoryRows:
         return None if found is None else Half(*found)
 
     def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
-        """Return a sparse rule for a division of the rows."""
+        """Return weights and offsets of a sparse rule, a model per child or one for two.
+
+        A row is sent to the child of the highest score, or, of two, to the first if the
+        score is not negative.
+        """
         return native.rule(self._data, problem)
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
@@ -247,18 +260,6 @@ class MemoryRows:
         X = self._own()
         dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
-
-
-def _keys(X: Any) -> Iterator[bytes]:
-    """Return bytes of each row of a copy that are the same for equal rows only."""
-    if not issparse(X):
-        return map(np.ndarray.tobytes, X + 0.0)  # no zero has a sign
-    matrix: Any = X
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    columns = matrix.indices.astype(np.int32, copy=False)  # SciPy may choose another type
-    values, ends = matrix.data, pairwise(matrix.indptr)
-    return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 
 def _pairs_of_sparse(X: Any) -> Array:
@@ -280,7 +281,7 @@ def _pairs_of_sparse(X: Any) -> Array:
     return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
-def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> Rows:
+def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> "Rows":
     """Return rows as they were before they were pickled."""
     rows = as_rows(X, center=center, n_threads=n_threads)
     return rows if index is None else rows.take(index, center)

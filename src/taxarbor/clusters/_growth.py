@@ -1,0 +1,164 @@
+"""The first tree of our method: rows in coordinates, divided by planes, best first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from taxarbor import native
+from taxarbor._run import GrowthEvent, Run, node_seed
+from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.clusters._compete import Labels
+from taxarbor.clusters._coordinates import Coordinates, draw_rows
+from taxarbor.grow import Path, StoppingRule, grow_on
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.split import GapSplitter, Refusal
+from taxarbor.split._gap import SAMPLE, Plane
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Rows of a node, in random order: the first are a sample of them."""
+
+    values: Array
+    ids: IndexArray
+
+    def where(self, mask: Array) -> "_Part":
+        return _Part(self.values[mask], self.ids[mask])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cut:
+    """A node divided by a plane; what the growth loop asks of a split."""
+
+    sizes: tuple[int, int]
+    score: float
+    info: SolveInfo
+
+    @property
+    def objective(self) -> float:
+        return self.info.trace[-1]
+
+
+@final
+class SampledTree:
+    """The rows of a sample, as the nodes of a growing tree divide them."""
+
+    looks_ahead = True
+
+    def __init__(self, rows: Array, splitter: GapSplitter, run: Run) -> None:
+        order = draw_rows(len(rows), len(rows), node_seed(run.seed, ()))
+        self.n_rows, self._splitter, self._run = len(rows), splitter, run
+        self._parts: dict[Path, _Part] = {(): _Part(rows[order], order)}
+        self.ids: dict[Path, IndexArray] = {(): order}
+
+    def seek(self, paths: Sequence[Path]) -> list[_Cut | Refusal]:
+        """Return how to divide each of some nodes."""
+        divisions = list(self._run.each(self._divide, paths))
+        for path, (_, parts) in zip(paths, divisions, strict=True):
+            del self._parts[path]
+            for side, part in enumerate(parts):
+                self._parts[(*path, side)] = part
+                self.ids[(*path, side)] = part.ids
+        return [cut for cut, _ in divisions]
+
+    def apply(
+        self, tree: HierarchyBuilder, node: int, path: Path, found: _Cut
+    ) -> tuple[int, ...]:
+        """Split a leaf of the tree."""
+        return tree.divide(node, found.sizes)
+
+    def _divide(self, path: Path) -> tuple[_Cut | Refusal, Sequence[_Part]]:
+        """Return how to divide a node, and the rows of its children."""
+        part = self._parts[path]
+        size, least = len(part.ids), max(self._splitter.min_size, 1)
+        plane = self._find_plane(path)
+        if isinstance(plane, Refusal):
+            return plane, ()
+        scores = native.plane_scores(part.values, plane.weights, plane.offset)
+        is_high = scores >= self._threshold(scores)
+        is_first = is_high == is_high[0]  # the first child has the first row
+        n_first = int(np.count_nonzero(is_first))
+        if min(n_first, size - n_first) < least:
+            if least == 1:
+                return Refusal(f"all of its {size} rows are equal, or nearly so"), ()
+            return Refusal(
+                f"its {size} rows hold duplicates that cannot be split into children of at "
+                f"least {least} rows"
+            ), ()
+        cut = _Cut((n_first, size - n_first), size * plane.gap, plane.info)
+        return cut, (part.where(is_first), part.where(~is_first))
+
+    def _find_plane(self, path: Path) -> Plane | Refusal:
+        """Return the plane of a node; where a sample of it is all alike, of what differs."""
+        rows, seed = self._parts[path].values, node_seed(self._run.seed, path)
+        plane = self._splitter.find(rows[:SAMPLE], len(rows), seed)
+        if isinstance(plane, Plane) or len(rows) <= SAMPLE:
+            return plane
+        others = rows[(rows != rows[0]).any(axis=1)][: SAMPLE // 2]
+        alike = np.tile(rows[0], (SAMPLE - len(others), 1))
+        return self._splitter.find(np.concatenate([alike, others]), len(rows), seed)
+
+    def _threshold(self, scores: Array) -> np.float32:
+        """Return where to cut, so that the children keep to the bounds on their sizes.
+
+        Rows of equal scores stay together, where most of them would be.
+        """
+        n = len(scores)
+        n_high = int(np.count_nonzero(scores >= 0.0))
+        low, high = self._splitter.bounds(n, n)
+        wanted = min(max(n_high, low), high)
+        if wanted == n_high:
+            return np.float32(0.0)
+        score = np.partition(scores, n - wanted)[n - wanted]
+        above = int(np.count_nonzero(scores > score))
+        upto = int(np.count_nonzero(scores >= score))
+        least = max(self._splitter.min_size, 1)
+        fits, other_fits = (least <= size <= n - least for size in (above, upto))
+        is_above = fits if fits != other_fits else wanted - above < upto - wanted
+        return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)
+
+
+def grow_leaves(
+    coordinates: Coordinates,
+    splitter: GapSplitter,
+    stop: StoppingRule,
+    run: Run,
+    *,
+    gather: int = 2,
+    n_reported: int | None = None,
+) -> tuple[HierarchyBuilder, Labels]:
+    """Grow a tree of two children per split; return it, and the leaf of each row.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        The rows.
+    splitter : GapSplitter
+        Divides a node.
+    stop : StoppingRule
+        When the tree is large enough.
+    run : Run
+        The seed, where to run, and the observer.
+    gather : int
+        How many children splits will be gathered to: depth counts as it does then.
+    n_reported : int, optional
+        How many leaves the observer is told of when all are grown.
+    """
+    growing = SampledTree(coordinates.values, splitter, run)
+
+    def observe(event: GrowthEvent, /) -> bool:
+        if stop.n_leaves is None or n_reported is None:
+            return run.observer(event)
+        done = max(event.n_leaves * n_reported // stop.n_leaves, 1)
+        return run.observer(GrowthEvent(done, n_reported, event.n_tried))
+
+    options: dict[str, Any] = {"branching": 2, "stop": stop, "gather": gather}
+    tree = grow_on(growing, run=run.with_observer(observe), **options)
+    labels = np.empty(coordinates.n_rows, dtype=np.int32)
+    for position, leaf in enumerate(tree.leaves):
+        labels[growing.ids[tree.lineage(leaf)[0]]] = position
+    return tree, labels

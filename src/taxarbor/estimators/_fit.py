@@ -1,0 +1,263 @@
+"""The steps that all fits share: the rows that take part, and what a fit leaves behind."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from taxarbor._blas import one_blas_thread
+from taxarbor._errors import InputError, counted
+from taxarbor._progress import show_progress
+from taxarbor._run import Run, ignore
+from taxarbor._types import Array, IndexArray
+from taxarbor.grow import StoppingRule
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy._encoding import Encoding, Expanded, missing_shares
+from taxarbor.hierarchy._noise import NoiseModel, find_noise_model
+from taxarbor.hierarchy._reasons import find_two_values
+from taxarbor.hierarchy._remade import for_new_rows, regroup, resize
+from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor.hierarchy._route import below, expand, fills_of, place_rows, route, with_means
+from taxarbor.hierarchy._thresholds import round_thresholds
+from taxarbor.rows import as_rows
+from taxarbor.sources import Sample, Source
+from taxarbor.tables import TableEncoder
+from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._features import Features, make_features
+
+WEIGHT_UNITS = 2**30
+"""Weights are added up in whole multiples of this part of the greatest: in any order."""
+
+
+@contextmanager
+def start_run(estimator: Any) -> Iterator[Run]:
+    """Yield what the steps of a fit share: a seed, threads, and an observer of progress.
+
+    Within the block BLAS has one thread, so that sums have one order.
+    """
+    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    n_threads = check_jobs(estimator.n_jobs)
+    with ExitStack() as stack:
+        stack.enter_context(one_blas_thread())
+        bar = stack.enter_context(show_progress(type(estimator).__name__, estimator.verbose))
+        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
+        yield Run(seed, bar or ignore, pool, n_threads)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """The rows of a sample that take part in a fit, each as often as it counts.
+
+    Attributes
+    ----------
+    sample : Sample
+        The rows, in the user's units.
+    features : Features
+        What a fit sees of all of them.
+    repeats : int array or None
+        How often each row of the sample takes part; None for once.
+    per_row : float
+        How many copies stand for a row, or a unit of weight, of the source.
+    """
+
+    sample: Sample
+    features: Features
+    repeats: IndexArray | None
+    per_row: float
+
+    @classmethod
+    def of(cls, estimator: Any, sample: Sample, n_clusters: int | None) -> "Training":
+        """Encode a sample, and count how often its rows take part: empty ones do not."""
+        features = make_features(estimator, sample.table, sample.weights)
+        weights, n = sample.weights, len(sample.rows)
+        if features.empty is not None:
+            weights = np.where(features.empty, 0.0, 1.0 if weights is None else weights)
+        repeats, per_row = None, n / sample.n_rows
+        if weights is not None:
+            repeats = repeats_of(weights)
+            with np.errstate(over="ignore"):
+                per_row = float(repeats.sum() / weights.sum())
+            n = int(np.count_nonzero(repeats))
+        if n < 2:
+            few = f"leaves {counted(n, 'row')} with a value and a positive weight"
+            raise InputError(f"{few}; a fit needs 2 at least", "sample_weight")
+        if n_clusters is not None and n_clusters > n:
+            rows = f"n_samples={n} rows" + (" that take part" if n < sample.n_rows else "")
+            raise InputError(f"is {n_clusters}, but {rows} make fewer leaves; lower it", "n_clusters")
+        return cls(sample, features, repeats, per_row)
+
+    @property
+    def index(self) -> IndexArray | None:
+        """The position in the sample of each copy; None where each row has one."""
+        if self.repeats is None:
+            return None
+        return np.repeat(np.arange(len(self.repeats)), self.repeats)
+
+    def copies(self) -> Any:
+        """Return the features of the rows, each as often as it takes part."""
+        index = self.index
+        return self.features.data if index is None else self.features.data[index]
+
+    def without(self, outliers: NDArray[np.bool_] | None) -> "Training":
+        """Return the same without some copies: rows take part with the others they have."""
+        if outliers is None:
+            return self
+        index = np.arange(len(outliers)) if self.repeats is None else self.index
+        assert index is not None
+        repeats = np.bincount(index[~outliers], minlength=len(self.sample.rows))
+        return replace(self, repeats=repeats)
+
+    def in_sample(self, size: int | None) -> int | None:
+        """Return how many copies stand for so many rows of the source, one at least."""
+        if size is None or (self.per_row == 1.0):
+            return size
+        return max(round(min(size * self.per_row, 2.0**31)), 1)
+
+    def stop(self, asked: StoppingRule) -> StoppingRule:
+        """Return when to stop, with sizes in copies of the sample."""
+        return replace(asked, max_leaf_size=self.in_sample(asked.max_leaf_size))
+
+    def weights_of_rows(self, weights: Array | None) -> Array | None:
+        """Return what rows of the source count for: nothing for those that had no part.
+
+        Where the sample is not all rows, that is not known, and they count as given.
+        """
+        if self.repeats is None or len(self.repeats) < self.sample.n_rows:
+            return weights
+        given = np.ones(len(self.repeats)) if weights is None else weights
+        return np.where(self.repeats > 0, given, 0.0)
+
+    def finish(
+        self, tree: HierarchyBuilder, estimator: Any, *, has_round_thresholds: bool = False
+    ) -> tuple[Hierarchy, Expanded]:
+        """Return a tree of features as one of the user's units, and the sample in these."""
+        encoding, names = self.features.encoding, self.features.seen.names
+        frozen = tree.freeze(feature_names=names, made_by=made_by(estimator), order=False)
+        if encoding is not None:
+            frozen = encoding.decode(replace(frozen, feature_names=None))
+        expanded = expand(self.sample.table, frozen)
+        if has_round_thresholds:
+            labels = place_rows(frozen, expanded.data)
+            frozen = round_thresholds(frozen, expanded.data, labels)
+        return frozen, expanded
+
+    def describe(self, tree: Hierarchy, expanded: Expanded, labels: IndexArray) -> Hierarchy:
+        """Return the tree with what the sample says of its nodes, given the leaves of its rows."""
+        tree = with_means(tree, expanded.data, labels, self.repeats)
+        if tree.encoding is not None:
+            return replace(tree, missing=missing_shares(tree, expanded.gaps, labels, self.repeats))
+        taking_part = None if self.repeats is None else np.flatnonzero(self.repeats)
+        rows = as_rows(expanded.data, center=np.zeros(expanded.data.shape[1]))
+        if taking_part is not None:
+            rows = rows.take(taking_part, rows.center)
+        return replace(tree, two_values=find_two_values(rows))
+
+    def find_noise(
+        self, tree: Hierarchy, expanded: Expanded, labels: IndexArray, noise: float = 0.0
+    ) -> tuple[NoiseModel, NDArray[np.int32]]:
+        """Return what is usual for the rows of a tree; see :func:`find_noise_model`."""
+        encoding = self.features.encoding
+        return find_noise_model(
+            tree,
+            expanded.data,
+            labels,
+            counts=self.repeats,
+            scale=None if encoding is None else encoding.scale,
+            noise=noise,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBlock:
+    """Sends the rows of a block to the leaves of a tree, and scores them.
+
+    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and outlier
+    scores; and the rows of each leaf, those of noise first, by number and by weight.
+    """
+
+    tree: Hierarchy
+    usual: NoiseModel
+    center_of: NDArray[np.int32]
+    weights: NDArray[np.int64] | None
+    n_threads: int
+
+    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        expanded, n_leaves = expand(table, self.tree), self.tree.n_leaves
+        labels = route(self.tree, expanded, n_threads=self.n_threads)
+        scores = score_rows(
+            self.tree, self.usual, self.center_of, expanded, labels, n_threads=self.n_threads
+        )
+        sizes = np.zeros((2, n_leaves + 1), dtype=np.int64)
+        sizes[0] = np.bincount(labels + 1, minlength=n_leaves + 1)
+        if self.weights is not None:
+            np.add.at(sizes[1], labels + 1, self.weights[rows])
+        return (labels, scores), sizes
+
+
+def score_rows(
+    tree: Hierarchy,
+    usual: NoiseModel,
+    center_of: NDArray[np.int32],
+    expanded: Expanded,
+    labels: IndexArray,
+    *,
+    n_threads: int,
+) -> Array:
+    """Return the outlier scores of rows, given their leaves."""
+    nearest = np.append(center_of, np.int32(-1))[labels]  # noise, -1, has none
+    return usual.score_rows(expanded.data, fills_of(tree), nearest, n_threads=n_threads)
+
+
+def route_all(
+    source: Source,
+    tree: Hierarchy,
+    usual: NoiseModel,
+    center_of: NDArray[np.int32],
+    *,
+    weights: Array | None,
+    n_threads: int,
+) -> tuple[Hierarchy, Any, Any]:
+    """Send every row of a source down a tree; return the tree with them, labels and scores.
+
+    A tree of rows in memory knows its rows, others have counts.
+    """
+    unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
+    units = None if weights is None else np.rint(weights / unit).astype(np.int64)
+    work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
+    (labels, scores), sizes = source.route(work, n_threads=n_threads)
+    if source.in_memory:
+        return replace(regroup(tree, labels), weights=weights), labels, scores
+    tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
+    if weights is not None:
+        totals = below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
+        tree = replace(tree, totals=totals)
+    return tree, labels, scores
+
+
+def made_by(estimator: Any) -> dict[str, Any]:
+    """Return an estimator's name and parameters as plain values, but for how it is run."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [plain(one) for one in value]
+        if isinstance(value, bool | str | None):
+            return value
+        if isinstance(value, TableEncoder):
+            return {name: plain(one) for name, one in value.get_params().items()}
+        if isinstance(value, np.ndarray | np.generic):
+            return plain(value.tolist())
+        if isinstance(value, Encoding):  # of rows that were encoded before
+            return None
+        return int(value) if isinstance(value, Integral) else float(value)
+
+    given = estimator.get_params(deep=False)
+    settings = {k: v for k, v in given.items() if k not in ("random_state", "n_jobs", "verbose")}
+    return {"estimator": type(estimator).__name__} | {k: plain(v) for k, v in settings.items()}
