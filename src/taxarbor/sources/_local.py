@@ -1,0 +1,206 @@
+"""Rows in the memory or in the files of this machine."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from taxarbor._errors import InputTypeError, named_by
+from taxarbor._types import Array, IndexArray
+from taxarbor.sources._arrays import ArrayReader
+from taxarbor.sources._parquet import ParquetReader
+from taxarbor.sources._reader import Block, columns_at
+from taxarbor.sources._sample import Sample, draw_rows
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """A table in memory: one block, the object itself."""
+
+    table: Any
+    n_rows: int
+    n_columns: int
+    names: list[str] | None
+    in_memory: ClassVar[bool] = True
+
+    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
+        """Yield the table."""
+        yield Block(None, slice(0, self.n_rows), lambda: self.table)
+
+    def take(self, rows: IndexArray) -> Any:
+        """Return some rows; the table itself for all."""
+        return self.table if len(rows) == self.n_rows else take_rows(self.table, rows)
+
+
+Reader: TypeAlias = Memory | ArrayReader | ParquetReader
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalSource:
+    """Rows in the memory or in the files of this machine, in a fixed order."""
+
+    reader: Reader
+    is_lazy: ClassVar[bool] = False
+    """Arrays over all rows are NumPy arrays."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.reader.n_rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.reader.n_columns
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns, where they have any."""
+        return self.reader.names
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in memory: there is one block, which is the table itself."""
+        return self.reader.in_memory
+
+    def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
+        """Return the n rows with the lowest hash of (seed, row number); all if no more.
+
+        With weights, rows are drawn in proportion to them and rows of weight 0 never. Integer
+        weights equal repeated rows where nothing is left out, and in expectation beyond.
+        """
+        rows, counts = draw_rows(self.n_rows, n, seed, weights)
+        return Sample(self.reader.take(rows), rows, counts, self.n_rows)
+
+    def route(
+        self, work: Callable[[Any, slice], Any], *, n_threads: int = 1
+    ) -> tuple[list[NDArray[Any]], Any]:
+        """Return arrays over all rows, and a total, from one pass over the blocks.
+
+        Parameters
+        ----------
+        work : callable
+            ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It
+            returns a tuple of arrays with one entry or row for each, and a value that is added
+            up with ``+`` over all blocks, in a fixed order. For Dask it must be picklable.
+        n_threads : int
+            Blocks of a file that are worked on at the same time; a table in memory is one
+            block, and Dask has its own workers.
+        """
+        arrays: list[NDArray[Any]] = []
+        total: Any = None
+        for block, (parts, small) in self._map(partial(_route, work), n_threads):
+            self._fill(arrays, block.rows, parts)
+            total = small if total is None else total + small
+        return arrays, total
+
+    def apply(
+        self,
+        work: Callable[[Any], Any],
+        dtype: DTypeLike,
+        n_columns: int | None = None,
+        *,
+        n_threads: int = 1,
+    ) -> NDArray[Any]:
+        """Return an array over all rows, from one pass over the blocks.
+
+        Parameters
+        ----------
+        work : callable
+            ``work(table)`` returns an array with one entry or row for each row of a block.
+        dtype : dtype
+            Of the result.
+        n_columns : int, optional
+            Columns of the result; it has one dimension without.
+        n_threads : int
+            As in :meth:`route`.
+        """
+        arrays: list[NDArray[Any]] = []
+        for block, part in self._map(partial(_apply, work), n_threads):
+            self._fill(arrays, block.rows, (np.asarray(part).astype(dtype, copy=False),))
+        return arrays[0]
+
+    def _fill(
+        self, arrays: list[NDArray[Any]], rows: slice, parts: Sequence[NDArray[Any]]
+    ) -> None:
+        """Put the parts of a block into arrays of all rows, made for the first block."""
+        if rows == slice(0, self.n_rows):
+            arrays.extend(parts)
+            return
+        if not arrays:
+            arrays.extend(np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in parts)
+        for array, part in zip(arrays, parts, strict=True):
+            array[rows] = part
+
+    def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
+        """Yield each block and what is called makes of it, in order; few wait in memory."""
+        blocks = self.reader.blocks(use_threads=n_threads > 1)
+        if n_threads == 1 or self.in_memory:
+            for block in blocks:
+                yield block, call(block)
+            return
+        waiting: deque[tuple[Block, Future[Any]]] = deque()
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            for block in blocks:
+                waiting.append((block, pool.submit(call, block)))
+                if len(waiting) > n_threads + 1:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
+    table = block.load()
+    with named_by(block.title):
+        return work(table, block.rows)
+
+
+def _apply(work: Callable[[Any], Any], block: Block) -> Any:
+    table = block.load()
+    with named_by(block.title):
+        return work(table)
+
+
+def take_rows(table: Any, rows: IndexArray) -> Any:
+    """Return rows of a table in memory, of the same type but for lists and odd formats."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(table, "column_names"):  # of pyarrow
+        return table.take(rows)
+    if hasattr(table, "tocsr"):
+        return table.tocsr()[rows]  # which is the table itself where it is CSR
+    return (table if hasattr(table, "shape") else np.asarray(table))[rows]
+
+
+def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
+    """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
+    names = column_names(X)
+    if columns is not None:
+        columns_at("X", columns, names)
+        X = X.select([*columns]) if hasattr(X, "select") else X[[*columns]]
+        names = [*columns]
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
+    except (TypeError, IndexError):
+        told = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
+        raise InputTypeError(told, "X") from None
+    return LocalSource(Memory(X, n_rows, n_columns, names))
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a frame, None for what has none."""
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    return None if names is None else [str(name) for name in names]
