@@ -54,7 +54,7 @@ def test_json_has_all_of_it(run_json, folder):
     told = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
     assert (told["data"], told["method"]) == ("customers.csv", "taxarbor")
     assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
-    assert told["dropped"] == [{"column": "city", "reason": "not among the columns asked for"}]
+    assert told["dropped"] == [{"column": "city", "reason": "not among the requested columns"}]
     assert told["notes"] == []
     assert told["scores"]["dendrogram_purity"] > 0.9
     assert (told["model"], told["labels"], told["report"]) == ("m.taxarbor", None, None)
