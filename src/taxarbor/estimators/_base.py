@@ -1,6 +1,7 @@
 """What the estimators share: one fit from its beginning to its end, and reading the tree."""
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from numbers import Integral
@@ -16,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._blas import one_blas_thread
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._progress import show_progress
-from taxarbor._run import Crew, Run, look_away
+from taxarbor._run import Run, ignore
 from taxarbor._types import Array, Status
 from taxarbor.estimators._parts import refuse_stream, rows_by_parts
-from taxarbor.estimators._progress import CallbackSupportMixin, call_back, observe_all
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._build import MOVED
@@ -45,7 +45,7 @@ from taxarbor.tables._stream import as_stream
 from taxarbor.tables._training import Training
 
 
-class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
 
     encoder: Any
@@ -162,26 +162,18 @@ class HierarchyEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator, ABC)
         return self
 
 
-def begin(
-    estimator: HierarchyEstimator,
-    opening: ExitStack,
-    seed: int,
-    n_threads: int,
-    max_leaves: int | None,
-) -> tuple[Run, Any]:
-    """Return what the steps of a fit are told, and the context of its callbacks.
+def begin(estimator: HierarchyEstimator, opening: ExitStack, seed: int, n_threads: int) -> Run:
+    """Return what the steps of a fit share.
 
     Until the stack is closed BLAS has one thread, the pool is open and progress is shown.
     """
     opening.enter_context(one_blas_thread())
     bar = opening.enter_context(show_progress(type(estimator).__name__, estimator.verbose))
-    callbacks, context = call_back(estimator, max_leaves)
     # Large nodes are swept by several threads, small ones are tried side by side.
     pool = None
     if n_threads > 1:
-        pool = opening.enter_context(Crew(n_threads))
-    watcher = look_away if bar is None else bar.watch
-    return Run(seed, observe_all(bar, callbacks), pool, watcher, n_threads), context
+        pool = opening.enter_context(ThreadPoolExecutor(n_threads))
+    return Run(seed, bar or ignore, pool, n_threads)
 
 
 @final
@@ -249,9 +241,8 @@ class Fitting:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
-            how = self.run.seed, self.rows.n_threads, self._asked.n_leaves
-            run, self._context = begin(self._estimator, opening, *how)
-            self.run = replace(run, watcher=look_away)
+            n_threads = self.rows.n_threads
+            self.run = begin(self._estimator, opening, self.run.seed, n_threads)
             self._open = opening.pop_all()
         return self
 
@@ -271,7 +262,7 @@ class Fitting:
         if encoding is not None:
             hierarchy = encoding.decode(hierarchy, self._training.gaps)
         per_row: Any = {"labels_": hierarchy.labels.copy(), "outlier_score_": scores}
-        finish(estimator, hierarchy, self._training.seen, self._context, **per_row)
+        finish(estimator, hierarchy, self._training.seen, **per_row)
         n_lost = tree.n_leaves - hierarchy.n_leaves
         warn_if_short(hierarchy, self._asked, self._branching, n_lost)
         _warn_if_unsettled(hierarchy, estimator.get_params())
@@ -299,15 +290,12 @@ def finish(
     estimator: HierarchyEstimator,
     hierarchy: Hierarchy,
     seen: SeenFeatures,
-    context: Any,
     **per_row: Any,
 ) -> None:
     """Leave what a fit found on its estimator: the tree, labels and scores of the rows."""
     fitted = {"hierarchy_": hierarchy, **per_row}
     kept = {k: v for k, v in vars(estimator).items() if k != "feature_names_in_"}
     estimator.__dict__ = kept | seen.attributes | fitted  # in one step: all is new
-    if context is not None:
-        context.call_on_fit_task_end(estimator=estimator)
 
 
 def made_by(estimator: HierarchyEstimator) -> dict[str, Any]:

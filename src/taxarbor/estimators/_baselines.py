@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.estimators._progress import with_callbacks
 from taxarbor.split import KMeansSplitter, SpectralSplitter
 from taxarbor.split._baselines import CRITERIA, Criterion
 from taxarbor.tables._checks import check_choice, check_count
@@ -78,7 +77,6 @@ class HierarchicalKMeans(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
@@ -167,7 +165,6 @@ class HierarchicalSpectral(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)

@@ -3,7 +3,6 @@
 from typing import Any, Literal, Self
 
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.estimators._progress import with_callbacks
 from taxarbor.grow import StoppingRule
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
@@ -88,9 +87,6 @@ class HMMC(HierarchyEstimator):
     training rows carry the label of the side to which the balance moved them; ``predict``,
     which knows no balance, sends them to the other side.
 
-    Ctrl-C while the tree grows ends it early: what there is so far is kept, with a warning. So
-    does a callback (``set_callbacks``, scikit-learn 1.9) that returns True.
-
     References
     ----------
     G.-T. Zhou, S. J. Hwang, M. Schmidt, L. Sigal and G. Mori, "Hierarchical Maximum-Margin
@@ -143,7 +139,6 @@ class HMMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
@@ -232,7 +227,6 @@ class MMC(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Divide the rows once."""
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)

@@ -91,8 +91,7 @@ class Sweeping:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
-            how = self._seed, self._n_threads, self._asked.n_leaves
-            self.run, self._context = begin(self._estimator, opening, *how)
+            self.run = begin(self._estimator, opening, self._seed, self._n_threads)
             self._source = self._found()
             self._blocks, self._engine = self._source.blocks, self._source.blocks.engine
             opening.callback(self._engine.close)
@@ -245,7 +244,7 @@ class Sweeping:
             "labels_": self._per_row(labels, np.dtype(np.intp)),
             "outlier_score_": self._per_row(found.scores, np.dtype(np.float64)),
         }
-        finish(self._estimator, hierarchy, self._source.seen, self._context, **per_row)
+        finish(self._estimator, hierarchy, self._source.seen, **per_row)
         warn_if_short(hierarchy, self._asked, 2, n_leaves - hierarchy.n_leaves)
 
     def _without_noise(

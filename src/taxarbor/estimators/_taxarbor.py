@@ -10,7 +10,6 @@ from sklearn.base import clone
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.estimators._progress import with_callbacks
 from taxarbor.estimators._sweeping import Sweeping
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.refine import Sparsity, find_clusters
@@ -132,10 +131,6 @@ class Taxarbor(HierarchyEstimator):
     Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
     ``hierarchy_.attach`` gives them rows.
 
-    Ctrl-C while the tree grows ends it early: what there is so far is finished and kept, with a
-    warning. So does a callback (``set_callbacks``, scikit-learn 1.9) that returns True. Later
-    on, and on a cluster of Dask, Ctrl-C ends the fit, and leaves the estimator as it was.
-
     Examples
     --------
     >>> from taxarbor import Taxarbor, load_animals
@@ -183,7 +178,6 @@ class Taxarbor(HierarchyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree, let its leaves compete, and find its rules.
 

@@ -186,13 +186,13 @@ class _Grow:
     seed: int
     n_told: int | None  # leaves that the observer hears of when all are grown; 0: nobody hears
 
-    def __call__(self, drawn: Drawn, run: Run) -> tuple[HierarchyBuilder, list[Cut], bool]:
-        """Return the tree, how its inner nodes are divided, in order, and if it is whole."""
+    def __call__(self, drawn: Drawn, run: Run) -> tuple[HierarchyBuilder, list[Cut]]:
+        """Return the tree, and how its inner nodes are divided, in order."""
         run = replace(run, seed=self.seed, observer=self._observer(run))
         field = Field(_by_hash(drawn, run), self.n_rows, self.splitter, run)
         how: Any = {"branching": 2, "stop": self.stop, "run": run, "gather": self.gather}
-        tree, is_whole = grow_on(field, **how)
-        return tree, [field.cuts[tree.lineage(node)[0]] for node in tree.inner], is_whole
+        tree = grow_on(field, **how)
+        return tree, [field.cuts[tree.lineage(node)[0]] for node in tree.inner]
 
     def _observer(self, run: Run) -> Observer:
         n_grown, n_told = self.stop.n_leaves, self.n_told
@@ -201,9 +201,9 @@ class _Grow:
         if n_grown is None or n_told is None:
             return run.observer
 
-        def observe(event: GrowthEvent, /) -> bool:
+        def observe(event: GrowthEvent, /) -> None:
             done = max(event.n_leaves * n_told // n_grown, 1)
-            return run.observer(GrowthEvent(done, n_told, event.n_tried))
+            run.observer(GrowthEvent(done, n_told, event.n_tried))
 
         return observe
 
@@ -254,7 +254,7 @@ def grow_leaves(
     while True:
         margin = most if most is None or drawn >= copies.n else max(int(MARGIN * most), 1)
         fine, most = replace(stop, max_leaf_size=margin), margin
-        tree, cuts, is_whole = engine.sweep(
+        tree, cuts = engine.sweep(
             draw,
             *(coordinates.values, [None] * len(copies.first), copies.counts, copies.first),
             keys=np.array([node_seed(seed, ())], dtype=np.uint64),
@@ -263,7 +263,7 @@ def grow_leaves(
         )
         found = _sent_down(tree, cuts, coordinates)
         sizes = [tree.size(leaf) for leaf in tree.leaves]
-        if most is None or stop.max_leaf_size is None or most == 1 or not is_whole:
+        if most is None or stop.max_leaf_size is None or most == 1:
             break
         # Leaves that were left alone, and are larger than they seemed.
         if not any((found.counts > stop.max_leaf_size) & (np.array(sizes) <= most)):

@@ -60,7 +60,6 @@ class DaskEngine:
     """
 
     def __init__(self, run: Run | None = None) -> None:
-        self._watcher, self._n_sweeps = (run or Run()).watcher, 0
         try:
             import dask.delayed  # noqa: F401
         except ImportError as error:
@@ -74,8 +73,7 @@ class DaskEngine:
         tasks = self.tasks(work, *columns, **shared)
         if not tasks:
             return None
-        with self._watched():
-            return _computed([], [_made_of(_added_up(tasks), then)])[1][0]
+        return _computed([], [_made_of(_added_up(tasks), then)])[1][0]
 
     def keep(self, work: Work, *columns: Column, **shared: Any) -> tuple[Column, Any]:
         """Return a new column, and what was found."""
@@ -93,18 +91,9 @@ class DaskEngine:
             ]
             for part, what in enumerate(("kept", "found"))
         )
-        with self._watched():
-            column, (found,) = _computed(kept, [_added_up(finds)])
+        column, (found,) = _computed(kept, [_added_up(finds)])
         self._kept.update({entry.key: entry for entry in column if is_delayed(entry)})
         return column, found
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Tell of a sweep that begins and ends; Dask's dashboard knows how far it is."""
-        self._n_sweeps += 1
-        self._watcher(self._n_sweeps, 0.0)
-        yield
-        self._watcher(self._n_sweeps, 1.0)
 
     def lazy(self, work: Work, *columns: Column, **shared: Any) -> Column:
         """Return a column of what the work makes, made anew by each task that reads it."""

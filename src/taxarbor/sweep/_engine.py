@@ -96,7 +96,7 @@ class LocalEngine:
     """
 
     def __init__(self, run: Run, room: int | None = None) -> None:
-        self._run, self._room, self._n_sweeps = run, room, 0
+        self._run, self._room = run, room
         self._file: Any = None
         self._lock = Lock()
 
@@ -141,11 +141,7 @@ class LocalEngine:
         def one_block(block: int) -> Any:
             return work(*(loaded(column[block]) for column in columns))
 
-        self._n_sweeps += 1
-        n_blocks = len(columns[0])
-        for block, found in enumerate(self._run.each(one_block, range(n_blocks))):
-            self._run.watcher(self._n_sweeps, (block + 1) / n_blocks)
-            yield found
+        return self._run.each(one_block, range(len(columns[0])))
 
     def _shelved(self, kept: Any) -> Any:
         """Put rows on disk, if there are too many of them."""
