@@ -8,10 +8,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from taxarbor._errors import InterruptedFitWarning
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
-from taxarbor.grow import Run, StoppingRule, grow, grow_on
+from taxarbor.grow import Run, StoppingRule, _RowsInMemory, grow, grow_on
 from taxarbor.hierarchy import LinearRule
 from taxarbor.refine import Coordinates, gather
 from taxarbor.refine._field import Field
@@ -46,15 +45,6 @@ class Halver:
     @property
     def paths(self):
         return [task.path for task in self.tasks]
-
-
-class Interrupted(Halver):
-    """Is interrupted at its fourth split."""
-
-    def split(self, task):
-        if len(self.tasks) == 3:
-            raise KeyboardInterrupt
-        return super().split(task)
 
 
 class Pressed(Halver):
@@ -160,7 +150,8 @@ def test_pairs_are_gathered(rows):
         for seed in range(6):
             limits = {"max_depth": 2, "n_leaves": None}
             stop, run = StoppingRule(**limits), Run(seed)
-            pairs = grow(rows, Halver(), branching=2, stop=stop, run=run, gather=branching)
+            ground = _RowsInMemory(rows, Halver(), 2, run)
+            pairs = grow_on(ground, branching=2, stop=stop, run=run, gather=branching)
             tree = gather(pairs, branching).freeze()
             assert tree.n_leaves == pairs.n_leaves == branching**2
             assert tree.depth[tree.leaves].tolist() == [2] * branching**2
@@ -251,9 +242,7 @@ def test_candidates_are_recorded(rows):
 
 def test_observers_see_growth(rows):
     events = []
-    tree = grow_with(
-        rows, Halver(), n_leaves=6, observer=lambda event: bool(events.append(event))
-    )
+    tree = grow_with(rows, Halver(), n_leaves=6, observer=events.append)
     leaves = [event.n_leaves for event in events]
     tried = [event.n_tried for event in events]
     assert leaves == sorted(leaves)
@@ -265,41 +254,19 @@ def test_observers_see_growth(rows):
 
 def test_an_unlimited_tree_has_no_most(rows):
     events = []
-    grow_with(rows, Halver(), max_depth=2, observer=lambda event: bool(events.append(event)))
+    grow_with(rows, Halver(), max_depth=2, observer=events.append)
     assert {event.max_leaves for event in events} == {0}
-
-
-def test_an_observer_can_stop(rows):
-    for at in (1, 2, 3, 5):
-        seen = []
-
-        def observer(event, at=at, seen=seen):
-            seen.append(event)
-            return event.n_leaves >= at
-
-        tree = grow_with(rows, Halver(), n_leaves=20, observer=observer)
-        assert tree.n_leaves == at
-        assert [event.n_leaves for event in seen].count(at) == 1
 
 
 # ---- interrupts ----
 
 
-def test_an_interrupted_splitter_keeps_the_tree(rows):
-    with pytest.warns(InterruptedFitWarning, match="what was grown so far"):
-        tree = grow_with(rows, Interrupted(), n_leaves=10)
-    assert same(tree, grow_with(rows, Halver(), n_leaves=3))
-
-
-def test_ctrl_c_keeps_the_tree(rows, ctrl_c):
+def test_ctrl_c_propagates(rows, ctrl_c):
     """In the main thread, and in one of a pool, for which the main one waits."""
     with ThreadPoolExecutor(2) as pool:
         for chosen, at in ((None, 1), (None, 4), (pool, 1), (pool, 4)):
-            with pytest.warns(InterruptedFitWarning, match="what was grown so far"):
-                tree = grow_with(rows, Pressed(at), n_leaves=10, pool=chosen)
-            assert tree.n_leaves == {1: 1, 4: 3}[at]
-            assert same(tree, grow_with(rows, Halver(), n_leaves=tree.n_leaves))
-            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            with pytest.raises(KeyboardInterrupt):
+                grow_with(rows, Pressed(at), n_leaves=10, pool=chosen)
 
 
 def test_growth_works_outside_the_main_thread(rows):
@@ -353,7 +320,7 @@ def grow_by_gaps(pool=None):
     coordinates = Coordinates.in_memory(np.random.default_rng(0).normal(size=(300, 4)), 0)
     run, stop = Run(pool=pool, width=1 if pool is None else 3), StoppingRule(9)
     field = Field(coordinates.values[0], 300, GapSplitter(n_init=2), run)
-    return grow_on(field, branching=2, stop=stop, run=run)[0].freeze(order=False)
+    return grow_on(field, branching=2, stop=stop, run=run).freeze(order=False)
 
 
 def test_nor_do_those_of_a_field():
@@ -426,20 +393,15 @@ class Pretended:
         return tree.divide(node, found.sizes)
 
 
-def grow_twice(seed, n_children, *, gather=2, at=None, refused=0.1, by_size=True, **limits):
+def grow_twice(seed, n_children, *, gather=2, refused=0.1, by_size=True, **limits):
     """Return trees that were grown one node at a time and in rounds, and the rounds."""
     found = []
     for looks_ahead in (False, True):
         events = []
-
-        def observer(event, events=events):
-            events.append(event)
-            return event.n_leaves == at
-
         how = {"refused": refused, "by_size": by_size}
         ground = Pretended(seed, n_children, looks_ahead, **how)
-        run, stop = Run(0, observer, width=1000), StoppingRule(**limits)
-        tree, _ = grow_on(ground, branching=n_children, stop=stop, run=run, gather=gather)
+        run, stop = Run(0, events.append, width=1000), StoppingRule(**limits)
+        tree = grow_on(ground, branching=n_children, stop=stop, run=run, gather=gather)
         found.append((tree.freeze(order=False), ground.rounds, events))
     return found
 
@@ -456,7 +418,6 @@ def grow_twice(seed, n_children, *, gather=2, at=None, refused=0.1, by_size=True
         {"max_depth": 4},
         {"max_depth": 2, "gather": 3},
         {"n_leaves": 25, "max_depth": 5, "max_leaf_size": 300},
-        {"n_leaves": 60, "at": 20},
         {"n_leaves": 60, "refused": 0.4},
         {"n_leaves": 60, "by_size": False},
         {"n_leaves": 200, "by_size": False, "refused": 0.0},
@@ -478,7 +439,7 @@ def test_rounds_grow_the_same_tree(limits, n_children):
         assert set(needed) <= set(tried)
         assert len(rounds) <= len(single)
         n_tried, n_needed = n_tried + len(tried), n_needed + len(needed)
-    if not {"at", "by_size"} & set(limits):
+    if "by_size" not in limits:
         assert n_tried <= 2 * n_needed
 
 

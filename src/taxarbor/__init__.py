@@ -6,7 +6,6 @@ from taxarbor._errors import (
     ClusterError,
     FileFormatError,
     GrowthWarning,
-    InterruptedFitWarning,
     TableWarning,
     TaxarborError,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "HierarchicalKMeans",
     "HierarchicalSpectral",
     "Hierarchy",
-    "InterruptedFitWarning",
     "LinearRule",
     "TableEncoder",
     "TableWarning",

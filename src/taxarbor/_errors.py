@@ -1,4 +1,4 @@
-"""What taxarbor raises and warns of."""
+"""Errors and warnings of taxarbor."""
 
 import errno
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What systems say that have no room for a file."""
+"""Error numbers of a full disk or quota."""
 
 
 class TaxarborError(Exception):
@@ -15,10 +15,10 @@ class TaxarborError(Exception):
 
 
 class InputError(TaxarborError, ValueError):
-    """What came from outside cannot be used; the message says why, and what to do.
+    """The input cannot be used; the message says why, and what to do.
 
-    It carries what a shell or a page needs to say the same in its own words, where a
-    parameter has another name.
+    It carries what the command line needs to state the same where a parameter has another
+    name.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class InputError(TaxarborError, ValueError):
         self, problem: str, parameter: str | None = None, remedy: tuple[str, str] | None = None
     ) -> None:
         self.problem, self.parameter, self.remedy = problem, parameter, remedy
-        super().__init__(self.told())
+        super().__init__(self.message())
 
-    def told(self, name: Callable[[str], str | None] | None = None) -> str:
-        """Return the message; ``name`` says what a parameter is called, None if not there."""
+    def message(self, name: Callable[[str], str | None] | None = None) -> str:
+        """Return the message; ``name`` returns the option of a parameter, None without one."""
         text = self.problem
         if self.parameter is not None:
             called = None if name is None else name(self.parameter)
@@ -50,7 +50,7 @@ class InputError(TaxarborError, ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """What came from outside is of a type that cannot be used."""
+    """The input is of a type that cannot be used."""
 
 
 class FileFormatError(InputError):
@@ -62,15 +62,11 @@ class ClusterError(TaxarborError, RuntimeError):
 
 
 class GrowthWarning(UserWarning):
-    """The tree is not as asked for: it has fewer leaves, or other sizes; it says why."""
+    """The tree is not as requested: it has fewer leaves, or other sizes; it says why."""
 
 
 class TableWarning(UserWarning):
-    """A table was changed before the fit: gaps filled, columns scaled or left out."""
-
-
-class InterruptedFitWarning(UserWarning):
-    """The fit was interrupted; the tree grown so far is kept."""
+    """A table was changed before the fit: missing values filled, columns scaled or left out."""
 
 
 @contextmanager
@@ -97,8 +93,8 @@ def counted(number: int, what: str, many: str | None = None) -> str:
 
 def some(texts: Sequence[str], most: int) -> str:
     """Return ``a, b and 7 more``."""
-    told, n_more = ", ".join(texts[:most]), len(texts) - most
-    return f"{told} and {n_more} more" if n_more > 0 else told
+    listing, n_more = ", ".join(texts[:most]), len(texts) - most
+    return f"{listing} and {n_more} more" if n_more > 0 else listing
 
 
 def printable(text: str) -> str:
@@ -120,5 +116,5 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def _is_ours(module: str) -> bool:
-    """Say whether a frame is taxarbor's, or of what scikit-learn wraps its methods in."""
-    return module.startswith(("taxarbor.", "sklearn.callback.", "sklearn.base"))
+    """Return whether a frame is of taxarbor, or of scikit-learn's wrappers of its methods."""
+    return module.startswith(("taxarbor.", "sklearn.base"))

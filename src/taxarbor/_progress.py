@@ -1,4 +1,4 @@
-"""A bar on standard error for what takes long."""
+"""A progress bar on standard error."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ from taxarbor._run import GrowthEvent
 def show_progress(
     title: str, verbose: int, unit: str = "leaves"
 ) -> Iterator["ProgressBar | None"]:
-    """Draw a bar for as long as this lasts, if that is wanted."""
+    """Show a bar within the block if ``verbose`` is not 0."""
     if not verbose:
         yield None
         return
@@ -28,7 +28,7 @@ def show_progress(
 
 @final
 class ProgressBar:
-    """Draws a line on a stream, once a fit has run for a while: short ones stay silent."""
+    """Draws a line on a stream once a fit has run for some time; short fits draw nothing."""
 
     WIDTH = 30
     EVERY = 0.1
@@ -46,25 +46,19 @@ class ProgressBar:
         self._next = self._begun + patience
         self._drawn = False
         self._last = GrowthEvent(n_leaves=1, max_leaves=0, n_tried=0)
-        self._sweep, self._width = "", 0
+        self._width = 0
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        # One large node may take long: the clock goes on while nothing else is to be told.
+        # A large node may take long: the seconds are counted on meanwhile.
         self._ticker = threading.Thread(target=self._tick, daemon=True)
 
     def start(self) -> None:
-        """Let the clock run."""
+        """Start to count seconds."""
         self._ticker.start()
 
-    def __call__(self, event: GrowthEvent, /) -> bool:
-        """Draw the state of the tree, ten times a second at most."""
+    def __call__(self, event: GrowthEvent, /) -> None:
+        """Draw the state of the tree, at most ten times a second."""
         self._last = event
-        self._draw()
-        return False
-
-    def watch(self, n_sweeps: int, share: float, /) -> None:
-        """Draw how far the sweeps over the rows are."""
-        self._sweep = f"sweep {n_sweeps}, {share:.0%} of rows, "
         self._draw()
 
     def _tick(self) -> None:
@@ -90,14 +84,13 @@ class ProgressBar:
             self._write("\n")
 
     def _write(self, text: str) -> None:
-        with suppress(OSError):  # the terminal may be gone, and the fit goes on
+        with suppress(OSError):  # the terminal may be closed; the fit goes on
             self._stream.write(text)
             self._stream.flush()
 
     def _line(self, event: GrowthEvent, seconds: float) -> str:
         if not event.max_leaves:
-            told = f"{event.n_leaves} {self._unit}, {self._sweep}{seconds:.0f} s"
-            return f"{self._title}: {told}"
+            return f"{self._title}: {event.n_leaves} {self._unit}, {seconds:.0f} s"
         bar = "#" * round(self.WIDTH * event.n_leaves / event.max_leaves)
-        told = f"{event.n_leaves} of {event.max_leaves} {self._unit}, {self._sweep}"
-        return f"{self._title}: [{bar:<{self.WIDTH}}] {told}{seconds:.0f} s"
+        count = f"{event.n_leaves} of {event.max_leaves} {self._unit}"
+        return f"{self._title}: [{bar:<{self.WIDTH}}] {count}, {seconds:.0f} s"

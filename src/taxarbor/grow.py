@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any, Protocol, final
 
-from taxarbor._errors import InterruptedFitWarning, warn_caller
 from taxarbor._run import GrowthEvent, Run
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
@@ -119,13 +118,11 @@ def grow(
     branching: int,
     stop: StoppingRule,
     run: Run,
-    gather: int = 2,
 ) -> HierarchyBuilder:
     """Grow a tree.
 
     Each leaf is tried once. Candidates wait in a heap; the one with the highest score is
-    applied, and its children are tried. An interrupt (Ctrl-C) ends the growth with a
-    warning and keeps the tree grown so far.
+    applied, and its children are tried.
 
     Parameters
     ----------
@@ -138,9 +135,7 @@ def grow(
     stop : StoppingRule
         When to stop.
     run : Run
-        The seed, where to run, and whom to tell.
-    gather : int
-        How many children splits will be gathered to: depth counts as it does then.
+        The seed, the thread pool and the observer.
 
     Returns
     -------
@@ -159,22 +154,19 @@ def grow(
     5
     """
     ground = _RowsInMemory(rows, splitter, branching, run)
-    return grow_on(ground, branching=branching, stop=stop, run=run, gather=gather)[0]
+    return grow_on(ground, branching=branching, stop=stop, run=run)
 
 
 def grow_on(
     ground: Ground, *, branching: int, stop: StoppingRule, run: Run, gather: int = 2
-) -> tuple[HierarchyBuilder, bool]:
-    """Grow a tree on any ground, and say whether it is whole; see :func:`grow`."""
-    tree, is_whole = HierarchyBuilder(ground.n_rows), False
-    growth = _Growth(tree, ground, branching, stop, run, Gathering(gather))
-    try:
-        is_whole = growth.go_on()
-    except KeyboardInterrupt:
-        warn_caller(
-            "the fit was interrupted; the tree is what was grown so far", InterruptedFitWarning
-        )
-    return tree, is_whole
+) -> HierarchyBuilder:
+    """Grow a tree on any ground; see :func:`grow`.
+
+    ``gather`` is how many children splits will be gathered to: depth counts as it does then.
+    """
+    tree = HierarchyBuilder(ground.n_rows)
+    _Growth(tree, ground, branching, stop, run, Gathering(gather)).run_to_end()
+    return tree
 
 
 @final
@@ -229,17 +221,13 @@ class _Growth:
     )  # of nodes that are not in the tree yet
     n_tried: int = 0
 
-    def go_on(self) -> bool:
-        """Try, apply the best, and again, until the tree is full or nothing is left.
-
-        Say whether it came to that, or somebody asked to stop.
-        """
+    def run_to_end(self) -> None:
+        """Try, apply the best, and again, until the tree is full or nothing is left."""
         new: Sequence[int] = (0,)
         while not self.stop.is_full(self.tree.n_leaves, self.branching):
-            if self._meet([node for node in new if not self._spares(node)]):
-                return False
+            self._try([node for node in new if not self._spares(node)])
             if not self.heap:
-                return True
+                return
             _, node, best = heappop(self.heap)
             new = ()
             if self._spares(node):  # its parent has become full
@@ -247,29 +235,26 @@ class _Growth:
             new = self.ground.apply(self.tree, node, self.paths[node], best)
             self.paths |= {child: (*self.paths[node], at) for at, child in enumerate(new)}
             self.gathering.add(node, new)
-            if self._stops_here():
-                return False
-        return True
+            self._notify()
 
-    def _meet(self, nodes: Sequence[int]) -> bool:
-        """Take note of what splits new leaves have; say whether to stop."""
+    def _try(self, nodes: Sequence[int]) -> None:
+        """Find the splits of new leaves, and add them to the candidates."""
         lacking = [path for node in nodes if (path := self.paths[node]) not in self.found]
         if lacking:
             if self.ground.looks_ahead and self.run.width > 1:
                 lacking += self._ahead(AHEAD * self.run.width - len(lacking))
             self.found |= zip(lacking, self.ground.seek(lacking), strict=True)
         for node in nodes:
-            found = self.found.pop(self.paths[node])
+            split = self.found.pop(self.paths[node])
             self.n_tried += 1
-            if isinstance(found, Refusal):
-                self.tree.refuse(node, found.reason)
+            if isinstance(split, Refusal):
+                self.tree.refuse(node, split.reason)
             else:
-                told = {name: getattr(found, name) for name in ("score", "objective", "info")}
-                self.tree.record(node, **told)
-                heappush(self.heap, (-found.score, node, found))
-            if self._stops_here():
-                return True
-        return False
+                self.tree.record(
+                    node, score=split.score, objective=split.objective, info=split.info
+                )
+                heappush(self.heap, (-split.score, node, split))
+            self._notify()
 
     def _ahead(self, most: int) -> list[Path]:
         """Return children of the candidates that, for all we know, will be applied next.
@@ -302,6 +287,6 @@ class _Growth:
     def _spares(self, node: int) -> bool:
         return self.stop.spares(self.tree.size(node), self.gathering.level(node))
 
-    def _stops_here(self) -> bool:
+    def _notify(self) -> None:
         most = self.stop.n_leaves or 0
-        return self.run.observer(GrowthEvent(self.tree.n_leaves, most, self.n_tried))
+        self.run.observer(GrowthEvent(self.tree.n_leaves, most, self.n_tried))

@@ -1,51 +1,41 @@
-"""Signals at random moments: outputs are absent, or whole, old or new; nothing stays behind.
+"""Ctrl-C at random moments of commands: outputs are absent, old or complete."""
 
-Only SIGKILL may leave a draft, beside an old file that is whole.
-"""
-
-import os
-import re
 import signal
+import subprocess
+import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from tests.attack import commands
-from tests.attack.tally import Tally, one_line
+from tests.attack.mutations import Outcomes
 
 N_ROWS = 3000
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: 137}
-FIT = "data.csv -k 4 -o out.taxarbor --labels out.csv --report out.html"
-COMMANDS = {
-    "fit": tuple(FIT.split()),
-    "predict": ("m.taxarbor", "data.csv", "-o", "out.csv"),
-    "report": ("m.taxarbor", "data.csv", "-o", "out.html"),
-    "export": ("m.taxarbor", "-o", "out.json"),
-    "cut": ("m.taxarbor", "-k", 3, "-o", "out.taxarbor"),
-}
-OUTPUTS = ("out.taxarbor", "out.csv", "out.html", "out.json")
+COMMANDS = (
+    "fit data.csv -k 4 -o out.taxarbor --labels out.csv --report out.html --force",
+    "predict m.taxarbor data.csv -o out.csv --force",
+    "report m.taxarbor data.csv -o out.html --force",
+    "cut m.taxarbor -k 3 -o out.taxarbor --force",
+)
+OUTPUTS = ("out.taxarbor", "out.csv", "out.html")
 
 
-def prepare(folder):
-    """Write a table and its model, and return what sound outputs look like."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N_ROWS, 4)) + 5 * rng.integers(0, 2, (N_ROWS, 4))
-    lines = [
-        ",".join(f"c{at}" for at in range(4)),
-        *(",".join(map(str, row)) for row in X.round(2)),
-    ]
-    (folder / "data.csv").write_text("\n".join(lines), encoding="utf-8")
-    told = commands.run(("fit", "data.csv", "-k", 8, "-o", "m.taxarbor"), folder)
-    assert told[0] == 0, told
+def start(command, folder):
+    """Start a command that Ctrl-C interrupts, whoever runs this."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "taxarbor", *command.split()],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
 
 
-def is_whole(path):
-    """Say whether an output has its end."""
+def is_complete(path):
+    """Return whether an output has its end."""
     from taxarbor import Hierarchy, TaxarborError
-    from taxarbor.exchange import from_json
 
     data = path.read_bytes()
     if path.suffix == ".csv":
@@ -53,96 +43,59 @@ def is_whole(path):
     if path.suffix == ".html":
         return data.rstrip().endswith(b"</html>")
     try:
-        Hierarchy.load(path) if path.suffix == ".taxarbor" else from_json(path)
+        return Hierarchy.load(path).n_leaves > 1
     except TaxarborError:
         return False
-    return True
 
 
-def wait_for_draft(process, folder, end):
-    """Wait until a draft of an output is there; False if the command ended first."""
-    while time.monotonic() < end:
-        if any(name.startswith(".taxarbor-") for name in os.listdir(folder)):
-            return True
-        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return False
-    return False
-
-
-def strike(rng, name, number, folder, duration):
-    """Send a signal to a command at a random moment; return a problem, and what came of it."""
-    is_kept = rng.random() < 0.5
-    for output in OUTPUTS:
-        (folder / output).unlink(missing_ok=True)
-        if is_kept:
-            (folder / output).write_bytes(b"old")
-    begin = (commands.start, commands.fork, commands.fork)[rng.integers(3)]
-    process, terminal = begin((name, *COMMANDS[name], "--force"), folder)
-    if number == signal.SIGKILL and rng.random() < 0.8:
-        for _ in range(rng.integers(1, 4)):  # the first draft only tries the folder
-            wait_for_draft(process, folder, time.monotonic() + commands.ENDS)
-            time.sleep(rng.uniform(0, 0.02))
-    else:
-        time.sleep(rng.uniform(0, duration[begin]))
-    with suppress(ProcessLookupError):
-        os.kill(process, number)
-    code, said = commands.finish(process, terminal)
-    problem = _problem(number, code, said, folder, is_kept)
-    for path in folder.glob(".taxarbor-*"):
-        _remove(path)
-    for path in (folder / "tmp").iterdir():
-        _remove(path)
-    return problem, "finished" if code == 0 else "ended"
-
-
-def _problem(number, code, said, folder, is_kept):
-    """Return what is wrong with what a signal left, if something is."""
-    if code is None:
-        return f"did not end within {commands.ENDS:g} s"
-    began = re.search(
-        r"taxarbor.(cli|hierarchy|tables|__\w+__.py)", said
-    )  # else Python itself had not
-    if "Traceback" in said and began:
-        return f"a traceback: {one_line(said)}"
-    if code not in (0, CODES[number]) and (began or "Traceback" not in said):
-        return f"exit code {code}: {one_line(said)}"
-    for name in OUTPUTS:
-        path = folder / name
-        is_old = is_kept and path.is_file() and path.read_bytes() == b"old"
-        if is_kept and not path.is_file():
-            return f"{name} is lost"
-        if path.is_file() and not is_old and not is_whole(path):
-            return f"{name} is torn"
-    left = commands.litter(folder)
-    return f"{', '.join(left)} stayed" if left and number != signal.SIGKILL else None
-
-
-def _remove(path):
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+def find_problem(code, printed, folder, is_old):
+    """Return what is wrong after Ctrl-C, None if nothing is."""
+    # -2 is how Python ends itself after some interrupts: a shell shows 130, too.
+    if code not in (0, 130, -2) and "taxarbor" in printed:  # else Python was still starting
+        return f"exit code {code}: {printed[-1000:]}"
+    if code == 130 and printed.count("\n") != 1:
+        return f"not one line: {printed[-1000:]}"
+    for path in map(folder.joinpath, OUTPUTS):
+        if is_old and not path.is_file():
+            return f"{path.name} is lost"
+        if path.is_file() and path.read_bytes() != b"old" and not is_complete(path):
+            return f"{path.name} is incomplete"
+    rest = [path.name for path in folder.glob(".taxarbor-*")]
+    return f"{rest[0]} is left" if rest else None
 
 
 def attack(seed, seconds):
-    """Strike commands, one after another."""
-    commands.load()
-    rng, tally = np.random.default_rng(seed), Tally()
+    """Interrupt commands, one after another."""
+    rng, outcomes = np.random.default_rng(seed), Outcomes()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder)
-        duration, end = {}, time.monotonic() + seconds
-        for begin in (commands.start, commands.fork):
-            begun = time.monotonic()
-            code, said = commands.finish(*begin(("fit", *COMMANDS["fit"]), folder), 60.0)
-            assert code == 0, said
-            for output in OUTPUTS:
-                (folder / output).unlink(missing_ok=True)
-            duration[begin] = time.monotonic() - begun
+        X = rng.normal(size=(N_ROWS, 4)) + 5 * rng.integers(0, 2, (N_ROWS, 4))
+        np.savetxt(folder / "data.csv", X, "%.2f", ",", header="a,b,c,d", comments="")
+        begun = time.monotonic()
+        fit = start("fit data.csv -k 8 -o m.taxarbor", folder)
+        assert fit.wait() == 0, fit.stderr.read()
+        fit.stderr.close()
+        duration, end = time.monotonic() - begun, time.monotonic() + seconds
         while time.monotonic() < end:
-            command = [*COMMANDS][rng.integers(len(COMMANDS))]
-            number = [*CODES][rng.integers(len(CODES))]
-            problem, told = strike(rng, command, number, folder, duration)
-            what = f"{command}, {number.name}"
-            repeat = f"python -m tests.attack --only signals --seed {seed}"
-            tally.check(problem and f"{what}: {problem}", told, repeat)
-    return tally
+            is_old = rng.random() < 0.5
+            for path in map(folder.joinpath, OUTPUTS):
+                path.unlink(missing_ok=True)
+                if is_old:
+                    path.write_bytes(b"old")
+            command = COMMANDS[rng.integers(len(COMMANDS))]
+            with start(command, folder) as process:
+                time.sleep(rng.uniform(0, duration))
+                process.send_signal(signal.SIGINT)
+                try:
+                    _, printed = process.communicate(timeout=20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    printed = "it did not end"
+            problem = find_problem(process.returncode, printed, folder, is_old)
+            if problem is None:
+                outcomes["finished" if process.returncode == 0 else "ended"] += 1
+            else:
+                outcomes.forbid(f"{command}: {problem}")
+            for path in folder.glob(".taxarbor-*"):
+                subprocess.run(["rm", "-r", str(path)], check=True)
+    return outcomes

@@ -184,35 +184,6 @@ def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monke
     assert isinstance(run("demo").exception, ModuleNotFoundError)
 
 
-SLOW = """
-import signal, sys, threading, time
-signal.signal(signal.SIGINT, {handler})
-from taxarbor import cli
-def interrupt():
-    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        time.sleep(0.001)
-    time.sleep({delay})
-    signal.raise_signal(signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
-sys.argv = ["taxarbor", "fit", "customers.csv", "-o", "m", "-k", "2"]
-cli.main()
-"""
-
-
-def test_an_interrupt_while_starting(folder):
-    """Wherever it hits, there is one line and no traceback; where it is ignored, it is."""
-    for delay in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7):
-        code = SLOW.format(delay=delay, handler="signal.default_int_handler")
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        (folder / "m").unlink(missing_ok=True)
-        if done.returncode != 0:
-            assert (done.returncode, done.stdout) == (130, "")
-            assert done.stderr == "taxarbor: interrupted\n"
-    code = SLOW.format(delay=0.2, handler="signal.SIG_IGN")
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-
-
 def test_what_cannot_be_parsed_is_told_in_one_line():
     for typed, told in (
         (["fit", "--colour"], "taxarbor: No such option"),

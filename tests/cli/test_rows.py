@@ -76,7 +76,7 @@ def test_no_option_is_advised_that_is_not_there(run, edited):
     for command in (["predict"], ["explain"], ["score", "--label-column", "class"]):
         told = run(command[0], "model.taxarbor", "odd.csv", *command[1:])
         assert told.exit_code == 2
-        assert told.stderr.endswith("in line 2; mend it, or empty the cell\n")
+        assert told.stderr.endswith("in line 2; fix it, or leave the cell empty\n")
 
 
 def test_json_and_standard_input(run_json, folder, labels):

@@ -1,7 +1,6 @@
 """Rows that were drawn, divided by planes: one node, and the nodes of many rounds."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxarbor._errors import InterruptedFitWarning
 from taxarbor._run import Run, node_seed
 from taxarbor.grow import StoppingRule, grow_on
 from taxarbor.hierarchy import HierarchyBuilder
@@ -345,7 +343,7 @@ def test_samples_are_rows_of_their_node(coordinates_of, values_of):
     splitter, paths = GapSplitter((0.0, 2.0), min_size=10), [(0, 0), (0, 1), (1, 0), (1, 1)]
     samples = samples_of(coordinates, paths, splitter, 0)
     field = field_of(coordinates, splitter, Run())
-    tree, _ = grow_on(field, branching=2, stop=StoppingRule(max_depth=2), run=Run())
+    tree = grow_on(field, branching=2, stop=StoppingRule(max_depth=2), run=Run())
     assert [tree.lineage(leaf)[0] for leaf in tree.leaves] == paths
     labels = labels_of(tree, field, coordinates)
     Z = values_of(coordinates.values, coordinates)
@@ -385,7 +383,7 @@ def grown(coordinates, width, gather=2, splitter=None, **limits):
     run = Run(3, width=width)
     field = field_of(coordinates, splitter or GapSplitter(), run)
     ground = Watched(field)
-    tree, _ = grow_on(ground, branching=2, stop=StoppingRule(**limits), run=run, gather=gather)
+    tree = grow_on(ground, branching=2, stop=StoppingRule(**limits), run=run, gather=gather)
     own = labels_of(tree, field, coordinates)
     return tree.freeze(order=np.argsort(own, kind="stable")), ground.rounds
 
@@ -451,29 +449,6 @@ def test_the_leaves_of_a_tree_have_its_rows(coordinates_of, data, grown_on, valu
             sizes = np.bincount(labels[there], weights=own[there])
             assert sizes.tolist() == [tree.size(leaf) for leaf in tree.leaves]
             assert leafing.counts.tolist() == sizes.tolist()
-
-
-def test_an_interrupt_leaves_all_rows_in_a_leaf(coordinates_of, data, monkeypatch):
-    """Whenever the growth is interrupted, what was grown before is finished."""
-    coordinates = coordinates_of(data["cloud"], sizes=[100, 200])
-    divided = Field._divided
-    for at in (1, 2, 5, 20):
-        calls = []
-
-        def interrupted(self, path, at=at, calls=calls):
-            calls.append(at)
-            if len(calls) == at:
-                raise KeyboardInterrupt
-            return divided(self, path)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Field, "_divided", interrupted)
-            with pytest.warns(InterruptedFitWarning):
-                found = grow_leaves(coordinates, GapSplitter(), StoppingRule(20), 0)
-        assert found.counts.sum() == 300
-        assert found.n_leaves < 20
-        tree = found.tree
-        assert found.counts.tolist() == [tree.size(leaf) for leaf in tree.leaves]
 
 
 # ---- where not all rows are drawn ----
@@ -557,24 +532,6 @@ def test_growth_ends_where_sizes_cannot_be_told(coordinates_of, monkeypatch):
     found = grow_leaves(coordinates_of(X), GapSplitter((0.0, 2.0)), stop, 0)
     assert found.n_leaves == 40
     assert found.counts.sum() == 1300
-
-
-def test_growth_that_was_ended_is_not_begun_again(coordinates_of, few_drawn, monkeypatch):
-    monkeypatch.setattr(_field, "MARGIN", 0.999)
-    X, n_ended = np.random.default_rng(0).standard_normal((12_000, 3)), []
-    coordinates = coordinates_of(X)
-    grow = _field.grow_on
-
-    def grow_a_while(ground, *, run, **how):
-        run = replace(run, observer=lambda event: event.n_leaves == 30)
-        n_ended.append(1)
-        return grow(ground, run=run, **how)
-
-    monkeypatch.setattr(_field, "grow_on", grow_a_while)
-    for seed in range(20):
-        found = grow_leaves(coordinates, GapSplitter(), StoppingRule(max_leaf_size=300), seed)
-        assert found.n_leaves == 30
-    assert len(n_ended) == 20
 
 
 def test_a_leaf_that_was_undone_says_why(coordinates_of, monkeypatch):

@@ -61,11 +61,3 @@ def test_a_full_disk_is_told_of(monkeypatch):
     with pytest.raises(OSError, match=r"cannot keep rows in .* \(No space .*: make room, set"):
         engine.keep(doubled, [np.ones((4, 2))])
     engine.close()
-
-
-def test_sweeps_are_watched():
-    seen = []
-    engine = LocalEngine(Run(watcher=lambda *told: seen.append(told)))
-    engine.sweep(total, [np.ones((4, 2)), np.ones((2, 2))])
-    engine.keep(doubled, [np.ones((4, 2))])
-    assert seen == [(1, 0.5), (1, 1.0), (2, 1.0)]

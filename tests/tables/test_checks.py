@@ -56,14 +56,14 @@ def refused(told, X, check=check, kind=InputError):
 
 def test_an_error_names_the_parameter_in_the_words_of_who_asks():
     error = InputError("must be at least 1, got 0", "n_clusters")
-    assert str(error) == error.told() == "n_clusters must be at least 1, got 0"
-    assert error.told({"n_clusters": "-k"}.get) == "-k must be at least 1, got 0"
-    assert error.told({}.get) == str(error)
+    assert str(error) == error.message() == "n_clusters must be at least 1, got 0"
+    assert error.message({"n_clusters": "-k"}.get) == "-k must be at least 1, got 0"
+    assert error.message({}.get) == str(error)
     error = FileFormatError("a.csv has gaps", remedy=("; choose others with", "columns"))
     assert str(error) == "a.csv has gaps; choose others with columns="
-    told = error.told({"columns": "--columns"}.get)
+    told = error.message({"columns": "--columns"}.get)
     assert told == "a.csv has gaps; choose others with --columns"
-    assert error.told({}.get) == "a.csv has gaps"
+    assert error.message({}.get) == "a.csv has gaps"
     for kind in (InputError, InputTypeError, FileFormatError):
         assert issubclass(kind, TaxarborError)
         assert issubclass(kind, ValueError)

@@ -4,12 +4,10 @@ import io
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import tracemalloc
-import zipfile
 from pathlib import Path
 
 import h5py
@@ -21,24 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.lib import format as npy
 from scipy import sparse
 from scipy.io import mmwrite
 
 from taxarbor._errors import FileFormatError
-from taxarbor.sweep import _room
-from taxarbor.tables import (
-    Table,
-    TableEncoder,
-    _files,
-    _frames,
-    _h5ad,
-    _h5ad_walk,
-    _table,
-    read_table,
-)
+from taxarbor.tables import Table, TableEncoder, read_table
 from taxarbor.tables._frames import as_number
-from taxarbor.tables._stream import open_stream
 
 FILES = Path(__file__).parent / "files"
 CELLS = np.array(
@@ -150,7 +136,7 @@ def test_only_text_may_be_compressed(tmp_path):
             path.write_bytes(content)
             np.testing.assert_array_equal(dense(read_table(path).X), EXPECTED)
     np.testing.assert_array_equal(dense(read(gzip.compress(WRITTEN["csv"])).X), EXPECTED)
-    assert "unpack it first" in refusal(gzip.compress(WRITTEN["npy"]))
+    assert "decompress it first" in refusal(gzip.compress(WRITTEN["npy"]))
 
 
 def test_the_first_bytes_tell_the_format(monkeypatch):
@@ -291,7 +277,7 @@ def test_what_was_asked_for_is_used_or_refused():
         assert ("film_id" in read(content).X) is True  # the rows have better names
         table = read(content, columns=["film_id", "legs"])
         assert dict(table.dropped) == dict.fromkeys(
-            ("height", "flies", "empty", "day"), "not among the columns asked for"
+            ("height", "flies", "empty", "day"), "not among the requested columns"
         )
         encoded = TableEncoder().fit(table.X).encoding_
         assert [one.name for one in encoded.columns] == ["film_id", "legs"]
@@ -355,7 +341,7 @@ def test_lines_may_be_longer_than_the_header():
 
 def test_a_column_of_numbers_may_not_have_odd_texts():
     message = refusal('a,b\n1,"x\ny"\n\n2,z\n3 m,z\n4,z\n')
-    told = "the column 'a' except '3 m' in line 6; mend it, or empty the cell, or choose"
+    told = "the column 'a' except '3 m' in line 6; fix it, or leave the cell empty, or choose"
     assert told in message
     assert read("a,b,c\n1,1,2\n2,x,2\n3,y,3\n").feature_names == ("a", "c")
     assert read("a,b,c\n1,1,q\n2,x,q\n2,2,q\n", columns=["a"]).feature_names == ("a",)
@@ -363,7 +349,7 @@ def test_a_column_of_numbers_may_not_have_odd_texts():
 
 def test_cells_may_be_missing_but_not_infinite():
     told = refusal('a,"b\nc",d\n1,2,x\n,2,x\n3,inf,x\n1,2,x\n')
-    assert "has 1 infinite cell in 'b\\nc', first in line 5; mend or empty them" in told
+    assert "has 1 infinite cell in 'b\\nc', first in line 5; fix or remove them" in told
     assert "2 infinite cells in 'a', first in line 2" in refusal("a,b\n1e999,x\n-inf,y\n,z\n")
     assert "row 1, counted from 0" in refusal(arrow(a=[1.0, np.inf], b=[1, 2]))
     np.testing.assert_array_equal(read("a,b\n1,2\n3").X["b"], [2, np.nan])
@@ -624,7 +610,7 @@ def test_truncated_files_are_told_in_one_line(tmp_path):
     for (suffix, content), share in itertools.product(contents, (0.3, 0.6, 0.95)):
         path = tmp_path / f"my data.{suffix}"
         path.write_bytes(content[: int(len(content) * share)])
-        told = r"^my data\.\S+ is (no .* damaged one: .+|truncated: \d+ bytes .* are there)$"
+        told = r"^my data\.\S+ is no .* damaged one: .+$"
         with pytest.raises(FileFormatError, match=told):
             read_table(path)
 
@@ -633,7 +619,7 @@ def test_files_of_another_kind(tmp_path):
     for suffix in ("parquet", "npy", "npz", "mtx", "h5ad"):
         assert f"is no {suffix} file" in refusal("a,b\n1,2\n", format=suffix)
     assert "damaged one: Truncated" in refusal(WRITTEN["mtx"][:-8])
-    assert "EOF" in refusal(WRITTEN["npy"].replace(b"}", b"("))
+    assert "damaged" in refusal(WRITTEN["npy"].replace(b"}", b"("))
     assert "a zero byte" in refusal(WRITTEN["mtx"].replace(b"2.25", b"2\x0025"))
     read(WRITTEN["mtx"][:-1] + b"x")  # SciPy alone crashes
     for content in ("a,b\n1,é\n".encode("latin-1"), "a,b\n1,2\n".encode("utf-16")):
@@ -642,7 +628,7 @@ def test_files_of_another_kind(tmp_path):
     for name in ("data.xyz", "data.xlsx"):
         (tmp_path / name).write_bytes(WRITTEN["npy"])
     for path, told in (
-        (tmp_path / "data.xyz", r"data\.xyz .* format, one of csv, .* format="),
+        (tmp_path / "data.xyz", r"data\.xyz .* one of csv, .* format="),
         (tmp_path / "data.xlsx", r"data\.xlsx is a spreadsheet.* as csv"),
         (tmp_path, "is a folder"),
         (".", r"^\. is a folder"),
@@ -669,27 +655,6 @@ def test_what_is_missing_can_be_installed(monkeypatch):
                 read(WHOLE[content])
 
 
-MTX = "%%MatrixMarket matrix {} real {}\n%\n{}\n"
-MTX_LIES = {
-    ("coordinate", "3 2000000000 1\n1 1 1"): "2,000,000,000 columns and holds 1 entry",
-    ("coordinate", "2000000000 3 1\n1 1 1"): "2,000,000,000 rows and holds 1 entry",
-    ("coordinate", "3 3 2000000000\n1 1 1"): "declares 2,000,000,000 numbers, more",
-    ("array", "50000 50000\n1\n"): "declares 2,500,000,000 numbers, more than its",
-    ("coordinate", "3 x 1\n1 1 1"): "invalid literal",
-    ("coordinate", ""): "damaged",
-}
-
-
-def test_matrix_market_files_that_lie():
-    """Nothing is reserved for what a file of a few bytes only declares."""
-    for (kind, rest), told in MTX_LIES.items():
-        assert told in refusal(MTX.format(kind, "general", rest))
-    half = refusal(MTX.format("array", "symmetric", "50000 50000\n1\n"))
-    assert "declares 1,249,975,000 numbers" in half
-    whole = MTX.format("array", "symmetric", "3 3\n1\n2\n3\n4\n5\n6\n")
-    np.testing.assert_array_equal(read(whole).X, [[1, 2, 3], [2, 4, 5], [3, 5, 6]])
-
-
 def test_damaged_matrix_market_files_do_not_end_the_process(tmp_path):
     """SciPy's reader does, on some that it reads piece by piece."""
     rng = np.random.default_rng(0)
@@ -705,190 +670,6 @@ def test_damaged_matrix_market_files_do_not_end_the_process(tmp_path):
         path.write_bytes(content)
         with contextlib.suppress(FileFormatError):
             assert read_table(path).X.ndim == 2
-
-
-def test_sparse_files_that_lie():
-    wide = sparse.csr_array(([1.0], [0], [0, 1]), shape=(1, 2_000_000_000))
-    for layout in (wide, wide.tocoo(), wide.T.tocsc()):
-        assert "2,000,000,000" in refusal(as_bytes(sparse.save_npz, layout))
-    content = changed(lambda file: file["X"].attrs.modify("shape", [6, 2_000_000_000]))
-    assert "2,000,000,000 columns and holds" in refusal(content)
-
-
-def header_of(shape, version=(1, 0)) -> bytes:
-    """Return an npy file that is only a header."""
-    told = {"descr": "<f8", "fortran_order": False, "shape": shape}
-    write = npy.write_array_header_1_0 if version == (1, 0) else npy.write_array_header_2_0
-    return as_bytes(write, told)
-
-
-def zipped(content: bytes, method=zipfile.ZIP_DEFLATED) -> bytes:
-    def write(stream):
-        with zipfile.ZipFile(stream, "w", method) as file:
-            file.writestr("X.npy", content)
-
-    return as_bytes(write)
-
-
-def test_arrays_that_declare_more_than_there_is():
-    for shape in ((10**9, 10), (1, 2**62), (3, 2)):
-        told = f"is truncated: {8 * shape[0] * shape[1]:,} bytes of numbers are declared, and 0"
-        for version in ((1, 0), (2, 0)):
-            content = header_of(shape, version)
-            assert told in refusal(content)
-            assert told in refusal(zipped(content))
-    assert "the shape (-5, 2)" in refusal(header_of((-5, 2)))
-    long = b"\x93NUMPY\x02\x00" + (10**9).to_bytes(4, "little") + b" " * 9
-    assert "its header is too long" in refusal(long)
-    assert "its header is too long" in refusal(zipped(long))
-
-
-def test_arrays_that_are_packed_too_well(monkeypatch):
-    """Honest zeros take about a thousandth; what takes less is made to exhaust memory."""
-    monkeypatch.setattr(_table, "SMALL", 1 << 16)
-    zeros = as_bytes(np.save, np.zeros((1_000, 1_000)))
-    assert read(zipped(zeros)).X.shape == (1_000, 1_000)
-    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        message = refusal(zipped(zeros, method))
-        assert "declares 'X.npy', 8.0 MB, and " in message
-        assert "bytes are stored for it; it is damaged, or made to exhaust memory" in message
-
-
-def never_written(file):
-    del file["X"]
-    file.create_dataset("X", (40_000, 30_000), "f8", chunks=(1_000, 1_000), compression="gzip")
-
-
-def never_written_codes(file):
-    del file["obs/cell_type/codes"]
-    file.create_dataset("obs/cell_type/codes", (10**10,), "i1", chunks=(10**6,))
-
-
-def packed_zeros(file):
-    del file["X"], file["obs/_index"], file["var/_index"]
-    file.create_dataset("X", data=np.zeros((5_000, 2_000)), compression="gzip")
-    file["obs/_index"] = [f"r{i}" for i in range(5_000)]
-    file["var/_index"] = [f"c{j}" for j in range(2_000)]
-
-
-def test_h5ad_arrays_that_were_never_written():
-    message = refusal(changed(never_written, "dense"))
-    assert "declares '/X' of shape (40000, 30000), 9.6 GB, and 0 bytes are stored" in message
-    message = refusal(changed(never_written_codes), label_column="cell_type")
-    assert "declares '/obs/cell_type/codes' of shape (10000000000,), 10.0 GB" in message
-    assert read(changed(packed_zeros, "dense")).X.shape == (5_000, 2_000)
-
-
-def test_h5ad_texts_that_are_one_text(monkeypatch, tmp_path):
-    """Cells of text point into the file, and all may point to the same."""
-    path = tmp_path / "x.h5ad"
-    path.write_bytes((FILES / "dense.h5ad").read_bytes())
-    with h5py.File(path, "r+") as file:
-        del file["obs/_index"]
-        names = np.array(["x" * 20_000, *["y"] * 2_999], dtype=object)
-        place = file.create_dataset("obs/_index", data=names).id.get_offset()
-    content = bytearray(path.read_bytes())
-    content[place : place + 16 * 3_000] = content[place : place + 16] * 3_000
-    monkeypatch.setattr(_h5ad, "SMALL", 1 << 16)
-    assert "texts in '/obs/_index' that are longer than all of the file" in refusal(content)
-
-
-def test_what_memory_cannot_hold_is_refused(monkeypatch, tmp_path):
-    frame = pd.DataFrame({"x": np.zeros(300_000), "y": 1})
-    text = frame.to_csv(index=False).encode()
-    contents = {
-        "x.parquet": as_bytes(frame.to_parquet),
-        "x.npy": as_bytes(np.save, frame.to_numpy()),
-        "x.npz": as_bytes(np.savez, X=frame.to_numpy()),
-        "s.npz": as_bytes(sparse.save_npz, sparse.csr_array(np.ones((99, 999)))),
-        "x.h5ad": changed(packed_zeros, "dense"),
-        "x.csv": text,
-        "x.csv.gz": gzip.compress(text),
-        "x.mtx": as_bytes(mmwrite, frame.to_numpy()),
-    }
-    for module in (_table, _files):
-        monkeypatch.setattr(module, "available", lambda unknown: 1_000_000)
-    for name, content in contents.items():
-        path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"and there are 1\.0 MB of memory left: "):
-            read_table(path)
-    with pytest.raises(
-        FileFormatError, match=r"^x\.csv\.gz declares .* cells at least, \d\.\d MB"
-    ) as caught:
-        read_table(tmp_path / "x.csv.gz")
-    told = "of fewer rows or columns, or fit it from disk, as a parquet, npy or h5ad file, with"
-    assert str(caught.value).endswith(f"{told} memory_limit=")
-    if os.path.exists("/dev/zero"):
-        with pytest.raises(FileFormatError, match=r"^zero goes on after 1,048,576 bytes"):
-            read_table("/dev/zero")
-
-
-def test_nothing_is_refused_where_memory_is_unknown(monkeypatch, tmp_path):
-    """As on Windows: what is guessed for a fit must not keep a file from being read."""
-    monkeypatch.setattr(_room, "PROC", tmp_path)
-    monkeypatch.setattr(_room, "UNKNOWN", 1_000)
-    monkeypatch.setattr(_room, "_of_process", lambda: iter(()))
-    monkeypatch.delattr("os.sysconf", raising=False)
-    frame = pd.DataFrame({"x": np.arange(1_000.0), "y": 1})
-    text = frame.to_csv(index=False).encode()
-    contents = {
-        "x.parquet": as_bytes(frame.to_parquet),
-        "x.npy": as_bytes(np.save, frame.to_numpy()),
-        "x.csv": text,
-        "x.csv.gz": gzip.compress(text),
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-        assert read_table(tmp_path / name).X.shape == (1_000, 2)
-    with open(tmp_path / "x.csv", "rb") as file:
-        file.seek(len(b"x,y\n"))  # so that the rest is taken into memory
-        assert read_table(file).X.shape == (1_000, 2)
-
-
-class Counted(io.BytesIO):
-    """A stream that counts the bytes that are read from it."""
-
-    n_read = 0
-
-    def read(self, size=-1):
-        found = super().read(size)
-        self.n_read += len(found)
-        return found
-
-    def readinto(self, buffer):
-        n_read = super().readinto(buffer)
-        self.n_read += n_read
-        return n_read
-
-
-def test_compressed_texts_are_unpacked_once(monkeypatch):
-    rng = np.random.default_rng(0)
-    text = pd.DataFrame(rng.integers(0, 2**62, (20_000, 9))).to_csv(index=False).encode()
-    packed = gzip.compress(text)
-    n_read = []
-    for most in (2 * _files.UNCOUNTED * len(text), 2 * len(text)):
-        monkeypatch.setattr(_files, "available", lambda _, most=most: most)
-        stream = Counted(packed)
-        assert read_table(stream).X.shape == (20_000, 9)
-        n_read.append(stream.n_read / len(packed))
-    assert n_read[0] < 1.5
-    assert n_read[1] > n_read[0] + 1
-
-
-@pytest.mark.parametrize("mark", [b",", b" "])
-def test_compressed_texts_that_say_they_are_short(mark, monkeypatch):
-    """The last bytes of a gz file tell its length, and there may be files one after another."""
-    line = mark.join([b"1"] * 10) + b"\n"
-    head = b"%%MatrixMarket matrix array real general\n100000 10\n" if mark == b" " else b""
-    content = gzip.compress(head + line * 100_000) + gzip.compress(b"\n")
-    for module in (_table, _files):
-        monkeypatch.setattr(module, "available", lambda unknown: 4_000_000)
-    stream = Counted(content)
-    with pytest.raises(
-        FileFormatError, match=r"cells at least, 4\.\d MB, and there are 4\.0 MB"
-    ):
-        read_table(stream, format="mtx" if head else "csv")
 
 
 # What Arrow's threads have of Python's
@@ -912,149 +693,6 @@ def test_parquet_is_read_in_the_thread_that_asks():
         stream = Asked(parquet(frame, row_group_size=rows))
         assert read_table(stream).X.shape == (1000, 13)
         assert stream.threads == {threading.get_ident()}
-
-
-# Damage that HDF5 hangs on
-
-
-def endless(content: bytes) -> bytes:
-    """Return an h5ad file whose first heap of texts has one that is followed by itself."""
-    found = bytearray(content)
-    place = found.index(b"GCOL") + 16 + 8
-    found[place : place + 8] = (2**64 - 16).to_bytes(8, "little")
-    return bytes(found)
-
-
-def test_h5ad_files_that_hdf5_hangs_on(monkeypatch, tmp_path):
-    path = tmp_path / "x.h5ad"
-    monkeypatch.setattr(_h5ad_walk, "SECONDS", 1)
-    for kind in ("dense", "csr"):
-        content = endless(WHOLE[kind])
-        assert "HDF5 comes to no end with it, in 1 seconds" in refusal(content)
-    path.write_bytes(content)
-    for open_file in (read_table, open_stream):
-        with pytest.raises(FileFormatError, match=r"^x\.h5ad is a damaged h5ad file: HDF5"):
-            open_file(path)
-
-
-def test_h5ad_files_that_hdf5_crashes_on(monkeypatch, tmp_path):
-    script = tmp_path / "crash.py"
-    script.write_text("import os; os.abort()")
-    monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
-    assert "is a damaged h5ad file: HDF5 crashes on it" in refusal(WHOLE["dense"])
-    for executable in (str(tmp_path / "no python"), "", None):
-        monkeypatch.setattr(sys, "executable", executable)
-        assert read(WHOLE["dense"]).X.shape == (6, 4)  # where no process can be had
-
-
-def test_large_h5ad_files_that_hdf5_crashes_on(tmp_path):
-    """A chunk that is shorter than its checksum, in an array that is not read beforehand."""
-
-    def change(file):
-        del file["X"]
-        X = file.create_dataset("X", (6, 4 << 20), "u1", chunks=(1, 1 << 20), fletcher32=True)
-        X[:] = 1
-        places.extend(X.id.get_chunk_info(i).byte_offset for i in range(24))
-
-    places: list[int] = []
-    content = bytearray(changed(change, "dense"))
-    for place in places[5], places[-1]:
-        key = content.index(place.to_bytes(8, "little")) - 32  # where its length stands
-        assert content[key : key + 4] == ((1 << 20) + 4).to_bytes(4, "little")
-        damaged = content.copy()
-        damaged[key : key + 4] = (2).to_bytes(4, "little")
-        (tmp_path / "x.h5ad").write_bytes(damaged)
-        code = "import sys; from taxarbor.tables import read_table; read_table(sys.argv[1])"
-        command = [sys.executable, "-c", code, str(tmp_path / "x.h5ad")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 1
-        assert "FileFormatError: x.h5ad" in done.stderr
-
-
-@pytest.mark.parametrize("dtype", [h5py.vlen_dtype(np.float32), h5py.ref_dtype])
-def test_h5ad_arrays_of_other_objects(dtype):
-    def change(file):
-        del file["X"]
-        file.create_dataset("X", (6, 4), dtype)
-
-    content = changed(change, "dense")
-    assert "has no numbers or texts in '/X', but other objects" in refusal(content)
-
-
-def test_what_ends_the_other_process_need_not_be_the_file(monkeypatch, tmp_path):
-    script = tmp_path / "end.py"
-    monkeypatch.setattr(_h5ad_walk, "__file__", str(script))
-    deadly = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
-    for code in ("raise SystemExit(120)", *deadly * hasattr(signal, "SIGKILL")):
-        script.write_text(code)
-        assert read(WHOLE["dense"]).X.shape == (6, 4)
-    for ended, told in ((0xC0000005, "HDF5 crashes on it"), (0x40010004, None)):  # on Windows
-        with monkeypatch.context() as patch:
-            done = subprocess.CompletedProcess([], ended)
-            patch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
-            assert _h5ad_walk.trouble_with(io.BytesIO(), None) == told
-    script.write_text("import os; os.abort()")
-    monkeypatch.setattr(sys, "frozen", True, raising=False)  # where Python is in a program
-    assert read(WHOLE["dense"]).X.shape == (6, 4)
-
-
-# Texts in h5ad files
-
-
-def with_index(names, **options):
-    def change(file):
-        del file["X"], file["obs/_index"]
-        file.create_dataset("obs/_index", data=names, **options)
-        file["X"] = np.ones((len(names), 4), dtype=np.float32)
-
-    return changed(change, "dense")
-
-
-@pytest.mark.parametrize("kind", ["S16", object])
-def test_h5ad_texts_in_one_chunk_are_unpacked_once(kind, monkeypatch):
-    n = 600_000
-    names = np.char.mod("cell %d", np.arange(n)).astype(kind)
-    content = with_index(names, chunks=(n,), compression="gzip")
-    stream = Counted(content)
-    with h5py.File(stream, "r") as file:
-        _h5ad_walk._read(file["obs/_index"])
-    assert stream.n_read < 1.5 * len(content)
-    monkeypatch.setattr(_h5ad, "trouble_with", lambda *_: None)  # which copies the stream
-    stream = Counted(content)
-    table = read_table(stream)
-    assert table.row_names[:: n - 1] == ("cell 0", f"cell {n - 1}")
-    assert stream.n_read < 2 * len(content)
-
-
-def test_h5ad_texts_of_one_length_may_be_longer_than_the_file(monkeypatch):
-    """They are compressed, as numbers are."""
-    monkeypatch.setattr(_h5ad, "SMALL", 1 << 16)
-    names = np.full(5_000, b"x" * 100)
-    content = with_index(names, compression="gzip")
-    assert len(content) < names.nbytes
-    assert read(content).row_names == ("x" * 100,) * 5_000
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are of Unix")
-def test_a_file_that_hangs_can_be_interrupted(tmp_path):
-    path = tmp_path / "x.h5ad"
-    path.write_bytes(endless(WHOLE["dense"]))
-    code = (
-        "import signal, sys; from taxarbor.tables import read_table, _h5ad_walk as walk\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which some ignore
-        "run = walk.subprocess.Popen._communicate\n"
-        "def told(*args, **kwargs):\n"
-        "    print('waiting', flush=True); return run(*args, **kwargs)\n"
-        "walk.subprocess.Popen._communicate = told\n"
-        "read_table(sys.argv[1])"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout.readline() == b"waiting\n"
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert b"KeyboardInterrupt" in errors
 
 
 def test_a_large_array_is_loaded_once(tmp_path):
@@ -1087,13 +725,6 @@ def test_a_first_line_that_counts_is_a_header():
         assert table.notes == (f"{told} of the columns",)
 
 
-def test_a_first_line_without_end(monkeypatch):
-    monkeypatch.setattr(_frames, "LONGEST_LINE", 1_000)
-    message = refusal(gzip.compress(b"x" * 2_000))
-    assert message == "the stream has a first line of more than 1,000 characters"
-    assert read("a" * 900 + ",b\n1,2\n3,3\n").X.shape == (2, 2)
-
-
 FORMATTED = "text that looks like numbers with signs such as %, $ or separators of thousands"
 
 
@@ -1123,66 +754,3 @@ def test_formatted_numbers_are_told_from_text():
     frame = pd.DataFrame(columns)
     assert read(frame.to_csv(index=False)).dropped[0][0] == "pay"
     assert "to use: 'pay'" in refusal(frame[["pay"]].to_csv(index=False))
-
-
-# Files that would read other files
-
-
-def external_storage(file, secret):
-    del file["X"]
-    file.create_dataset("X", (6, 4), np.uint8, external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
-
-
-def virtual_dataset(file, secret):
-    with h5py.File(secret.with_suffix(".h5"), "w") as other:
-        other["X"] = np.ones((6, 4))
-    layout = h5py.VirtualLayout(shape=(6, 4), dtype=float)
-    layout[:] = h5py.VirtualSource(str(secret.with_suffix(".h5")), "X", shape=(6, 4))
-    del file["X"]
-    file.create_virtual_dataset("X", layout)
-
-
-def external_link(file, secret):
-    virtual_dataset(file, secret)
-    del file["X"]
-    file["X"] = h5py.ExternalLink(str(secret.with_suffix(".h5")), "X")
-
-
-def soft_link(file, secret):
-    external_link(file, secret)
-    file.move("X", "deep/inside")
-    file["X"] = h5py.SoftLink("/deep/inside")
-
-
-def names_of_rows(file, secret):
-    del file["obs/_index"]
-    external = [(str(secret), 0, h5py.h5f.UNLIMITED)]
-    file.create_dataset("obs/_index", (6,), "S4", external=external)
-
-
-def within(file, secret):
-    file.move("X", "elsewhere")
-    file["X"] = h5py.SoftLink("/elsewhere")
-
-
-def test_no_other_file_is_read(tmp_path):
-    secret, path = tmp_path / "secret", tmp_path / "data.h5ad"
-    secret.write_bytes(b"password" * 10)
-    for change in (external_storage, virtual_dataset, external_link, soft_link, names_of_rows):
-        path.write_bytes(changed(lambda file, change=change: change(file, secret), "dense"))
-        with pytest.raises(FileFormatError, match="another file; that is not read, for safety"):
-            read_table(path)
-    path.write_bytes(changed(lambda file: within(file, secret), "dense"))
-    assert read_table(path).X.shape == (6, 4)
-
-
-def test_numbers_are_counted_as_the_floats_that_they_become(tmp_path, monkeypatch):
-    """A byte each in the file, and eight in memory."""
-    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((100, 50), dtype=np.int8))
-    np.save(tmp_path / "x.npy", np.zeros((100, 50), dtype=np.int8))
-    monkeypatch.setattr(_table, "available", lambda *_: 30_000)
-    for name in ("x.npz", "x.npy"):
-        with pytest.raises(FileFormatError, match=r"declares .*, and there"):
-            read_table(tmp_path / name)
-    monkeypatch.setattr(_table, "available", lambda *_: 50_000)
-    assert read_table(tmp_path / "x.npz").X.shape == (100, 50)

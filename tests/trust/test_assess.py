@@ -1,7 +1,6 @@
 """What is planted comes back, noise does not, and both are told."""
 
 import json
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from taxarbor import (
     GrowthWarning,
     HierarchicalKMeans,
     HierarchicalSpectral,
-    InterruptedFitWarning,
     Taxarbor,
     make_planted_tree,
 )
@@ -117,27 +115,6 @@ def test_what_cannot_be_assessed_is_told(tree, model, planted):
             assess(given, X)
     with pytest.raises(ValueError, match="n_refits must be at least 1"):
         assess(model, planted.X, n_refits=0)
-
-
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_keeps_the_refits_that_are_done(model, planted, monkeypatch):
-    fit, calls = Taxarbor.fit, []
-
-    def interrupted(self, X, y=None):
-        calls.append(X)
-        if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
-        return fit(self, X)
-
-    monkeypatch.setattr(Taxarbor, "fit", interrupted)
-    with pytest.warns(InterruptedFitWarning, match="2 of 6 refits are kept"):
-        trust = assess(model, planted.X, n_refits=6).trust
-    assert trust.n_refits == 2
-    assert trust.suggested == 4
-    assert np.isnan(trust.curve.reference).all()
-    calls[:] = [None] * 2  # and with none done, it is a plain interrupt
-    with pytest.raises(KeyboardInterrupt):
-        assess(model, planted.X, n_refits=6)
 
 
 def test_large_data_is_refitted_to_some_rows(planted, model, monkeypatch):

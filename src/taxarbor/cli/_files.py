@@ -19,7 +19,6 @@ import numpy as np
 from numpy.lib import format as npy
 
 from taxarbor._errors import InputError, missing_extra
-from taxarbor.cli import interruptible
 from taxarbor.cli._shell import say_data
 from taxarbor.hierarchy._whole import DRAFT, may_write, move_whole, told_as, write_whole
 from taxarbor.tables import Table
@@ -92,7 +91,7 @@ def _check_target(path: Path, folder: Path, force: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
     try:
-        with interruptible(), tempfile.NamedTemporaryFile(dir=folder, prefix=DRAFT):
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=DRAFT):
             pass
     except OSError as error:
         raise InputError(f"cannot write to the folder {folder}: {error.strerror}") from error
@@ -112,7 +111,7 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     """
     folder = Path(os.path.realpath(path)).parent
     aside = partial(tempfile.TemporaryDirectory, prefix=DRAFT, dir=folder)
-    with interruptible(), told_as(path), aside() as place:
+    with told_as(path), aside() as place:
         draft = Path(place) / path.name
         yield draft
         move_whole(draft, path, replace=force)
@@ -138,8 +137,7 @@ class CsvText(io.StringIO):
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
     data = as_bytes(text)
-    with interruptible():
-        write_whole(path, lambda file: file.write(data), replace=force)
+    write_whole(path, lambda file: file.write(data), replace=force)
 
 
 class Block(NamedTuple):
@@ -224,8 +222,7 @@ def write_blocks(
             for text in _lines(blocks, header, "\t" if suffix == ".tsv" else ","):
                 file.write(as_bytes(text))
 
-    with interruptible():
-        write_whole(path, write, replace=force)
+    write_whole(path, write, replace=force)
 
 
 def _lines(blocks: Iterable[Block], header: Header, delimiter: str) -> Iterator[str]:

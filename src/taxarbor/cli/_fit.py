@@ -8,7 +8,6 @@ import typer
 
 from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import _options as opt
-from taxarbor.cli import interrupted_code
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
@@ -229,9 +228,6 @@ def fit(
             beside.write_labels(labels, found, id_column, force=force)
         else:
             files.write_labels(labels, found.tolist(), table, force=force)
-    if fitted.was_interrupted:
-        notes.append(f"saved as {model}" + "; there is no report" * (report is not None))
-        report = None
     scores = _score(fitted, table, notes)
     if report is not None:
         _write_page(given | {"report": report}, fitted, table, beside, notes)
@@ -290,7 +286,7 @@ def _tell(
     notes: list[str],
     written: dict[str, Path | None],
 ) -> None:
-    """Say what came of a fit, and end as an interrupted one should."""
+    """Print the result of a fit."""
     data, columns = given["data"], given["columns"]
     if given["as_json"]:
         told = {"data": data, "method": given["method"], **_facts(fitted)}
@@ -299,8 +295,6 @@ def _tell(
         # Who names the columns to use need not be told of the others.
         say_notes((_note_on_dropped(fitted.dropped) if columns is None else []) + notes)
         _say(data, fitted, scores, written)
-    if fitted.was_interrupted:
-        raise typer.Exit(interrupted_code())
 
 
 def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
@@ -385,7 +379,7 @@ def _facts(fitted: "Fitted") -> dict[str, Any]:
     told = model_facts(fitted.tree)
     if fitted.tree.trust is not None:
         told["verdict"] = fitted.tree.trust.curve.verdict()
-    told |= {"seconds": fitted.seconds, "interrupted": fitted.was_interrupted}
+    told |= {"seconds": fitted.seconds}
     dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
     return told | {"dropped": dropped}
 

@@ -8,14 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from taxarbor._errors import (
-    InputError,
-    InterruptedFitWarning,
-    TableWarning,
-    counted,
-    missing_extra,
-)
-from taxarbor.cli import interruptible
+from taxarbor._errors import InputError, TableWarning, counted, missing_extra
 from taxarbor.cli._reading import as_frame, is_framed, marked, named_columns, split_names
 from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
@@ -59,7 +52,6 @@ class Fitted:
 
     tree: Hierarchy
     seconds: float
-    was_interrupted: bool
     dropped: tuple[tuple[str, str], ...]
 
 
@@ -108,7 +100,7 @@ def fit_table(
     counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
     warned: list[str] = []
-    with interruptible(), noted(warned, but=TableWarning) as caught:
+    with noted(warned, but=TableWarning):
         tree = estimator.fit(X, **counts).hierarchy_
     seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
@@ -131,13 +123,11 @@ def fit_table(
         what = counted(tree.n_noise, "row is", "rows are")
         notes.append(f"{what} set apart, far from all clusters")
     notes += warned
-    return Fitted(tree, seconds, InterruptedFitWarning in caught, dropped)
+    return Fitted(tree, seconds, dropped)
 
 
-def assess_table(
-    table: Table, tree: Hierarchy, notes: list[str], **settings: Any
-) -> tuple[Hierarchy, bool]:
-    """Fit a model again to its table; return its tree, and whether Ctrl-C ended it early."""
+def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: Any) -> Hierarchy:
+    """Fit a model again to its table, and return its tree."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None or "standardized" in made_by:  # which an encoder says now
@@ -158,9 +148,8 @@ def assess_table(
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    with interruptible(), noted(notes) as caught:
-        assessed = assess(model, X, **settings)
-    return assessed, InterruptedFitWarning in caught
+    with noted(notes):
+        return assess(model, X, **settings)
 
 
 @contextmanager
@@ -186,7 +175,6 @@ def cluster(
         n_workers, share = _workers(check_jobs(-1 if jobs == 1 else jobs), memory_limit)
         options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
         with (
-            interruptible(),  # there are processes to end, and their folders
             dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
             dask.Client(own),
         ):

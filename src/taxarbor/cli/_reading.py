@@ -25,10 +25,9 @@ from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.sweep._room import available, size_of
 from taxarbor.tables import Table, read_table
-from taxarbor.tables._files import rest_of
 from taxarbor.tables._stream import Stream, open_stream, stored_format
 from taxarbor.tables._study import ASKED
-from taxarbor.tables._table import NamelessError, Request, as_texts
+from taxarbor.tables._table import NamelessError, as_texts
 
 LIKELY = 0.5
 """Share of rows that a model puts where it has them, if they are those it was fitted on."""
@@ -93,7 +92,7 @@ class _Stdin(io.BytesIO):
 def _kept(path: Path) -> Any:
     if str(path) != STDIN:
         return str(path)
-    return _Stdin(rest_of(sys.stdin.buffer, Request(_Stdin.name)))
+    return _Stdin(sys.stdin.buffer.read())
 
 
 def split_names(text: str | None, option: str) -> list[str]:

@@ -10,7 +10,6 @@ import typer
 
 from taxarbor._errors import InputError, counted, printable
 from taxarbor.cli import _options as opt
-from taxarbor.cli import interrupted_code
 from taxarbor.cli._shell import answer, noted, say_lines
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ def assess(
     notes = [*table.notes]
     settings: dict[str, Any] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
     settings["verbose"] = int(sys.stderr.isatty())
-    assessed, was_interrupted = assess_table(table, tree, notes, **settings)
+    assessed = assess_table(table, tree, notes, **settings)
     trust = assessed.trust
     assert trust is not None
     with files.placed(target, force=force or output is None) as path:
@@ -270,7 +269,6 @@ def assess(
     told = {
         "model": target,
         "n_refits": trust.n_refits,
-        "interrupted": was_interrupted,
         "suggested": trust.suggested,
         "verdict": trust.curve.verdict(),
         "nodes": [
@@ -291,5 +289,3 @@ def assess(
     if not as_json:
         say_assessed(assessed, trust)
         say_lines(f"assessed model -> {target}")
-    if was_interrupted:
-        raise typer.Exit(interrupted_code())

@@ -1,25 +1,23 @@
 """What every command does: one line and an exit code where something is wrong, JSON, notes.
 
-0 is success, 2 is bad input, 130 is an interrupt, 143 SIGTERM. All else is a mistake of ours: a
-traceback, and exit code 1.
+0 is success, 2 is bad input, 130 is Ctrl-C. Everything else is a bug: a traceback, and exit
+code 1.
 """
 
 import json
 import math
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from errno import EIO
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import FULL, ClusterError, InputError, printable
-from taxarbor.cli import BAD_INPUT, interrupted_code, was_interrupted
+from taxarbor._errors import ClusterError, InputError, printable
+from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for options it does not know; of which class depends on its version."""
@@ -28,11 +26,6 @@ CALLED = {
     **{"categorical_features": "categories", "date_features": "dates"},
 }
 """Parameters whose options have other names."""
-UNMAPPED = "failed to map segment"
-"""What the system says where there is no room for a library."""
-LEAST_SPACE = 800_000_000
-"""Bytes of address space without which OpenBLAS, while it is loaded, tries forever to get what
-it wants. What a fit needs beyond that is checked in ``_blas.py``."""
 
 
 class Commands(TyperGroup):
@@ -52,28 +45,24 @@ class Commands(TyperGroup):
                 _say_aside(f"{message} See {command} --help")
             code = BAD_INPUT
         except typer.Abort:
-            code = interrupted_code()
+            code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            _check_space()
             result = super().invoke(ctx)
             if sys.stdout is not None:  # as it is where somebody closed it
                 sys.stdout.flush()  # here, where a closed pipe is no news to anybody
         except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
             raise  # `| head` has seen enough: typer ends quietly, as it does for the others
         except KeyboardInterrupt:
-            refuse("interrupted", interrupted_code())
+            refuse("interrupted", INTERRUPTED)
         except Exception as error:
-            told = _told(error, self._options(ctx))
-            # A library may have made another error of it, and the terminal may be gone.
-            if was_interrupted() and (told is None or _is_of_terminal(error)):
-                refuse("interrupted", interrupted_code())
-            if told is None:
+            message = _describe(error, self._options(ctx))
+            if message is None:
                 raise
-            refuse(told)
+            refuse(message)
         return result
 
     def _options(self, ctx: Any) -> Callable[[str], str | None]:
@@ -85,46 +74,26 @@ class Commands(TyperGroup):
         return lambda name: (options | {"X": "the table"}).get(CALLED.get(name, name))
 
 
-def _told(error: Exception, options: Callable[[str], str | None]) -> str | None:
-    """Return what to say of an error, None if it is a mistake of ours."""
-    told = None
-    if isinstance(error, MemoryError) or UNMAPPED in str(error):
-        problem = "there is not enough memory: take fewer rows or columns"
-        remedy = ", or a parquet, npy or h5ad file with", "memory_limit"
-        told = InputError(problem, remedy=remedy).told(options)
+def _describe(error: Exception, options: Callable[[str], str | None]) -> str | None:
+    """Return one line on an error of the user's input or machine, None for a bug."""
+    message = None
+    if isinstance(error, MemoryError):
+        message = "there is not enough memory: take fewer rows or columns"
     elif isinstance(error, InputError):
-        told = error.told(options)
+        message = error.message(options)
     elif isinstance(error, ClusterError):
-        told = str(error)
-    elif isinstance(error, ImportError) and not was_interrupted():
+        message = str(error)
+    elif isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]
         if package != "taxarbor":
-            is_told = "pip install" in str(error) or not package
-            told = str(error) if is_told else f"{error}: pip install {package}"
-    elif isinstance(error, FileExistsError):  # it came after the outputs were checked
-        told = f"{error.filename} is there already; --force replaces it"
+            has_command = "pip install" in str(error) or not package
+            message = str(error) if has_command else f"{error}: pip install {package}"
+    elif isinstance(error, FileExistsError):  # it was created after the outputs were checked
+        message = f"{error.filename} is there already; --force replaces it"
     elif isinstance(error, OSError):
-        told, name = error.strerror or str(error), error.filename
-        if name is None and error.errno in FULL and told == os.strerror(error.errno):
-            name = "standard output"  # files are named
-        told = told if name is None else f"{name}: {told}"
-    return told
-
-
-def _is_of_terminal(error: Exception) -> bool:
-    """Say whether a terminal that was closed could not be written to; files are named."""
-    return isinstance(error, OSError) and error.errno == EIO and error.filename is None
-
-
-def _check_space() -> None:
-    """Refuse an address space in which libraries may hang while they are loaded."""
-    with suppress(ImportError):  # other systems have no such limit
-        from resource import RLIMIT_AS, getrlimit
-
-        limit = getrlimit(RLIMIT_AS)[0]
-        if 0 <= limit < LEAST_SPACE:
-            told = f"{limit / 1e6:,.0f} MB, and {LEAST_SPACE / 1e6:,.0f} MB are needed to begin"
-            raise InputError(f"there is an address space of {told}: raise it with ulimit -v")
+        message = error.strerror or str(error)
+        message = message if error.filename is None else f"{error.filename}: {message}"
+    return message
 
 
 def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -134,7 +103,7 @@ def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
 
 
 def _say_aside(message: str) -> None:
-    """Print a line on standard error, unless that is gone, as a closed terminal is."""
+    """Print a line on standard error, unless it is a closed terminal."""
     with suppress(OSError):
         typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
 
@@ -177,19 +146,15 @@ def say_notes(notes: Iterable[str]) -> None:
 
 
 @contextmanager
-def noted(
-    notes: list[str], but: type[Warning] | tuple[()] = ()
-) -> Iterator[set[type[Warning]]]:
-    """Take warnings of the library for notes, each once, but for one kind; yield all kinds."""
-    kinds: set[type[Warning]] = set()
+def noted(notes: list[str], but: type[Warning] | tuple[()] = ()) -> Iterator[None]:
+    """Collect warnings of the library as notes, each once, except for one kind."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield kinds
-    kinds |= {one.category for one in caught}
-    told = (
+        yield
+    messages = (
         on_one_line(str(one.message)) for one in caught if not issubclass(one.category, but)
     )
-    notes += [note for note in dict.fromkeys(told) if note not in notes]
+    notes += [note for note in dict.fromkeys(messages) if note not in notes]
 
 
 def say_json(document: Mapping[str, Any]) -> None:

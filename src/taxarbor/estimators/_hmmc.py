@@ -87,9 +87,6 @@ class HMMC(HierarchyEstimator):
     training rows carry the label of the side to which the balance moved them; ``predict``,
     which knows no balance, sends them to the other side.
 
-    Ctrl-C while the tree grows ends it early: what there is so far is kept, with a warning. So
-    does a callback (``set_callbacks``, scikit-learn 1.9) that returns True.
-
     References
     ----------
     G.-T. Zhou, S. J. Hwang, M. Schmidt, L. Sigal and G. Mori, "Hierarchical Maximum-Margin

@@ -1,12 +1,11 @@
 """Tables that are arrays already: npy, npz and Matrix Market files, and memory maps.
 
-Nothing is ever unpickled. Of npy files and memory maps there are parts, too: a memory map is
+Nothing is ever unpickled. npy files and memory maps can be read in parts, too: a memory map is
 read by plain reads of its file, as what is read through a mapping counts as memory of the
 process until the system takes it back.
 """
 
 import io
-import math
 import mmap
 import os
 import zipfile
@@ -20,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, counted
+from taxarbor._errors import FileFormatError, InputError
 from taxarbor.hierarchy._checks import check_structure
 from taxarbor.tables._scan import File, Stream, edges, one_line, told_rows
 from taxarbor.tables._table import (
@@ -31,11 +30,8 @@ from taxarbor.tables._table import (
     as_texts,
     listed,
     refuse_absent,
-    refuse_excess,
     refuse_infinite,
-    refuse_lies,
     refuse_no_table,
-    refuse_size,
     selected,
 )
 
@@ -45,109 +41,61 @@ SPARSE_PARTS = SPARSE_KEYS | {"indices", "indptr", "row", "col", "_is_array"}
 LAYOUTS = ("csr", "csc", "coo")
 LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
-LONGEST = 10_000
-"""Bytes of the header of an npy file, as NumPy has it; but it reads the header first."""
 
 
 def read_npy(stream: IO[bytes], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
     with request.reading("npy"):
-        n_bytes = stream.seek(0, io.SEEK_END)
-        stream.seek(0)
-        shape, _, dtype = npy_header(request, stream, n_bytes)
-        refuse_excess(request, f"an array of shape {shape}", _taken(shape, dtype))
-        stream.seek(0)
         values = npy.read_array(stream, allow_pickle=False)
     return _unnamed(request, values)
 
 
-def npy_header(
-    request: Request, stream: IO[bytes], n_bytes: int
-) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an npy array, whether it is in Fortran's order, and its type.
-
-    The stream has ``n_bytes``; they must be enough for the array.
-    """
-    is_old = npy.read_magic(stream) == (1, 0)
-    start = stream.tell()
-    if int.from_bytes(stream.read(2 if is_old else 4), "little") > LONGEST:
-        raise ValueError("its header is too long")
-    stream.seek(start)
-    found = (npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0)(stream)
-    shape, _, dtype = found
-    n_there, n_declared = n_bytes - stream.tell(), _size(shape, dtype)
-    if n_declared > n_there and not dtype.hasobject:
-        told = f"{n_declared:,} bytes of numbers are declared, and {n_there:,} are there"
-        raise request.error(f"is truncated: {told}")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"it declares the shape {shape}")
-    return found
-
-
-def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    return math.prod(shape) * dtype.itemsize
-
-
-def _taken(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Return how many bytes an array takes once its numbers are floats."""
-    return math.prod(shape) * max(dtype.itemsize, 8 if dtype.kind in "biu" else 4)
-
-
 def read_mtx(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in a Matrix Market file, whose rows are rows.
+    """Return the table in a Matrix Market file.
 
-    SciPy's reader ends the process on some damaged files that it reads in pieces, and where a
-    line break is missing at the end; it gets whole texts only, once their sizes are checked.
+    SciPy's reader ends the process on some damaged files that it reads in pieces, and on zero
+    bytes or a missing line break at the end; so it gets the whole text.
     """
     from scipy.io import mmread
 
     with request.reading("mtx"):
         text = stream.read()
         if b"\0" in text:
-            raise ValueError("there is a zero byte in it")
-        _refuse_lies(request, text)
-        whole = io.BytesIO(text if text.endswith(b"\n") else text + b"\n")
-        values: Any = mmread(whole, spmatrix=False)
+            raise ValueError("it contains a zero byte")
+        text = text if text.endswith(b"\n") else text + b"\n"
+        values: Any = mmread(io.BytesIO(text), spmatrix=False)
     return _unnamed(request, values)
 
 
-def _refuse_lies(request: Request, text: bytes) -> None:
-    """Refuse a Matrix Market file that declares more than its bytes can hold."""
-    lines = io.BytesIO(text)
-    banner = lines.readline().lower().split()
-    if banner[:2] != [b"%%matrixmarket", b"matrix"] or len(banner) != 5:
-        raise ValueError("the first line is not '%%MatrixMarket matrix ...'")
-    size = next((line for line in lines if line.strip() and not line.startswith(b"%")), b"")
-    n_rows, n_columns, *rest = (int(part) for part in size.split())
-    is_dense, is_general = banner[2] == b"array", banner[4] == b"general"
-    half = n_rows * (n_rows - 1) // 2  # of a symmetric matrix, its diagonal aside
-    n_cells = rest[0] if not is_dense else n_rows * n_columns if is_general else half
-    if 2 * n_cells > len(text):
-        told = f"declares {counted(n_cells, 'number')}, more than its {len(text):,} bytes"
-        raise request.error(f"{told} can hold")
-    if not is_dense:
-        refuse_size(request, (n_rows, n_columns), n_cells)
+def _unnamed(request: Request, values: Any) -> Table:
+    if request.text_columns:
+        names = listed(request.text_columns)
+        raise request.error(f"holds numbers only, so {names} cannot be looked up in it")
+    X, _ = selected(request, as_floats(request, values), None)
+    refuse_infinite(request, X, None)
+    return Table(X, None)
 
 
 def read_npz(stream: IO[bytes], request: Request) -> Table:
     """Return the table in an npz file: ``X``, the only array with two axes, or a sparse one.
 
-    ``feature_names``, ``row_names``, ``y`` or ``labels`` and ``class_names`` say more, where
+    ``feature_names``, ``row_names``, ``y`` or ``labels`` and ``class_names`` are used where
     there are such arrays.
     """
     with request.reading("npz"), zipfile.ZipFile(stream) as file:
-        shapes = _shapes_in(request, stream, file)
-        is_sparse = "X" not in shapes and shapes.keys() >= SPARSE_KEYS
-        key = "data" if is_sparse else _main_array(request, shapes)
-        values = _sparse(request, stream, file) if is_sparse else _load(request, file, key)
-        X = as_floats(request, values)
-        parts = SPARSE_PARTS if is_sparse else {key}
-        beside = {name: shape for name, shape in shapes.items() if name not in parts}
-        refuse_absent(request, request.text_columns, tuple(beside), "array")
-        fitting = (name for name in LABELS if beside.get(name) == (X.shape[0],))
-        label = request.label_column or next(fitting, None)
-        used = beside.keys() & {*NAMES, *request.text_columns, label}
-        arrays = {name: _load(request, file, name) for name in used}
+        members = [name[:-4] for name in file.namelist() if name.endswith(".npy")]
+        if "X" not in members and SPARSE_KEYS.issubset(members):
+            X, parts = as_floats(request, _load_sparse(request, stream, file)), SPARSE_PARTS
+        else:
+            main, values = _load_main(request, file, members)
+            X, parts = as_floats(request, values), {main}
+        others = [name for name in members if name not in parts]
+        refuse_absent(request, request.text_columns, others, "array")
+        wanted = {*NAMES, *LABELS, *request.text_columns}
+        arrays = {name: _load(request, file, name) for name in others if name in wanted}
+    fitting = (name for name in LABELS if name in arrays and arrays[name].shape == X.shape[:1])
+    label = request.label_column or next(fitting, None)
+    used = {*NAMES, *request.text_columns, label}
     names = _names(request, arrays, "feature_names", X.shape[1])
     X, names = selected(request, X, names)
     refuse_infinite(request, X, names)
@@ -156,54 +104,35 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
         names,
         _names(request, arrays, request.id_column or "row_names", X.shape[0]),
         None if label is None else as_labels(_labels(request, arrays, label, X.shape[0])),
-        tuple((name, "an array beside the table") for name in beside if name not in used),
+        tuple((name, "an array beside the table") for name in others if name not in used),
         id_column=request.id_column,
     )
 
 
-def _unnamed(request: Request, values: Any) -> Table:
-    if request.text_columns:
-        asked = listed(request.text_columns)
-        raise request.error(f"holds numbers only, so {asked} cannot be looked up in it")
-    X, _ = selected(request, as_floats(request, values), None)
-    refuse_infinite(request, X, None)
-    return Table(X, None)
-
-
-def _shapes_in(
-    request: Request, stream: IO[bytes], file: zipfile.ZipFile
-) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of an npz file's arrays, which can be as they say."""
-    shapes, n_bytes = {}, stream.seek(0, io.SEEK_END)
-    for name in file.namelist():
-        if name.endswith(".npy"):
-            info = file.getinfo(name)
-            refuse_lies(request, repr(name), info.file_size, min(info.compress_size, n_bytes))
-            with file.open(name) as array:
-                shapes[name.removesuffix(".npy")] = npy_header(request, array, info.file_size)[
-                    0
-                ]
-    return shapes
-
-
-def _main_array(request: Request, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    if "X" in shapes:
-        return "X"
-    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+def _load_main(
+    request: Request, file: zipfile.ZipFile, members: list[str]
+) -> tuple[str, NDArray[Any]]:
+    """Return ``X``, or the only array with two axes, and its name."""
+    if "X" in members:
+        return "X", _load(request, file, "X")
+    tables = {}
+    for name in members:
+        try:
+            values = _load(request, file, name)
+        except FileFormatError:  # Python objects
+            continue
+        if values.ndim == 2:
+            tables[name] = values
     if len(tables) == 1:
-        return tables[0]
-    told = f"its arrays: {listed(shapes) or 'none'}"
-    raise request.error(f"has neither an array X nor a single one with two axes; {told}")
+        return tables.popitem()
+    arrays = f"its arrays: {listed(members) or 'none'}"
+    raise request.error(f"has neither an array X nor a single one with two axes; {arrays}")
 
 
 def _load(request: Request, file: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    member = f"{name}.npy"
-    with file.open(member) as array:
-        shape, _, dtype = npy_header(request, array, file.getinfo(member).file_size)
-    refuse_excess(request, repr(member), _taken(shape, dtype))
-    with file.open(member) as array:
+    with file.open(f"{name}.npy") as member:
         try:
-            return npy.read_array(array, allow_pickle=False)
+            return npy.read_array(member, allow_pickle=False)
         except ValueError as error:
             if "allow_pickle" not in str(error):
                 raise
@@ -213,17 +142,15 @@ def _load(request: Request, file: zipfile.ZipFile, name: str) -> NDArray[Any]:
             ) from error
 
 
-def _sparse(request: Request, stream: IO[bytes], file: zipfile.ZipFile) -> Any:
+def _load_sparse(request: Request, stream: IO[bytes], file: zipfile.ZipFile) -> Any:
     layout = _load(request, file, "format").item()
     layout = layout.decode() if isinstance(layout, bytes) else layout
     if layout not in LAYOUTS:
-        told = f"holds a sparse matrix in layout {layout!r}; expected {', '.join(LAYOUTS)}"
-        raise request.error(told)
+        expected = ", ".join(LAYOUTS)
+        raise request.error(f"holds a sparse matrix in layout {layout!r}; expected {expected}")
     stream.seek(0)
-    sizes = (one.file_size for one in file.infolist() if one.filename[:-4] in SPARSE_PARTS)
-    refuse_excess(request, "a sparse matrix", sum(sizes))
     values: Any = sparse.load_npz(stream)
-    check_structure(values)  # a wrong index would crash later
+    check_structure(values)  # compiled code that follows a wrong index ends the process
     return values
 
 
@@ -231,12 +158,12 @@ def _names(
     request: Request, arrays: Mapping[str, NDArray[Any]], name: str, length: int
 ) -> tuple[str, ...] | None:
     """Return an array of names, one for each row or column, where there is one."""
-    found = arrays.get(name)
-    if found is None:
+    names = arrays.get(name)
+    if names is None:
         return None
-    if found.shape != (length,):
-        raise request.error(f"holds {name!r} of shape {found.shape}; expected ({length},)")
-    return as_texts(found.astype(str) if found.dtype.kind == "S" else found.tolist())
+    if names.shape != (length,):
+        raise request.error(f"holds {name!r} of shape {names.shape}; expected ({length},)")
+    return as_texts(names.astype(str) if names.dtype.kind == "S" else names.tolist())
 
 
 def _labels(
@@ -249,8 +176,8 @@ def _labels(
     y = arrays[name]
     is_index = y.shape == (n_rows,) and y.dtype.kind in "iu" and classes.ndim == 1
     if not is_index or not ((y >= 0) & (y < len(classes))).all():
-        told = f"so {name!r} must number them from 0 to {classes.size - 1}"
-        raise request.error(f"holds class_names, {told}")
+        expected = f"so {name!r} must number them from 0 to {classes.size - 1}"
+        raise request.error(f"holds class_names, {expected}")
     return as_texts(classes.astype(str)[y].tolist())
 
 
@@ -327,15 +254,18 @@ def scan_npy(path: str | os.PathLike[str]) -> Stream:
     file = File.of(path)
     request = file.request
     with request.reading("npy"), open(file.path, "rb") as stream:
-        shape, is_fortran, dtype = npy_header(request, stream, file.size)
+        version = npy.read_magic(stream)
+        read_header = (
+            npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        )
+        shape, is_fortran, dtype = read_header(stream)
         place = stream.tell()
     if dtype.hasobject:
-        raise request.error(
-            "holds Python objects, which are not loaded, for safety; save it as plain numbers, "
-            "with .astype(float)"
-        )
+        raise request.error("holds Python objects, which are not loaded; save plain numbers")
     refuse_no_table(request, dtype, shape)
     size, (n_rows, n_columns) = dtype.itemsize, shape
+    if file.size < place + n_rows * n_columns * size:
+        raise request.error(f"is truncated: it is too short for an array of shape {shape}")
     strides = (size, size * n_rows) if is_fortran else (size * n_columns, size)
     whole = ArrayPart(file, 0, place, (n_rows, n_columns), strides, dtype)
     return Stream.of(file.name, edges(n_rows, n_columns), whole.rows, None, dtype)

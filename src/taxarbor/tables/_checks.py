@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
-from taxarbor._blas import check_room
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
@@ -169,11 +168,7 @@ def check_count(name: str, value: Any, *, least: int) -> int:
 
 
 def check_jobs(n_jobs: Any) -> int:
-    """Return the number of threads that scikit-learn's ``n_jobs`` stands for.
-
-    All work begins with this, so that MemoryError is raised here where there is no room for it.
-    """
-    check_room()
+    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
     if n_jobs == 0:

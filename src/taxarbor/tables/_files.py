@@ -3,20 +3,18 @@
 import gzip
 import io
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias, cast, final
+from typing import IO, BinaryIO, TypeAlias, cast
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.sweep._room import UNLIMITED, available
 from taxarbor.tables._arrays import read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
 from taxarbor.tables._h5ad import read_h5ad
-from taxarbor.tables._table import SMALL, Request, Table, refuse_excess
+from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -29,22 +27,14 @@ READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
     "mtx": read_mtx,
     "h5ad": read_h5ad,
 }
-TEXTS = {"csv": b",;\t", "tsv": b"\t", "mtx": b" "}
-"""The formats that may be compressed as a whole, and what separates their cells.
-
-The others are compressed within, if at all.
-"""
+TEXT_FORMATS = ("csv", "tsv", "mtx")
+"""The formats that may be gzipped; the others have compression of their own."""
 MAGIC = {
     **{b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK": "npz", b"\x89HDF": "h5ad"},
     b"%%MatrixMarket": "mtx",
 }
 SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 GZIP = b"\x1f\x8b"
-BLOCK = 1 << 20
-PACKED = 50
-"""How many times as long as the file it is, beyond which a text is counted early."""
-UNCOUNTED = 16
-"""One part in so many of the memory is for compressed text whose cells are not counted."""
 STDIN = "-"
 
 
@@ -58,34 +48,34 @@ def read_table(
 ) -> Table:
     r"""Return the rows in a file.
 
-    Of csv, tsv and parquet all columns come as a frame, with gaps; which of them are used,
-    and how, a :class:`~taxarbor.TableEncoder` decides. A column that names each row, if there
-    is only one, gives the rows their names: text that is different in every row, or numbers
-    that look like an identifier.
+    For csv, tsv and parquet, all columns are returned as a data frame, with missing values; a
+    :class:`~taxarbor.TableEncoder` decides which of them are used and how. If exactly one
+    column identifies the rows, its values become the row names: text that is different in
+    every row, or numbers that look like an identifier.
 
     Parameters
     ----------
     source : path, binary stream or "-"
-        Where to read; ``"-"`` is standard input.
+        What to read; ``"-"`` is standard input.
     columns : sequence of str, optional
         Use these columns, in this order, and no others, even if one looks like an identifier.
     id_column, label_column : str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
         ``obs``, in an npz file they are arrays.
     format : {"csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"}, optional
-        By default, what the name ends in, where csv, tsv and mtx may be followed by gz;
-        without a name, what the first bytes say.
+        By default the extension of the file name, where csv, tsv and mtx may be followed by
+        gz; without a name, the format is detected from the first bytes.
 
     Returns
     -------
     Table
-        The columns, names, labels, and what was left out.
+        The columns, names, labels, and which columns were left out.
 
     Raises
     ------
     FileFormatError
-        If the file is damaged, of an unknown format, lacks a column that was asked for, or
-        has cells that are infinite, or a few words in a column of numbers.
+        If the file is damaged or of an unknown format, lacks a requested column, or has
+        infinite cells or a few words in a column of numbers.
     OSError
         If it cannot be opened.
     ImportError
@@ -102,20 +92,19 @@ def read_table(
     request = Request(_name(source), names, id_column, label_column)
     if format is not None and format not in READERS:
         raise InputError(f"must be one of {', '.join(READERS)}; got {format!r}", "format")
-    with _opened(source, request) as stream:
+    with _open(source, request) as stream:
         with request.reading("gz"):
-            found = format or _format_by_name(source, request) or _format_by_content(stream)
-            plain = _unpacked(stream, found, request)
-            if found in TEXTS and plain is stream:
-                _refuse_long(request, plain, TEXTS[found])
-        return READERS[found](plain, request)
+            format = format or _format_by_name(source, request) or _format_by_content(stream)
+            plain = _decompress(stream, format, request)
+        return READERS[format](plain, request)
 
 
 def _names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
-    """Return the columns asked for, none of which may be an id or label column, too."""
+    """Return the requested columns, none of which may be the id or label column."""
     if isinstance(columns, str):
-        told = f"must be a sequence of names, got the text {columns!r}"
-        raise InputTypeError(told, "columns")
+        raise InputTypeError(
+            f"must be a sequence of names, got the text {columns!r}", "columns"
+        )
     names = tuple(columns)
     taken = {*roles} & {*names}
     if taken:
@@ -135,65 +124,45 @@ def _name(source: Source) -> str:
 
 
 @contextmanager
-def _opened(source: Source, request: Request) -> Iterator[IO[bytes]]:
-    """Open what is named, or take it as it is; all of it can be sought in."""
+def _open(source: Source, request: Request) -> Iterator[IO[bytes]]:
+    """Open a path, or take a stream as it is; the result is seekable."""
     if source == STDIN:
-        yield _seekable(sys.stdin.buffer, request)
+        yield _seekable(sys.stdin.buffer)
     elif isinstance(source, str | os.PathLike):
         if Path(source).is_dir():
             raise request.error("is a folder; give a file in it")
         with Path(source).open("rb") as stream:
-            yield _seekable(stream, request)
+            yield _seekable(stream)
     else:
         if not isinstance(source.read(0), bytes):
             raise InputTypeError("the stream must be open in binary mode")
-        yield _seekable(source, request)
+        yield _seekable(source)
 
 
-def _seekable(stream: IO[bytes], request: Request) -> IO[bytes]:
-    """Return the stream; its rest in memory if it is a pipe, or has been read from."""
-    if stream.seekable() and stream.tell() == 0 and not _is_device(stream):
+def _seekable(stream: IO[bytes]) -> IO[bytes]:
+    """Return the stream; the rest of it in memory if it is a pipe, or has been read from."""
+    if stream.seekable() and stream.tell() == 0:
         return stream
-    return io.BytesIO(rest_of(stream, request))
-
-
-def _is_device(stream: IO[bytes]) -> bool:
-    """Say whether it is one such as /dev/zero, that need not have an end."""
-    try:
-        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except (OSError, AttributeError):
-        return False
-
-
-def rest_of(stream: IO[bytes], request: Request) -> bytes:
-    """Return what is left in a stream, unless it is more than memory can hold."""
-    blocks: list[bytes] = []
-    n_bytes, most = 0, available(UNLIMITED) // 2  # as they are joined
-    while block := stream.read(BLOCK):
-        n_bytes += len(block)
-        if n_bytes > most:
-            raise request.error(f"goes on after {n_bytes:,} bytes; memory cannot hold more")
-        blocks.append(block)
-    return b"".join(blocks)
+    return io.BytesIO(stream.read())
 
 
 def _format_by_name(source: Source, request: Request) -> str | None:
-    """Return the format a file's name ends in; pipes need not have such names."""
+    """Return the format of a file name's extension; None for pipes, which may lack one."""
     if not isinstance(source, str | os.PathLike) or source == STDIN:
         return None
-    found = Path(source).name.lower().removesuffix(".gz").rpartition(".")[2]
-    if found in READERS:
-        return found
+    extension = Path(source).name.lower().removesuffix(".gz").rpartition(".")[2]
+    if extension in READERS:
+        return extension
     if not Path(source).is_file():
         return None
-    if found in SPREADSHEETS:
-        raise request.error("is a spreadsheet, which is not read; save the sheet as csv")
-    told = f"has a name that does not tell its format, one of {', '.join(READERS)}"
-    raise request.error(told, ("; say which it is with", "format"))
+    if extension in SPREADSHEETS:
+        raise request.error("is a spreadsheet, which is not supported; save the sheet as csv")
+    message = f"has no extension of a supported format, one of {', '.join(READERS)}"
+    raise request.error(message, ("; choose one with", "format"))
 
 
 def _format_by_content(stream: IO[bytes]) -> str:
-    """Return the format that the first bytes tell; text is csv, whatever the separator."""
+    """Detect the format from the first bytes; text is csv, whatever the separator."""
     head = stream.read(16)
     stream.seek(0)
     if head.startswith(GZIP):
@@ -203,73 +172,11 @@ def _format_by_content(stream: IO[bytes]) -> str:
     return next((MAGIC[start] for start in MAGIC if head.startswith(start)), "csv")
 
 
-def _unpacked(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
-    is_packed = stream.read(2) == GZIP
+def _decompress(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
+    is_gzipped = stream.read(2) == GZIP
     stream.seek(0)
-    if not is_packed:
+    if not is_gzipped:
         return stream
-    if format not in TEXTS:
-        raise request.error("is compressed as a whole; unpack it first")
-    unpacked = _Unpacked(gzip.GzipFile(fileobj=stream), request, TEXTS[format])
-    return cast("IO[bytes]", io.BufferedReader(unpacked))
-
-
-@final
-class _Unpacked(io.RawIOBase):
-    """A compressed text, whose cells are counted once it turns out to be long.
-
-    What it says of its own length need not be so, and to unpack all of it first would take as
-    long again for texts that are short.
-    """
-
-    def __init__(self, text: gzip.GzipFile, request: Request, marks: bytes) -> None:
-        self._text, self._request, self._marks = text, request, marks
-        self._file: Any = text.fileobj
-        self._most, self._is_counted = available(UNLIMITED), False
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._text.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._text.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        n_read, place = self._text.readinto(buffer), self._text.tell()
-        is_long = UNCOUNTED * place > self._most
-        is_long |= place > SMALL // 4 and place > PACKED * self._file.tell()
-        if is_long and not self._is_counted:
-            self._is_counted = True
-            self._text.seek(0)
-            _refuse_cells(self._request, self._text, self._marks, self._most)
-            self._text.seek(place)
-        return n_read
-
-
-def _refuse_long(request: Request, text: IO[bytes], marks: bytes) -> None:
-    """Refuse a text whose cells memory cannot hold; it is looked at only where that may be.
-
-    A cell has two bytes at least, and eight in memory.
-    """
-    n_bytes, most = text.seek(0, io.SEEK_END), available(UNLIMITED)
-    text.seek(0)
-    if 4 * n_bytes > most:
-        _refuse_cells(request, text, marks, most)
-        text.seek(0)
-
-
-def _refuse_cells(
-    request: Request, text: IO[bytes] | gzip.GzipFile, marks: bytes, most: int
-) -> None:
-    """Refuse a text, read from its start, if it or its cells take more than so many bytes."""
-    n_bytes = n_cells = 0
-    while max(n_bytes, 8 * n_cells) <= most and (block := text.read(BLOCK)):
-        n_bytes += len(block)
-        n_cells += block.count(b"\n") + max(block.count(mark) for mark in marks)
-    told = f"{n_bytes:,} bytes of text and {n_cells:,} cells at least"
-    refuse_excess(request, told, max(n_bytes, 8 * n_cells), most)
+    if format not in TEXT_FORMATS:
+        raise request.error("is gzipped; decompress it first")
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))

@@ -31,9 +31,8 @@ from taxarbor.tables._table import (
     as_labels,
     as_texts,
     by_position,
-    infinite,
+    infinite_cells,
     refuse_absent,
-    refuse_excess,
     refuse_repeated,
 )
 
@@ -60,7 +59,7 @@ MISSING = (
     *("", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-"""Stand for no value, as in pandas, but in names and labels: there, NA may be Namibia."""
+"""Stand for a missing value, as in pandas; not in names and labels: NA may be Namibia."""
 WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
 COUNTED = "the first line counts, {}, {}, ..., and was taken for the names of the columns"
 NO_NAMES = (
@@ -69,14 +68,15 @@ NO_NAMES = (
 )
 NUMBERS = {"boolean", "decimal", "floating", "integer", "mixed-integer-float"}
 """What pandas infers of columns of Python's own numbers."""
-GAPS = {"", "?", "-", "--", ".", "..", "na", "n/a", "n.a.", "nan", "null", "none", "missing"}
-"""Stand for no value among numbers, in any case."""
+MISSING_NUMBERS = {
+    *("", "?", "-", "--", ".", ".."),
+    *("na", "n/a", "n.a.", "nan", "null", "none", "missing"),
+}
+"""Stand for a missing value among numbers, in upper or lower case."""
 ODD = 3
 """Different texts among numbers that are taken for mistakes, however often they come."""
 MANY = 1_000
 """Different texts that are enough to tell that a column spells neither numbers nor dates."""
-LONGEST_LINE = 1 << 26
-"""Characters of a first line; a million columns with names of sixty are less."""
 LONGEST_NAME = 100
 """Characters of a text that may be the name of a row."""
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -92,7 +92,7 @@ AT_ONCE = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The columns of a file, what is asked of them, and what the file says of them."""
+    """The columns of a file, and what was requested of them."""
 
     request: Request
     n_rows: int
@@ -131,9 +131,6 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         # Python's, and where the process ends meanwhile, it crashes.
         file = pq.ParquetFile(stream, read_dictionary=coded, pre_buffer=False)
         n_rows = file.metadata.num_rows
-        told = f"{counted(n_rows, 'row')} and {counted(len(kinds), 'column')}"
-        n_bytes = n_rows * sum(_width(kind, name in coded) for name, kind in kinds.items())
-        refuse_excess(request, told, n_bytes)
         index = next((name for name in kinds if INDEX.fullmatch(name)), None)
         wanted = [*request.text_columns, *([] if index is None else [index])]
         texts = {
@@ -142,17 +139,9 @@ def read_parquet(stream: IO[bytes], request: Request) -> Table:
         rest = _columns_of(file, [name for name in kinds if name not in texts])
         # Copied, a column at a time: what is Arrow's own would be kept when it is freed.
         cells = ((name, one.to_pandas(date_as_object=False).copy()) for name, one in rest)
-        found = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
-        pa.default_memory_pool().release_unused()  # as much as the table, half of the time
-        return found
-
-
-def _width(kind: Any, is_coded: bool) -> int:
-    """Return the least bytes that a cell of a type takes."""
-    try:
-        return 4 if is_coded else max(kind.bit_width // 8, 1)
-    except ValueError:  # of any length
-        return 4
+        table = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
+        pa.default_memory_pool().release_unused()  # often as much as the table
+        return table
 
 
 def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
@@ -174,8 +163,8 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
     with request.reading("csv"):
         text = _open_text(stream, request, separator)
         if not text.has_header and (request.columns or request.text_columns):
-            told = "has numbers in its first line, so no column has a name"
-            raise NamelessError(f"{request.name} {told}")
+            message = "has numbers in its first line, so no column has a name"
+            raise NamelessError(f"{request.name} {message}")
         refuse_repeated(request, text.names)
         refuse_absent(request, request.text_columns, text.names)
         index = text.names[0] if text.names[0] == UNNAMED.format(0) else None
@@ -206,7 +195,7 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Text:
-    """A stream of delimited text, and how it is to be read."""
+    """A stream of delimited text, with its separator and header."""
 
     stream: IO[bytes]
     separator: str
@@ -275,23 +264,21 @@ class _Text:
         with self.opened() as text:
             for line, cells in self.records(text):
                 if len(cells) > n_columns:
-                    told = f"{counted(len(cells), 'cell')} in line {line:,}"
-                    raise request.error(f"has {told}, and {counted(n_columns, 'column')}")
+                    n_cells = counted(len(cells), "cell")
+                    expected = counted(n_columns, "column")
+                    raise request.error(f"has {n_cells} in line {line:,}, and {expected}")
 
 
 def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _Text:
-    """Find out how a text is to be read, by its first two lines."""
+    """Detect the separator and the header of a text from its first two lines."""
     with _Text(stream, ",").opened() as text:
-        lines = iter(lambda: text.readline(LONGEST_LINE), "")
-        line = next((line for line in lines if line.strip()), None)
+        line = next((line for line in text if line.strip()), None)
     if line is None:
         raise request.error("is empty")
-    if len(line) >= LONGEST_LINE:
-        raise request.error(f"has a first line of more than {LONGEST_LINE:,} characters")
     bare = QUOTED.sub("", line)
-    found = _Text(stream, separator or max(SEPARATORS, key=bare.count))
-    with found.opened() as text:
-        records = found.records(text)
+    result = _Text(stream, separator or max(SEPARATORS, key=bare.count))
+    with result.opened() as text:
+        records = result.records(text)
         _, first = next(records, (0, [""]))
         _, second = next(records, (0, first))
     notes: tuple[str, ...] = ()
@@ -299,11 +286,11 @@ def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _T
         notes = (COUNTED.format(*first),)
     elif all(as_number(cell) is not None for cell in first):
         names = tuple(f"column {j}" for j in range(1, len(first) + 1))
-        return replace(found, names=names, has_header=False, notes=(NO_NAMES,))
+        return replace(result, names=names, has_header=False, notes=(NO_NAMES,))
     if len(second) == len(first) + 1:  # R names no row names; others end lines in a separator
         first = ["", *first] if second[-1] else [*first, ""]
     names = tuple(name or UNNAMED.format(j) for j, name in enumerate(first))
-    return replace(found, names=names, notes=notes)
+    return replace(result, names=names, notes=notes)
 
 
 def _counts(cells: list[str]) -> bool:
@@ -321,37 +308,37 @@ def _table(columns: Columns) -> Table:
     """Return the columns, typed, and say why some are not among them."""
     import pandas as pd
 
-    request, asked = columns.request, columns.request.columns
+    request, requested = columns.request, columns.request.columns
     if not columns.n_rows:
         raise request.error("has no rows")
-    found, dropped = _typed_columns(columns)
-    refuse_absent(request, asked or (), [*found, *dropped])
+    kept, dropped = _typed_columns(columns)
+    refuse_absent(request, requested or (), [*kept, *dropped])
     texts, index = dict(columns.texts), columns.index
     index = index if index in dropped else None
     ids = request.id_column or index
-    if ids is None and columns.has_names and len(found) > 1:
-        ids = _names_of_rows({k: v for k, v in found.items() if k not in (asked or ())})
+    if ids is None and columns.has_names and len(kept) > 1:
+        ids = _names_of_rows({k: v for k, v in kept.items() if k not in (requested or ())})
         if ids is not None:
-            texts[ids] = as_texts(found.pop(ids).tolist())
-    if asked is not None:
-        refused = [name for name in asked if name in dropped]
+            texts[ids] = as_texts(kept.pop(ids).tolist())
+    if requested is not None:
+        refused = [name for name in requested if name in dropped]
         if refused:
-            told = f"has no use for the column {refused[0]!r}: {dropped[refused[0]]}"
-            raise request.error(told)
-        dropped |= dict.fromkeys(found.keys() - {*asked}, "not among the columns asked for")
-        found = {name: found[name] for name in asked}
+            reason = dropped[refused[0]]
+            raise request.error(f"has no use for the column {refused[0]!r}: {reason}")
+        dropped |= dict.fromkeys(kept.keys() - {*requested}, "not among the requested columns")
+        kept = {name: kept[name] for name in requested}
     left_out = tuple(sorted(dropped.items(), key=lambda pair: pair[1] != FORMATTED))
-    if not found:
-        told = some([f"{name!r} ({reason})" for name, reason in left_out], MAX_NAMED)
-        raise request.error("has no column to use" + f": {told}" * bool(told))
-    X = pd.DataFrame(found, copy=False)
+    if not kept:
+        reasons = some([f"{name!r} ({reason})" for name, reason in left_out], MAX_NAMED)
+        raise request.error("has no column to use" + f": {reasons}" * bool(reasons))
+    X = pd.DataFrame(kept, copy=False)
     if not columns.has_names:
         X.columns = pd.RangeIndex(X.shape[1])
-    X.attrs[ASKED] = asked or ()
+    X.attrs[ASKED] = requested or ()
     labels = request.label_column
     return Table(
         X,
-        tuple(found) if columns.has_names else None,
+        tuple(kept) if columns.has_names else None,
         None if ids is None else texts[ids],
         None if labels is None else as_labels(texts[labels]),
         left_out,
@@ -364,13 +351,13 @@ def _typed_columns(columns: Columns) -> tuple[dict[str, "pd.Series"], dict[str, 
     """Return the columns that can be features, and why others cannot."""
     import pandas as pd
 
-    request, asked, index = columns.request, columns.request.columns, columns.index
-    found: dict[str, pd.Series] = {}
+    request, requested, index = columns.request, columns.request.columns, columns.index
+    kept: dict[str, pd.Series] = {}
     dropped: dict[str, str] = {}
     cells_of = columns.cells
     if index is not None and index in columns.texts and index not in request.text_columns:
         texts = columns.texts[index]
-        if len({*texts}) == len(texts) and index not in (asked or ()):
+        if len({*texts}) == len(texts) and index not in (requested or ()):
             dropped[index] = AS_INDEX if request.id_column is None else "the index"
         else:  # it does not tell rows apart
             cells = pd.Series([text or None for text in texts], dtype=object)
@@ -379,14 +366,14 @@ def _typed_columns(columns: Columns) -> tuple[dict[str, "pd.Series"], dict[str, 
         try:
             typed = _typed(columns, name, cells)
         except FileFormatError:
-            if asked is None or name in asked:
+            if requested is None or name in requested:
                 raise
-            continue  # what nobody asked for need not be right
+            continue  # it was not requested
         if isinstance(typed, str):
             dropped[name] = typed
         else:
-            found[name] = typed
-    return found, dropped
+            kept[name] = typed
+    return kept, dropped
 
 
 def _typed(columns: Columns, name: str, cells: "pd.Series") -> "pd.Series | str":
@@ -404,18 +391,18 @@ def _typed(columns: Columns, name: str, cells: "pd.Series") -> "pd.Series | str"
         return _from_text(columns, cells.rename(name), *cells.factorize())
     if kind not in NUMBERS:
         return cells
-    try:  # Python's own: decimals, large integers, truths with gaps
+    try:  # Python objects: decimals, large integers, booleans with missing values
         return _finite(columns, name, cells.where(cells.notna(), np.nan).astype(np.float64))
     except OverflowError as error:
-        told = f"has numbers beyond float64 in the column {name!r}"
-        raise columns.request.error(told) from error
+        message = f"has numbers beyond float64 in the column {name!r}"
+        raise columns.request.error(message) from error
 
 
 def _finite(columns: Columns, name: str, cells: "pd.Series") -> "pd.Series":
     is_wrong = np.isinf(cells.to_numpy()) if cells.dtype.kind == "f" else np.zeros(1, bool)
     if is_wrong.any():
         first = columns.where(int(is_wrong.argmax()))
-        raise infinite(columns.request, repr(name), int(is_wrong.sum()), first)
+        raise infinite_cells(columns.request, repr(name), int(is_wrong.sum()), first)
     return cells
 
 
@@ -453,14 +440,14 @@ def _from_text(
 def _spelled(
     columns: Columns, cells: "pd.Series", codes: Any, counts: Any, texts: list[str]
 ) -> Array | None:
-    """Return the numbers that texts spell, NaN for gaps, if that is what they do."""
+    """Return the numbers that texts spell, NaN for missing values; None if they spell none."""
     comma = columns.has_decimal_comma
     if any(re.fullmatch(r"0\d+", text) for text in texts):  # codes, such as of places
         return None
     read = [as_number(text.replace(",", ".") if comma else text) for text in texts]
     is_number = np.array([number is not None for number in read], dtype=bool)
-    is_gap = np.array([text.casefold() in GAPS for text in texts], dtype=bool)
-    odd = np.flatnonzero(~(is_number | is_gap))
+    is_missing = np.array([text.casefold() in MISSING_NUMBERS for text in texts], dtype=bool)
+    odd = np.flatnonzero(~(is_number | is_missing))
     n_numbers, n_odd = int(counts[is_number].sum()), int(counts[odd].sum())
     if n_numbers and not n_odd:
         return np.array([*(np.nan if one is None else one for one in read), np.nan])
@@ -468,7 +455,7 @@ def _spelled(
         at = int(np.isin(codes, odd).argmax())
         raise columns.request.error(
             f"has numbers in the column {cells.name!r} except {str(cells.iloc[at])[:60]!r} in "
-            f"{columns.where(at)}; mend it, or empty the cell",
+            f"{columns.where(at)}; fix it, or leave the cell empty",
             (", or choose other columns with", "columns"),
         )
     return None
@@ -482,20 +469,20 @@ def as_number(cell: str) -> float | None:
         return None
 
 
-def _names_of_rows(found: Mapping[str, "pd.Series"]) -> str | None:
+def _names_of_rows(kept: Mapping[str, "pd.Series"]) -> str | None:
     """Return the one column that names each row: of text, or else of numbers."""
     from pandas.api import types
 
     texts = [
         name
-        for name, cells in found.items()
+        for name, cells in kept.items()
         if cells.dtype.kind == "O" and types.infer_dtype(cells, skipna=False) == "string"
         if cells.is_unique and cells.notna().all() and cells.str.len().max() <= LONGEST_NAME
         if not all(map(LIKE_DATE.match, cells))
     ]
     named = texts or [
         name
-        for name, cells in found.items()
+        for name, cells in kept.items()
         if cells.dtype.kind in "iu" and is_identifier(name, cells.to_numpy())
     ]
     return named[0] if len(named) == 1 else None

@@ -1,14 +1,13 @@
-"""Files of h5ad, whole or part by part.
+"""h5ad files, whole or part by part.
 
-They are read by hand, as their layout is documented: anndata 0.12 would hold pandas below
+They are read with h5py, as their layout is documented: anndata 0.12 would hold pandas below
 version 3 and bring zarr along, for a few lines of h5py.
 https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
-import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import IO, Any, final
@@ -19,34 +18,29 @@ from scipy import sparse
 
 from taxarbor._errors import InputError, counted, missing_extra
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._h5ad_walk import TEXTS, kept_unpacked, trouble_with
 from taxarbor.tables._scan import File, Stream, edges, told_rows
 from taxarbor.tables._table import (
-    SMALL,
     Request,
     Table,
     as_floats,
     as_labels,
     as_texts,
     refuse_absent,
-    refuse_excess,
     refuse_infinite,
-    refuse_lies,
     refuse_no_table,
     refuse_repeated,
-    refuse_size,
     selected,
 )
 
 LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
 PARTS = ("data", "indices", "indptr")
 DAMAGE = (TypeError, SystemError)
-"""What h5py raises, beside the usual, when it stumbles over damage."""
+"""What h5py raises for damaged files, beside the usual errors."""
 
 
 def read_h5ad(stream: IO[bytes], request: Request) -> Table:
     """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
-    with _opened(request, stream, request.text_columns) as file:
+    with _open(request, stream) as file:
         obs = _data_frame(request, file, "obs")
         columns = [name for name in obs if name not in ("__categories", obs.attrs["_index"])]
         refuse_absent(request, request.text_columns, columns, "column of obs")
@@ -54,11 +48,10 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
         row_names = _column(request, obs, obs.attrs["_index"])
         feature_names = _feature_names(request, file)
         X = as_floats(request, _matrix(request, file))
-        for told, values in (("obs", row_names), *texts.items()):
+        for name, values in (("obs", row_names), *texts.items()):
             if len(values) != X.shape[0]:
-                raise request.error(
-                    f"has {counted(X.shape[0], 'row')}, and {len(values):,} in {told!r}"
-                )
+                n_rows = counted(X.shape[0], "row")
+                raise request.error(f"has {n_rows}, and {len(values):,} in {name!r}")
     X, names = selected(request, X, feature_names)
     refuse_infinite(request, X, names)
     ids = row_names if request.id_column is None else texts[request.id_column]
@@ -67,53 +60,33 @@ def read_h5ad(stream: IO[bytes], request: Request) -> Table:
 
 
 @contextmanager
-def _opened(
-    request: Request, stream: IO[bytes], columns: Sequence[str] | None
-) -> Iterator[Any]:
-    """Open an h5ad file, of whose ``obs`` these columns will be read; nothing if None.
-
-    One is refused that HDF5 would hang or crash on, or that has links to other files: they
-    could bring in whatever we may read. Looking for these follows none and ends with the first
-    such one; without them, soft links stay within the file.
-    """
+def _open(request: Request, stream: IO[bytes]) -> Iterator[Any]:
     try:
         import h5py
     except ImportError as error:
         raise missing_extra("reading h5ad", "h5py") from error
-    told = trouble_with(stream, columns)
-    if told is not None:
-        raise request.error(f"is a damaged h5ad file: {told}")
     with request.reading("h5ad", *DAMAGE), h5py.File(stream, "r") as file:
-        foreign = file.visititems_links(
-            lambda name, link: name if isinstance(link, h5py.ExternalLink) else None
-        )
-        if foreign is not None:
-            told = f"links {foreign!r} to another file; that is not read, for safety"
-            raise request.error(told)
         yield file
 
 
 def _data_frame(request: Request, file: Any, name: str) -> Any:
     """Return the group of ``obs`` or ``var``."""
-    found = file.get(name)
-    if found is None:
+    group = file.get(name)
+    if group is None:
         raise request.error(f"is no h5ad file: it has no {name}")
-    if "_index" not in found.attrs or not _is_group(found):
+    if "_index" not in group.attrs or not _is_group(group):
         raise request.error(
             f"was written by anndata before 0.7: {name} has no index of its own. Read it with "
             "a newer anndata and write it again"
         )
-    return found
+    return group
 
 
 def _feature_names(request: Request, file: Any) -> tuple[str, ...]:
-    """Return the names of the columns of ``X``, by a number more where they are the same.
-
-    So does anndata.
-    """
+    """Return the names of the columns of ``X``, made unique by a number as anndata does."""
     var = _data_frame(request, file, "var")
     names = _column(request, var, var.attrs["_index"])
-    taken, found = set(names), []
+    taken, result = set(names), []
     seen: Counter[str] = Counter()
     for name in names:
         unique = name
@@ -122,105 +95,74 @@ def _feature_names(request: Request, file: Any) -> tuple[str, ...]:
             seen[name] += 1
         seen[name] += not seen[name]
         taken.add(unique)
-        found.append(unique)
-    return tuple(found)
+        result.append(unique)
+    return tuple(result)
 
 
-def _where_matrix(request: Request, file: Any) -> tuple[Any, str | None]:
-    """Return where ``X`` is, an array or a group, and how it is sparse if it is a group."""
-    found = file.get("X")
-    if found is None:
+def _locate_matrix(request: Request, file: Any) -> tuple[Any, str | None]:
+    """Return the array or group ``X``, and the sparse layout if it is a group."""
+    X = file.get("X")
+    if X is None:
         raise request.error("is an h5ad file without X")
-    return found, str(found.attrs.get("encoding-type")) if _is_group(found) else None
+    return X, str(X.attrs.get("encoding-type")) if _is_group(X) else None
 
 
 def _matrix(request: Request, file: Any) -> Any:
     """Return ``X`` as it is stored."""
-    found, kind = _where_matrix(request, file)
-    if kind is None:
+    X, layout = _locate_matrix(request, file)
+    if layout is None:
         return _values(request, file, "X")
-    if kind not in LAYOUTS:
-        told = f"holds X as {kind!r}; expected an array, {' or '.join(LAYOUTS)}"
-        raise request.error(told)
-    parts = tuple(_values(request, found, part) for part in PARTS)
-    shape = tuple(int(length) for length in found.attrs["shape"])
-    matrix: Any = LAYOUTS[kind](parts, shape=shape)
+    if layout not in LAYOUTS:
+        expected = f"expected an array, {' or '.join(LAYOUTS)}"
+        raise request.error(f"holds X as {layout!r}; {expected}")
+    parts = tuple(_values(request, X, part) for part in PARTS)
+    shape = tuple(int(length) for length in X.attrs["shape"])
+    matrix: Any = LAYOUTS[layout](parts, shape=shape)
     check_structure(matrix)
     return matrix
 
 
 def _column(request: Request, frame: Any, name: str) -> tuple[str, ...]:
-    """Return a column of ``obs`` or ``var`` as text, empty where there is no value."""
-    found = frame[name]
-    if not _is_group(found):
-        del found  # as it must be closed where its chunks are to be kept
+    """Return a column of ``obs`` or ``var`` as text, empty where a value is missing."""
+    column = frame[name]
+    if not _is_group(column):
         values = _values(request, frame, name)
-        older = frame.get("__categories", {})  # anndata 0.7 kept the texts of codes there
-        if name in older:
-            return _decoded(_values(request, older, name), values)
+        categories = frame.get("__categories", {})  # where anndata 0.7 kept them
+        if name in categories:
+            return _decode(_values(request, categories, name), values)
         return _texts(values)
-    if "codes" in found:
-        codes = _values(request, found, "codes")
-        return _decoded(_values(request, found, "categories"), codes)
-    if "mask" in found:  # integers, booleans and text that may be missing
-        texts = np.array(_texts(_values(request, found, "values")), dtype=object)
-        texts[_values(request, found, "mask").astype(bool)] = ""
+    if "codes" in column:
+        codes = _values(request, column, "codes")
+        return _decode(_values(request, column, "categories"), codes)
+    if "mask" in column:  # nullable integers, booleans and text
+        texts = np.array(_texts(_values(request, column, "values")), dtype=object)
+        texts[_values(request, column, "mask").astype(bool)] = ""
         return tuple(texts.tolist())
-    raise request.error(f"holds {name!r} as {found.attrs.get('encoding-type')!r}: no text")
+    raise request.error(f"holds {name!r} as {column.attrs.get('encoding-type')!r}: no text")
 
 
 def _values(request: Request, group: Any, name: str) -> NDArray[Any]:
     """Return an array, with text decoded."""
     import h5py
 
-    found = _array(request, group, name)
-    refuse_excess(request, f"{found.name!r} of shape {found.shape}", found.nbytes)
-    if h5py.check_string_dtype(found.dtype) is not None:
-        return _read_texts(request, found)
-    values: NDArray[Any] = found[()]
+    array = _array(request, group, name)
+    is_text = h5py.check_string_dtype(array.dtype) is not None
+    values: NDArray[Any] = array.asstr()[()] if is_text else array[()]
     return values
-
-
-def _read_texts(request: Request, array: Any) -> NDArray[Any]:
-    """Return an array of text; if lengths differ, many could be one text in the file."""
-    import h5py
-
-    if array.ndim != 1:
-        raise ValueError(f"{array.name!r} has shape {array.shape}")
-    array = kept_unpacked(array)
-    texts, is_fixed = array.asstr(), h5py.check_string_dtype(array.dtype).length is not None
-    most = math.inf if is_fixed else max(array.file.id.get_filesize(), SMALL)
-    found, n_read = np.empty(len(array), dtype=object), 0
-    for first in range(0, len(array), TEXTS):
-        block = texts[first : first + TEXTS]
-        n_read += sum(map(len, block))
-        if n_read > most:
-            told = f"texts in {array.name!r} that are longer than all of the file"
-            raise request.error(f"is a damaged h5ad file: it has {told}")
-        found[first : first + TEXTS] = block
-    return found
 
 
 def _array(request: Request, group: Any, name: str) -> Any:
     """Return an array that is in the file, not read yet."""
     import h5py
 
-    found = group[name]
-    if not isinstance(found, h5py.Dataset):
-        raise request.error(f"is no h5ad file, or a damaged one: {found.name!r} is no array")
-    if found.external or found.is_virtual:
-        told = f"keeps {found.name!r} in another file; that is not read, for safety"
-        raise request.error(told)
-    if found.dtype.hasobject and h5py.check_string_dtype(found.dtype) is None:
-        # Arrays of any length, which HDF5 may come to no end with, or references.
-        raise request.error(f"has no numbers or texts in {found.name!r}, but other objects")
-    told = f"{found.name!r} of shape {found.shape}"
-    refuse_lies(request, told, found.nbytes, found.id.get_storage_size())
-    return found
+    array = group[name]
+    if not isinstance(array, h5py.Dataset):
+        raise request.error(f"is no h5ad file, or a damaged one: {array.name!r} is no array")
+    return array
 
 
-def _decoded(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
-    """Return the category of each code; -1 stands for none."""
+def _decode(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
+    """Return the category of each code, empty for -1."""
     texts = np.array([*_texts(categories), ""], dtype=object)
     if codes.dtype.kind not in "iu" or ((codes < -1) | (codes >= len(categories))).any():
         raise ValueError("a code stands for no category")
@@ -278,33 +220,31 @@ def scan_h5ad(path: str | os.PathLike[str]) -> Stream:
     """Return the parts of an h5ad file whose ``X`` is an array or a CSR matrix."""
     source = File.of(path)
     request = source.request
-    with open(source.path, "rb") as stream, _opened(request, stream, None) as file:
+    with open(source.path, "rb") as stream, _open(request, stream) as file:
         names = _feature_names(request, file)
-        X, kind = _where_matrix(request, file)
-        if kind is not None and kind != "csr_matrix":
+        X, layout = _locate_matrix(request, file)
+        if layout is not None and layout != "csr_matrix":
             raise request.error(
-                f"holds X as {kind!r}, which cannot be read by rows; write it as CSR: "
+                f"holds X as {layout!r}, which cannot be read by rows; write it as CSR: "
                 "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
             )
         unit = 1
-        if kind is None:
+        if layout is None:
             cells = _array(request, file, "X")
             shape, n_cells = cells.shape, cells.shape[-1]
             unit = 1 if cells.chunks is None else cells.chunks[0]
         else:
             shape = tuple(int(length) for length in X.attrs["shape"])
             cells, _, ends = (_array(request, X, part) for part in PARTS)
-            if len(shape) == 2:
-                refuse_size(request, shape, len(cells))
-                if len(ends) != shape[0] + 1:
-                    told = f"{len(ends):,} ends of rows for {shape[0]:,} rows"
-                    raise request.error(f"is a damaged h5ad file: X has {told}")
+            if len(ends) != shape[0] + 1:
+                message = f"X has {len(ends):,} ends of rows for {shape[0]:,} rows"
+                raise request.error(f"is a damaged h5ad file: {message}")
             n_cells = len(cells) / max(shape[0], 1)
         dtype = cells.dtype
     refuse_no_table(request, dtype, shape)
     if len(names) != shape[1]:
         raise request.error(f"names {len(names):,} columns and has {shape[1]:,}")
     refuse_repeated(request, names)
-    whole = H5adPart(source, 0, shape, kind is not None)
+    whole = H5adPart(source, 0, shape, layout is not None)
     bounds = edges(shape[0], n_cells, unit)
     return Stream.of(source.name, bounds, whole.rows, [*names], dtype)

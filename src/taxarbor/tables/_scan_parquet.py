@@ -23,7 +23,7 @@ from taxarbor.sweep import LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.tables._frames import INDEX
 from taxarbor.tables._scan import File, Stream, edges, one_line, spans, told_rows
-from taxarbor.tables._table import Request, refuse_absent, refuse_excess, refuse_repeated
+from taxarbor.tables._table import Request, refuse_absent, refuse_repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +36,6 @@ BUFFERS = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 PER_COLUMN = 1 << 22
 """Bytes that a cursor takes for a column: pages, as they are and unpacked, and a dictionary."""
-PART = 1 << 10
-"""Bytes that a part takes before it is read."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -290,9 +288,6 @@ def _stream(
     parts: list[ParquetPart] = []
     titles: list[str] = []
     for source, name, offset, total in sources:
-        n_parts = total // step
-        told = f"{total:,} rows, to be read in {n_parts:,} parts"
-        refuse_excess(Request(name), told, PART * n_parts)
         for first, n in spans(edges(total, len(columns)).tolist()):
             parts.append(ParquetPart(source, offset, first, n, step, total))
             titles.append(f"{name}, {told_rows(offset + first, n)}")

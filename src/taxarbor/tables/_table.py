@@ -1,4 +1,4 @@
-"""What a file of rows comes to, what was asked of it, and the checks all formats share."""
+"""The table read from a file, what was requested of it, and the checks all formats share."""
 
 import csv
 import difflib
@@ -21,7 +21,6 @@ from scipy.sparse import csr_array, issparse
 from taxarbor._errors import FileFormatError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
-from taxarbor.sweep._room import UNLIMITED, available
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,23 +28,17 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
 
 Where: TypeAlias = Callable[[int], str]
-"""Says where in the file a row is, for messages."""
+"""Returns where in the file a row is, for messages."""
 
 MAX_NAMED = 10
 """Columns that a message names before it only counts them."""
-EMPTY = 10_000_000
-"""Rows, or columns, that a sparse table may have beyond the entries that it holds."""
-RATIO = 1_100
-"""Bytes that one byte in a file can stand for; zlib, at its best, comes to 1,032."""
-SMALL = 1 << 26
-"""Bytes that a file may declare however little is in it."""
 DAMAGED = (
     *(EOFError, LookupError, OSError, OverflowError, RuntimeError, ValueError),
-    MemoryError,  # as often a header that lies as a file that is too large
+    MemoryError,  # of a wrong size in a header
     *(SyntaxError, tokenize.TokenError),  # of the literal that heads an npy file
     *(csv.Error, lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What the libraries that read files raise when these are not what they should be."""
+"""What libraries raise when a file that they read is damaged."""
 
 
 @final
@@ -56,21 +49,21 @@ class Table:
     Attributes
     ----------
     X : data frame, array or CSR array of shape (n_rows, n_columns)
-        Of csv, tsv and parquet a frame of pandas: numbers, truths, dates, categories and
-        text, with gaps; of the other formats numbers, float32 or float64, NaN where there is
-        none, in C order where dense.
+        Of csv, tsv and parquet a pandas data frame: numbers, booleans, dates, categories and
+        text, with missing values; of the other formats float32 or float64, NaN where a value
+        is missing, in C order where dense.
     feature_names : tuple of str or None
         Names of the columns of ``X``, where the file has any.
     row_names : tuple of str or None
-        The id column, or what names the rows of the file, where something does.
+        The id column, or the index of the file, where there is one.
     labels : array of str of shape (n_rows,) or None
         The label column; empty where a label is missing.
     dropped : tuple of (str, str)
         Each column that is not in ``X``, and why. A ``TableEncoder`` may leave out more.
     notes : tuple of str
-        What to know of how the file was read.
+        Remarks on how the file was read.
     id_column : str or None
-        The column with the names of the rows: the one asked for, or the one that was found.
+        The column with the names of the rows: the requested one, or the one detected.
 
     Examples
     --------
@@ -90,13 +83,13 @@ class Table:
 
 
 class NamelessError(FileFormatError):
-    """Columns were asked for by name, and those of the file have none."""
+    """Columns were requested by name, and those of the file have no names."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to take from a file, and what messages call it."""
+    """What to read from a file, and the name of the file in messages."""
 
     name: str
     columns: tuple[str, ...] | None = None
@@ -105,9 +98,9 @@ class Request:
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """The id and the label column, where asked for."""
-        asked = (self.id_column, self.label_column)
-        return tuple(dict.fromkeys(name for name in asked if name is not None))
+        """The id and the label column, where requested."""
+        requested = (self.id_column, self.label_column)
+        return tuple(dict.fromkeys(name for name in requested if name is not None))
 
     def error(self, text: str, remedy: tuple[str, str] | None = None) -> FileFormatError:
         """Return an error that names the file."""
@@ -115,7 +108,7 @@ class Request:
 
     @contextmanager
     def reading(self, kind: str, *also: type[Exception]) -> Iterator[None]:
-        """Turn what another library raises into one line about this file."""
+        """Turn the errors of other libraries into a FileFormatError about this file."""
         try:
             yield
         except FileFormatError:
@@ -131,7 +124,7 @@ class Request:
 
 
 def by_position(row: int) -> str:
-    """Say where a row is in a file without lines."""
+    """Return where a row is in a file without lines."""
     return f"row {row}, counted from 0"
 
 
@@ -141,7 +134,7 @@ def listed(values: Iterable[Any]) -> str:
 
 
 def refuse_repeated(request: Request, names: Iterable[str]) -> None:
-    """Refuse two columns of one name."""
+    """Raise if column names are not unique."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise request.error(
@@ -152,7 +145,7 @@ def refuse_repeated(request: Request, names: Iterable[str]) -> None:
 def refuse_absent(
     request: Request, wanted: Iterable[str], present: Sequence[str], what: str = "column"
 ) -> None:
-    """Refuse to go on without something that was asked for by name."""
+    """Raise if something that was requested by name is not there."""
     known = set(present)
     absent = [name for name in wanted if name not in known]
     if not absent:
@@ -163,51 +156,10 @@ def refuse_absent(
     raise request.error(f"has no {what} called {listed(absent)}: {there}{hint}")
 
 
-def refuse_size(request: Request, shape: Sequence[int], n_entries: int) -> None:
-    """Refuse a sparse table that declares far more rows or columns than it has entries.
-
-    Some are empty in honest tables, but a few bytes must not make us reserve gigabytes.
-    """
-    for length, what in zip(shape, ("row", "column"), strict=True):
-        if length > n_entries + EMPTY:
-            told = counted(n_entries, "entry", "entries")
-            raise request.error(f"declares {counted(length, what)} and holds {told}")
-
-
-def refuse_lies(request: Request, what: str, n_bytes: int, n_stored: int) -> None:
-    """Refuse what takes far more bytes than those that are stored for it can stand for.
-
-    All that compression does to honest data is below: zeros come to about a thousandth.
-    """
-    if n_bytes > SMALL + RATIO * n_stored:
-        stored = counted(n_stored, "byte is", "bytes are")
-        told = f"declares {what}, {_megabytes(n_bytes)}, and {stored} stored for it"
-        raise request.error(f"{told}; it is damaged, or made to exhaust memory")
-
-
-def refuse_excess(request: Request, what: str, n_bytes: int, left: int | None = None) -> None:
-    """Refuse what memory cannot hold, before it is reserved; ``left`` of it, if that is known.
-
-    Nothing is refused where nobody knows how much there is.
-    """
-    left = available(UNLIMITED) if left is None else left
-    if n_bytes > left:
-        told = f"declares {what}, {_megabytes(n_bytes)}"
-        raise request.error(
-            f"{told}, and there are {_megabytes(left)} of memory left: write a file of fewer "
-            "rows or columns",
-            (", or fit it from disk, as a parquet, npy or h5ad file, with", "memory_limit"),
-        )
-
-
-def _megabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**8 else f"{n_bytes / 1e6:,.1f} MB"
-
-
 def selected(
     request: Request, X: "Matrix", names: tuple[str, ...] | None
 ) -> tuple["Matrix", tuple[str, ...] | None]:
-    """Return the columns of a matrix that were asked for, and their names."""
+    """Return the requested columns of a matrix, and their names."""
     if names is not None:
         if len(names) != X.shape[1]:
             raise request.error(f"names {counted(len(names), 'column')} and has {X.shape[1]:,}")
@@ -221,17 +173,17 @@ def selected(
 def columns_at(
     request: Request, wanted: Sequence[str], names: Sequence[str] | None
 ) -> list[int]:
-    """Return the places of columns that were asked for by name."""
+    """Return the positions of columns requested by name."""
     if names is None:
-        told = f"has no column names, so {listed(wanted)} cannot be looked up in it"
-        raise NamelessError(f"{request.name} {told}")
+        message = f"has no column names, so {listed(wanted)} cannot be looked up in it"
+        raise NamelessError(f"{request.name} {message}")
     refuse_absent(request, wanted, names)
-    place = {name: j for j, name in enumerate(names)}
-    return [place[name] for name in wanted]
+    position = {name: j for j, name in enumerate(names)}
+    return [position[name] for name in wanted]
 
 
 def refuse_no_numbers(request: Request, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-    """Refuse an array that is no table of real numbers."""
+    """Raise if an array is not a table of real numbers."""
     if dtype.names is not None:
         raise request.error("holds records; save the numbers as one array with two axes")
     if dtype.kind not in "fiub":
@@ -239,12 +191,12 @@ def refuse_no_numbers(request: Request, dtype: np.dtype[Any], shape: Sequence[in
         raise request.error(f"holds {what.get(dtype.kind, str(dtype))}, not real numbers")
     if len(shape) != 2:
         hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
-        told = f"has shape {tuple(shape)}, not (n_rows, n_features)"
-        raise request.error(told + hint * (len(shape) == 1))
+        message = f"has shape {tuple(shape)}, not (n_rows, n_features)"
+        raise request.error(message + hint * (len(shape) == 1))
 
 
 def refuse_no_table(request: Request, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-    """Refuse an array that is no table of real numbers, or that has no rows or columns."""
+    """Raise if an array is not a table of real numbers, or has no rows or columns."""
     refuse_no_numbers(request, dtype, shape)
     _refuse_empty(request, shape)
 
@@ -255,46 +207,45 @@ def _refuse_empty(request: Request, shape: Sequence[int]) -> None:
 
 
 def as_floats(request: Request, values: Any) -> "Matrix":
-    """Return numbers as float32 where they are, else as float64; copied only if they must."""
+    """Return numbers as float32 if they are float32 or smaller, else as float64."""
     refuse_no_numbers(request, values.dtype, values.shape)
     kind, size = values.dtype.kind, values.dtype.itemsize
     dtype = np.float32 if kind == "f" and size <= 4 else np.float64
-    with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
+    with np.errstate(over="ignore"):  # what overflows is infinite, which is refused
         if not issparse(values):
             return np.ascontiguousarray(values, dtype=dtype)
         sparse: Any = values
-        refuse_size(request, sparse.shape, sparse.nnz)
-        found: csr_array[Any, tuple[int, int]] = csr_array(sparse, dtype=dtype)
-        found.sum_duplicates()
-    return found
+        matrix: csr_array[Any, tuple[int, int]] = csr_array(sparse, dtype=dtype)
+        matrix.sum_duplicates()
+    return matrix
 
 
 def refuse_infinite(request: Request, X: "Matrix", names: Sequence[str] | None) -> None:
-    """Refuse data without rows or columns, or with infinite cells."""
+    """Raise if there are no rows or columns, or infinite cells."""
     _refuse_empty(request, X.shape)
     cells: Any = X.data if issparse(X) else X
     if all_finite(cells) or not np.isinf(cells).any():
         return
     if issparse(X):
         sparse: Any = X.tocoo()
-        at = np.flatnonzero(np.isinf(sparse.data))
-        rows, columns = sparse.row[at], sparse.col[at]
+        is_infinite = np.isinf(sparse.data)
+        rows, columns = sparse.row[is_infinite], sparse.col[is_infinite]
     else:
         rows, columns = np.nonzero(np.isinf(cells))
-    found = np.unique(columns).tolist()
-    named = f"{listed(found)} (counted from 0)"
-    named = named if names is None else listed(names[j] for j in found)
-    raise infinite(request, named, len(rows), by_position(int(rows.min())))
+    columns = np.unique(columns).tolist()
+    listing = f"{listed(columns)} (counted from 0)"
+    listing = listing if names is None else listed(names[j] for j in columns)
+    raise infinite_cells(request, listing, len(rows), by_position(int(rows.min())))
 
 
-def infinite(request: Request, named: str, n_cells: int, where: str) -> FileFormatError:
-    """Return the error of infinite cells."""
-    told = counted(n_cells, "infinite cell")
-    return request.error(f"has {told} in {named}, first in {where}; mend or empty them")
+def infinite_cells(request: Request, columns: str, n_cells: int, where: str) -> FileFormatError:
+    """Return the error for infinite cells."""
+    n = counted(n_cells, "infinite cell")
+    return request.error(f"has {n} in {columns}, first in {where}; fix or remove them")
 
 
 def as_texts(values: Iterable[Any]) -> tuple[str, ...]:
-    """Return values as text, empty where there is none."""
+    """Return values as text, empty where a value is missing."""
     return tuple(
         "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
         for value in values

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
@@ -12,15 +13,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from taxarbor._blas import one_blas_thread
-from taxarbor._errors import (
-    InputError,
-    InputTypeError,
-    InterruptedFitWarning,
-    counted,
-    warn_caller,
-)
+from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import Crew, GrowthEvent, Observer, ignore
+from taxarbor._run import GrowthEvent, Observer, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._memberships import calibrated
@@ -89,11 +84,6 @@ def assess(
     ValueError, TypeError
         If the model is not fitted, is a tree without its model, or has seen other rows.
 
-    Warns
-    -----
-    InterruptedFitWarning
-        If Ctrl-C ended it early: the refits that are done are kept.
-
     Examples
     --------
     >>> from taxarbor import Taxarbor, make_planted_tree
@@ -160,7 +150,7 @@ class _Study:
         random_state: Any,
         observe: Observer = ignore,
     ) -> Self:
-        """Fit the model again, as often as asked for or until Ctrl-C."""
+        """Fit the model again."""
         n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
         tree, data = _check(model, X)
         rng = check_random_state(random_state)
@@ -181,11 +171,6 @@ class _Study:
         tasks = [(*part, weights, int(rng.randint(2**31 - 1))) for part in parts]
         fitted = _fit_all(_unfitted(model, tree, size, n), tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
-        if len(fitted) < len(tasks):
-            told = f"{len(refits)} of {counted(n_refits, 'refit')} are kept"
-            warn_caller(f"the assessment was interrupted; {told}", InterruptedFitWarning)
-            references = []
-        halves = halves[: len(refits)]
         return cls(tree, data, rows, coordinates, halves, refits, noise, references)
 
     def curve(self) -> Curve:
@@ -312,7 +297,7 @@ def _fit_all(
     n_threads: int,
     observe: Observer,
 ) -> list[Any]:
-    """Return the model fitted to rows of some data with a seed: all, or those before Ctrl-C."""
+    """Return the model fitted to rows of some data with a seed, for each task."""
 
     def fit(task: tuple[Any, IndexArray, Array | None, int]) -> Any:
         data, rows, weights, seed = task
@@ -327,18 +312,12 @@ def _fit_all(
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        # A fit that hears Ctrl-C keeps half a tree, which must not count.
-        warnings.simplefilter("error", InterruptedFitWarning)
         fitted: Iterable[Any] = map(fit, tasks)
         if n_threads > 1:
-            fitted = stack.enter_context(Crew(n_threads)).map(fit, tasks)
-        try:
-            for one in fitted:
-                done.append(one)
-                observe(GrowthEvent(len(done), len(tasks), len(done)))
-        except (KeyboardInterrupt, InterruptedFitWarning):
-            if not done:
-                raise KeyboardInterrupt from None
+            fitted = stack.enter_context(ThreadPoolExecutor(n_threads)).map(fit, tasks)
+        for one in fitted:
+            done.append(one)
+            observe(GrowthEvent(len(done), len(tasks), len(done)))
     return done
 
 
