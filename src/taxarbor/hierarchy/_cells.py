@@ -28,11 +28,38 @@ class Factor(NamedTuple):
     values: list[Any]
 
 
+def as_frame(X: Any) -> Any:
+    """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
+
+    Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
+    read into memory.
+    """
+    if is_frame(X):
+        return X
+    if type(X).__module__.partition(".")[0] == "narwhals":
+        return as_frame(X.to_native())
+    if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
+        return X
+    try:
+        import pyarrow as pa
+
+        return pa.table(X).to_pandas()
+    except ImportError as error:
+        raise missing_extra("a table of Arrow", "pandas", "pyarrow") from error
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+
+
+def is_polars(X: Any) -> bool:
+    """Say whether a frame or a column is one of polars."""
+    return type(X).__module__.partition(".")[0] == "polars"
+
+
 def is_frame(X: Any) -> bool:
-    """Say whether a table has columns with names and types of their own."""
+    """Say whether a table is a frame of pandas or polars, or raise InputError if it is lazy."""
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    return hasattr(X, "dtypes") and (hasattr(X, "iloc") or is_polars(X))
 
 
 def is_plain(X: Any) -> bool:
@@ -76,6 +103,7 @@ def column_names(X: Any) -> list[str] | None:
 
 def as_table(X: Any) -> Any:
     """Return a frame as it is, and all else as an array with two axes."""
+    X = as_frame(X)
     if is_frame(X) or issparse(X):
         return X
     X = _joined(X)
@@ -208,7 +236,7 @@ def _floats(cells: Any) -> Array:
     if np.ma.isMaskedArray(cells):
         cells = _filled(cells)
     wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
-    if type(cells).__module__.partition(".")[0] == "polars":
+    if is_polars(cells):
         import polars
 
         if not (cells.dtype.is_numeric() or cells.dtype in (polars.Boolean, polars.Null)):

@@ -19,9 +19,16 @@ from sklearn.utils import validation
 from taxarbor._blas import check_room
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
+from taxarbor.hierarchy._cells import (
+    as_frame,
+    column_names,
+    is_frame,
+    is_polars,
+    refuse_times,
+    unmasked,
+)
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.rows import Rows
+from taxarbor.rows import as_rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
@@ -95,15 +102,19 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
-    """Return new data as an array, after comparing it with what the estimator was fitted on.
+    """Return new rows, after comparing them with what the estimator was fitted on.
 
-    Where the columns of a table were encoded, that is left to the tree.
+    Where columns were encoded by name, those that the encoding uses are enough, in any order,
+    and the tree looks for them. Otherwise scikit-learn's own rules hold. Missing values and
+    infinities are left to the routing, which reads every cell.
     """
-    tree = vars(estimator).get("hierarchy_")
-    if tree is None or tree.encoding is None:
-        has_gaps = vars(estimator).get("encoder") is not None
-        is_finite: Any = "allow-nan" if has_gaps else True
-        return _checked(estimator, X, reset=False, ensure_all_finite=is_finite)
+    X, tree = as_frame(X), vars(estimator).get("hierarchy_")
+    encoding = None if tree is None else tree.encoding
+    if encoding is None:
+        return _checked(estimator, X, reset=False, ensure_all_finite=False)
+    if encoding.has_names and column_names(X) is not None:
+        refuse_repeated_names(X.columns)
+        return X
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X
@@ -274,26 +285,21 @@ def _float_types(X: Any) -> list[type[np.floating]]:
     scikit-learn does not see that a polars frame is float32, nor an array of the other byte
     order.
     """
-    is_polars = type(X).__module__.partition(".")[0] == "polars"
-    dtype = np.asarray(X[:1]).dtype if is_polars else getattr(X, "dtype", None)
+    dtype = np.asarray(X[:1]).dtype if is_polars(X) else getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
         return [np.float32]
     return [np.float64, np.float32]
 
 
-def check_range(rows: Rows) -> None:
+def check_range(data: Any) -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
+    rows = as_rows(data)
     with np.errstate(all="ignore"):
         check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
-    check_middle(float(np.abs(rows.center).max(initial=0.0)), rows.dtype)
-
-
-def check_middle(farthest: float, dtype: np.dtype[Any]) -> None:
-    """Raise InputError if the mean of a column of a type is too far from zero."""
-    most = FARTHEST[dtype.name]
-    if farthest > most:
-        told = f"has a column whose mean is about {farthest:.0e}, in {dtype.name}"
-        raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")
+    farthest, name = float(np.abs(rows.center).max(initial=0.0)), rows.dtype.name
+    if farthest > FARTHEST[name]:
+        told = f"has a column whose mean is about {farthest:.0e}, in {name}"
+        raise InputError(f"{told} at most {FARTHEST[name]:.0e}; subtract a constant first", "X")
 
 
 def check_spread(spread: float, dtype: np.dtype[Any]) -> None:

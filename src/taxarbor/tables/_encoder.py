@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import as_table, is_frame
+from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
-from taxarbor.tables._study import FROM_DTYPE, Study, Subject
+from taxarbor.tables._profile import FROM_DTYPE, make_encoding, profile_table
 
 MISSING = ("mean", "indicator", "error")
 SCALES = ("auto", "standard", "robust", None)
@@ -55,8 +55,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
     scale : {"auto", "standard", "robust"} or None, default="auto"
-        "standard": numbers to variance 1. "robust": to the range between their quartiles,
-        of about 100,000 rows where there are more.
+        "standard": numbers to variance 1. "robust": to the interquartile range.
         None: nothing is scaled. "auto": to variance 1 where there are categories, or where
         columns differ in unit: one holds 90 % of the variance, or a third of them less than
         1 % of the mean variance each, and so would have no voice; else not.
@@ -126,8 +125,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
         # What a fit will see.
-        counts = None if weights is None else repeats_of(weights).astype(np.int32)
-        self.encoding_ = Study(self, Subject.of(table, counts)).encoding()
+        counts = None if weights is None else repeats_of(weights)
+        self.encoding_ = make_encoding(profile_table(table, self, counts), self)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -177,6 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
+        X = as_frame(X)
         with input_errors():
             if is_frame(X):
                 validate_data(self, X, skip_check_array=True, reset=reset)
