@@ -152,7 +152,7 @@ def as_numbers(cells: Any, name: str, first: int = 0) -> Array:
     try:
         found = _floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
-        cells_left = (cell for cell in _listed(cells) if not is_gap(cell))
+        cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
         odd = next((cell for cell in cells_left if not is_number(cell)), None)
         told = f"holds {odd!r}" if odd is not None else str(error)
         raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
@@ -174,18 +174,15 @@ def as_factor(cells: Any) -> Factor:
         return Factor(codes, list(cells.cat.categories))
     if hasattr(cells, "factorize"):
         codes, values = cells.factorize()
-        return Factor(np.asarray(codes, dtype=np.intp), list(values))
-    number: dict[Any, int] = {}
-    if any(isinstance(cell, list | dict | set) for cell in _listed(cells)):
-        raise InputError("has lists in its cells; make one value of each", "X")
-    codes = np.array(
-        [
-            -1 if is_gap(cell) else number.setdefault(cell, len(number))
-            for cell in _listed(cells)
-        ],
-        dtype=np.intp,
-    )
-    return Factor(codes, list(number))
+        return Factor(np.asarray(codes, dtype=np.intp), values.tolist())
+    listed = list_cells(cells)
+    try:
+        present = [cell for cell in dict.fromkeys(listed) if not is_gap(cell)]
+    except TypeError as error:
+        raise InputError("has lists in its cells; make one value of each", "X") from error
+    code_of = {cell: code for code, cell in enumerate(present)}
+    codes = np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp)
+    return Factor(codes, present)
 
 
 def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
@@ -195,7 +192,7 @@ def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
             cells = cells.dt.replace_time_zone(None)
         found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
         if found.dtype.kind != "M":
-            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in _listed(cells)]
+            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in list_cells(cells)]
             found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
         return np.asarray(found, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
@@ -268,9 +265,13 @@ def _filled(masked: Any) -> NDArray[Any]:
     return found
 
 
-def _listed(cells: Any) -> list[Any]:
-    found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
-    return found
+def list_cells(cells: Any) -> list[Any]:
+    """Return the cells of a column as Python objects."""
+    for method in ("tolist", "to_list"):  # of NumPy and pandas, and of polars
+        if hasattr(cells, method):
+            found: list[Any] = getattr(cells, method)()
+            return found
+    return list(cells)
 
 
 def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":

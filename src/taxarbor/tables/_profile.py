@@ -25,6 +25,7 @@ from taxarbor.hierarchy._cells import (
     is_gap,
     is_number,
     is_plain,
+    list_cells,
     text_of,
 )
 from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
@@ -287,26 +288,20 @@ class _ColumnReader:
         self, place: int, name: str, cells: Any, kind: str = "number"
     ) -> Sequence[ColumnStats] | str:
         values = as_numbers(cells, name).astype(np.float64, copy=False)
-        known = ~np.isnan(values)
-        if self.counts is None:
-            ordered = repeated = np.sort(values[known])
-        else:
-            order = np.argsort(values[known])
-            ordered = values[known][order]
-            repeated = np.repeat(ordered, self.counts[known][order])
+        is_known = ~np.isnan(values)
+        values = values[is_known]
+        repeated = values if self.counts is None else np.repeat(values, self.counts[is_known])
         if not len(repeated):
             return "empty"
         may_be_identifier = kind == "number" and self.may_have_identifiers
-        if may_be_identifier and name not in self.asked and is_identifier(name, ordered):
+        if may_be_identifier and name not in self.asked and is_identifier(name, values):
             return AS_IDENTIFIER
         mean, std, median, robust_std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             told = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{told}; divide them", "X")
-        low, high = float(ordered[0]), float(ordered[-1])
-        has_two = low < high and ordered[ordered.searchsorted(low, "right")] == high
-        pair, missing = (low, high) if has_two else (), self._missing(len(repeated))
-        found = Column(name, place, kind, (mean,), values=pair, missing=missing)
+        missing = self._missing(len(repeated))
+        found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
         return [ColumnStats(found, std, median, robust_std)]
 
     def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
@@ -365,8 +360,7 @@ def find_kind(cells: Any) -> tuple[str, Factor | None]:
     """
     dtype = str(getattr(cells, "dtype", type(cells).__name__)).lower()
     if dtype.startswith("object"):
-        listed = cells.tolist() if hasattr(cells, "tolist") else list(cells)
-        kind = _find_kind_of_objects([cell for cell in listed if not is_gap(cell)])
+        kind = _find_kind_of_objects([cell for cell in list_cells(cells) if not is_gap(cell)])
     else:
         prefixes = (one for one in DTYPE_PREFIXES if dtype.startswith(one))
         kind = DTYPE_PREFIXES.get(next(prefixes, ""), f"of type {dtype}")
@@ -374,8 +368,9 @@ def find_kind(cells: Any) -> tuple[str, Factor | None]:
     if kind != "text":
         return kind, None
     factor = as_factor(cells)
-    values = [value for value in factor.values if not is_gap(value)]
-    are_dates = bool(values) and all(DATE.fullmatch(str(value).strip()) for value in values)
+    texts = (str(value).strip() for value in factor.values if not is_gap(value))
+    first = next(texts, "")
+    are_dates = DATE.fullmatch(first) and all(map(DATE.fullmatch, texts))
     return "date" if are_dates else "text", factor
 
 
@@ -442,29 +437,35 @@ def is_identifier(name: str, values: Array) -> bool:
     return bool((values == np.floor(values)).all()) and len(np.unique(values)) == n
 
 
-def _summarize(ordered: Array) -> tuple[float, float, float, float, float]:
+def _find_pair(values: Array) -> tuple[float, ...]:
+    """Return the two values of numbers that have no others, else ()."""
+    pair = low, high = float(values.min()), float(values.max())
+    first = values[:64]  # which rule out most columns
+    has_two = all(((one == low) | (one == high)).all() for one in (first, values))
+    return pair if has_two and low < high else ()
+
+
+def _summarize(values: Array) -> tuple[float, float, float, float, float]:
     """Return mean, standard deviation, median, robust deviation and largest absolute value.
 
-    ``ordered`` are sorted numbers. Outliers count neither in the first two nor in the last.
+    Outliers count neither in the first two nor in the last.
     """
-    n = len(ordered)
-    first, median, third = (float(ordered[-(-part * n // 4) - 1]) for part in (1, 2, 3))
+    places = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
+    first, median, third = np.partition(values, places)[places].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
+        away = values - median
+        distances = np.abs(away)
         reach = OUTLIER_RANGES * (third - first)
-        if reach == 0.0:  # mostly one value: the others tell what is far
-            others = np.abs(ordered[ordered != median] - median)
-            reach = OUTLIER_RANGES * float(np.median(others)) if len(others) else 0.0
-        start = int(ordered.searchsorted(median - reach)) if reach else 0
-        stop = int(ordered.searchsorted(median + reach, "right")) if reach else n
-        near = ordered[start:stop]
-        away = near - median
+        if reach == 0.0 and (others := distances[distances > 0.0]).size:
+            reach = OUTLIER_RANGES * float(np.median(others))  # mostly one value
+        if distances.max() > reach > 0.0:
+            away, values = away[distances <= reach], values[distances <= reach]
         mean, std = median + float(away.mean()), float(away.std())
     if not np.isfinite(mean):  # a sum of numbers beyond 1e300
         mean = median
     if std <= 1e-12 * abs(mean):  # what rounding leaves of a constant
         std = 0.0
-    largest = max(abs(float(near[0])), abs(float(near[-1])))
-    return mean, std, median, (third - first) / 1.349, largest
+    return mean, std, median, (third - first) / 1.349, float(np.abs(values).max())
 
 
 def _profile_sparse(
