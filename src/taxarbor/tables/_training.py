@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_frame
+from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.rows import Rows, as_rows
 from taxarbor.sweep import Blocks, Column, Engine, LocalEngine, blocks_of
-from taxarbor.tables._checks import check_weights
+from taxarbor.tables._checks import SeenFeatures, check_weights
 from taxarbor.tables._features import Features, make_features
 
 
@@ -43,6 +44,7 @@ class Source:
     weights: Column | None
     counts: Column | None
     empty: Column | None
+    owner: IndexArray | None = None
     has_rows: bool = True
 
     @classmethod
@@ -53,13 +55,20 @@ class Source:
         if empty is not None:
             weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
         counts = None if weights is None else repeats_of(weights).astype(np.int32)
-        cut = [
+        cut: Any = [
             None if one is None else np.split(one, edges) for one in (weights, counts, empty)
         ]
-        return cls(blocks, training.features, *cut)
+        return cls(blocks, training.features, cut[0], cut[1], cut[2], training.owner)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.features, name)
+    @property
+    def encoding(self) -> Encoding | None:
+        """What became of the columns."""
+        return self.features.encoding
+
+    @property
+    def seen(self) -> SeenFeatures:
+        """What the estimator remembers."""
+        return self.features.seen
 
     def decode(self, tree: Hierarchy, labels: Column, counts: Column) -> Hierarchy:
         """Return a tree in the user's units."""
