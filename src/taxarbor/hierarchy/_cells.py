@@ -144,10 +144,10 @@ def column(table: Any, place: int) -> Any:
     return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
 
 
-def as_numbers(cells: Any, name: str, first: int = 0) -> Array:
+def as_numbers(cells: Any, name: str) -> Array:
     """Return a column as floats, NaN where there is no value; float32 stays float32.
 
-    Raises InputError for text, and for infinities; ``first`` is the number of the first row.
+    Raises InputError for text, and for infinities.
     """
     try:
         found = _floats(cells)
@@ -159,11 +159,8 @@ def as_numbers(cells: Any, name: str, first: int = 0) -> Array:
     with np.errstate(all="ignore"):
         is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
     if is_bad is not None and is_bad.any():
-        at = first + int(is_bad.argmax())
-        raise InputError(
-            f"column {name!r} of X holds infinity, first in row {at}, counted from 0; make it "
-            "a number, or a gap"
-        )
+        told = f"infinity, first in row {is_bad.argmax()}, counted from 0"
+        raise InputError(f"column {name!r} of X holds {told}; replace it")
     return found
 
 

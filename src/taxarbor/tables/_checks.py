@@ -66,13 +66,13 @@ class SeenFeatures:
         return found if names is None else found | {"feature_names_in_": names}
 
 
-def check_array(estimator: Any, X: Any, *, with_gaps: bool) -> tuple[Any, SeenFeatures]:
-    """Return a user's training data as an array, or raise InputError.
+def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFeatures]:
+    """Return training data as a float array or a canonical CSR matrix, or raise InputError.
 
     The estimator stays as it is. The error is a TypeError, too, where scikit-learn has one.
     """
     probe = copy(estimator)
-    is_finite = "allow-nan" if with_gaps else True
+    is_finite: Any = "allow-nan" if allow_nan else True
     data = _checked(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
     return data, SeenFeatures.of(probe)
 
@@ -154,8 +154,9 @@ def validate_data(
         told = f"two dimensions, (n_rows, n_features), got shape {shape}"
         raise InputError(f"must have {told}", "X")
     if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
-        how = {"reset": reset, "skip_check_array": skip_check_array, **options}
-        return validation.validate_data(estimator, X, **how)
+        return validation.validate_data(
+            estimator, X, reset=reset, skip_check_array=skip_check_array, **options
+        )
     validation.validate_data(estimator, _Columns(X), reset=reset, skip_check_array=True)
     if skip_check_array:
         return X
@@ -248,15 +249,29 @@ def _short(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def _checked(estimator: Any, X: Any, **options: Any) -> Any:
-    """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
+def _checked(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = True,
+    ensure_min_samples: int = 1,
+    ensure_all_finite: Any = True,
+) -> Any:
+    """Return X as an array or a canonical CSR matrix, by scikit-learn's conventions."""
     with input_errors(), np.errstate(over="ignore", invalid="ignore"):
         refuse_times(X)
         X = unmasked(X)
         if issparse(X):
             check_structure(X)
         found: Any = validate_data(
-            estimator, X, accept_sparse="csr", dtype=_float_types(X), order="C", **options
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=_float_types(X),
+            order="C",
+            ensure_min_samples=ensure_min_samples,
+            ensure_all_finite=ensure_all_finite,
         )
     if issparse(X) and not found.has_canonical_format:
         found = found.copy()  # the user's stays as it is
@@ -294,23 +309,19 @@ def _float_types(X: Any) -> list[type[np.floating]]:
 def check_range(data: Any) -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
     rows = as_rows(data)
+    name = rows.dtype.name
+    (low, high), most = RANGE[name], FARTHEST[name]
     with np.errstate(all="ignore"):
-        check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
-    farthest, name = float(np.abs(rows.center).max(initial=0.0)), rows.dtype.name
-    if farthest > FARTHEST[name]:
+        spread = float(rows.spread().max(initial=0.0))
+    if not (spread == 0.0 or low <= spread <= high):
+        verb = "multiply" if spread < low else "divide"
+        told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+        raise InputError(
+            f"varies {told} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
+            f"that sums of powers fit; {verb} it by a constant first",
+            "X",
+        )
+    farthest = float(np.abs(rows.center).max(initial=0.0))
+    if farthest > most:
         told = f"has a column whose mean is about {farthest:.0e}, in {name}"
-        raise InputError(f"{told} at most {FARTHEST[name]:.0e}; subtract a constant first", "X")
-
-
-def check_spread(spread: float, dtype: np.dtype[Any]) -> None:
-    """Raise InputError unless data of a type may vary by so much."""
-    low, high = RANGE[dtype.name]
-    if spread == 0.0 or low <= spread <= high:
-        return
-    verb = "multiply" if spread < low else "divide"
-    told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
-    raise InputError(
-        f"varies {told} in {dtype.name}, where it should vary by {low:.0e} to "
-        f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
-        "X",
-    )
+        raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")

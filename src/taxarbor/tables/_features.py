@@ -64,11 +64,11 @@ def make_features(estimator: Any, X: Any, sample_weight: Any = None) -> Features
         told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
         raise InputTypeError(told, "encoder")
     if isinstance(encoder, Encoding):  # whose rows these are, encoded already
-        data, seen = check_array(estimator, X, with_gaps=False)
+        data, seen = check_array(estimator, X, allow_nan=False)
         return Features(data, seen, owner=_find_owner(encoder))
     if encoder is None or (is_auto and _may_be_numbers(X)):
-        data, seen = check_array(estimator, X, with_gaps=is_auto)
-        if not (is_auto and _has_nan(data.data if issparse(data) else data)):
+        data, seen = check_array(estimator, X, allow_nan=is_auto)
+        if not (is_auto and _has_nan(data)):
             check_range(data)
             return Features(data, seen)
     if is_auto:
@@ -111,7 +111,8 @@ def _find_owner(encoding: Encoding) -> IndexArray | None:
     return None if len(encoding.columns) == encoding.n_features else encoding.owner
 
 
-def _has_nan(cells: Array) -> bool:
+def _has_nan(data: Any) -> bool:
+    cells: Array = data.data if issparse(data) else data  # type: ignore[attr-defined]
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(cells.sum())) and bool(np.isnan(cells).any())
 
