@@ -1,8 +1,10 @@
 """Data frames: arrays with names."""
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,6 +30,16 @@ def as_pandas(X):
 
 def as_polars(X):
     return pl.DataFrame(X, schema=NAMES[: X.shape[1]])
+
+
+class Stream:
+    """A table that is known by nothing but Arrow's interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
 
 
 @pytest.fixture(params=[as_pandas, as_polars])
@@ -143,3 +155,28 @@ def test_names_in_a_printed_tree_and_through_a_pipeline(X, fit, kind):
     scaler = StandardScaler().set_output(transform="pandas")
     pipeline = make_pipeline(scaler, kind(4)).fit(as_pandas(X))
     assert pipeline[-1].hierarchy_.feature_names == list(NAMES)
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_tables_of_arrow_and_narwhals_are_frames(fit):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 3)), columns=["a", "b", "c"])
+    mixed = frame.assign(o=rng.choice(["red", "blue", "grey"], 90), n=rng.integers(0, 9, 90))
+    mixed.loc[:5, "o"] = None
+    for table in (frame, mixed):
+        want = fit(table)
+        arrow = pa.Table.from_pandas(table)
+        for other in (
+            arrow,
+            arrow.combine_chunks().to_batches()[0],
+            Stream(arrow),
+            *(nw.from_native(one) for one in (table, arrow, pl.from_pandas(table))),
+        ):
+            model = fit(other)
+            assert model.feature_names_in_.tolist() == table.columns.tolist()
+            np.testing.assert_array_equal(model.labels_, want.labels_)
+            np.testing.assert_array_equal(model.predict(other), want.predict(table))
+    with pytest.raises(TypeError, match=r"^X is a lazy frame"):
+        fit(nw.from_native(pl.from_pandas(frame).lazy()))
+    with pytest.raises(TypeError, match=r"^X is no table of Arrow"):
+        fit(pa.chunked_array([[1.0, 2.0]]))

@@ -248,6 +248,40 @@ def test_text_of_many_values_is_left_out_unless_somebody_wants_it():
         TableEncoder(categorical_features=["v"]).fit(wide)
 
 
+@pytest.mark.parametrize("scale", ["standard", "robust"])
+def test_integer_weights_are_repeats(scale):
+    cars = make_cars()
+    weights = np.random.default_rng(0).integers(0, 4, len(cars))
+    parameters = {"scale": scale, "date_features": ["sold"], "missing": "indicator"}
+    found = TableEncoder(**parameters).fit(cars, sample_weight=weights).encoding_
+    repeated = cars.loc[cars.index.repeat(weights)]
+    # Repeated rows have no identifier, and their names may be categories.
+    copies = TableEncoder(**parameters).fit(repeated.drop(columns=["car_id", "name"])).encoding_
+    assert found.feature_names == copies.feature_names
+    np.testing.assert_allclose(found.scale, copies.scale)
+    np.testing.assert_allclose(found.shift, copies.shift)
+    np.testing.assert_allclose(found.fills, copies.fills)
+
+
+def test_sparse_columns_are_described_like_dense_ones():
+    X = np.random.default_rng(0).normal(1e6, 1.0, (50, 3))
+    X[::3, 1], X[4, 2] = 0.0, np.nan
+    dense, rows = (TableEncoder(scale="standard").fit(T) for T in (X, sparse.csc_array(X)))
+    np.testing.assert_allclose(rows.encoding_.scale, dense.encoding_.scale)
+    np.testing.assert_allclose(rows.encoding_.fills, dense.encoding_.fills)
+    assert rows.encoding_.columns[2].missing == 1 / 50
+
+
+def test_columns_without_a_use_are_dropped_once():
+    x = np.arange(6.0) / 3
+    never = pd.Series([pd.NaT] * 6)
+    frame = pd.DataFrame(
+        {"x": x, "never": never, "band": pd.arrays.IntervalArray.from_breaks(range(7))}
+    )
+    encoding = TableEncoder(date_features="from_dtype").fit(frame).encoding_
+    assert encoding.dropped == (("never", "empty"), ("band", "intervals"))
+
+
 # Scales
 
 
@@ -313,9 +347,15 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
         assert same.encoding.to_dict() == tree.encoding.to_dict()
     # Columns are found by name, others do not matter to the tree.
     mixed = cars[["origin", "fuel", "automatic", "weight", "power"]].assign(more=1)
-    np.testing.assert_array_equal(tree.predict(mixed), model.predict(cars))
-    with pytest.raises(InputError, match="lacks columns that the tree was grown on: 'weight'"):
-        tree.predict(mixed.drop(columns="weight"))
+    for fitted in (tree, model):
+        np.testing.assert_array_equal(fitted.predict(mixed), model.predict(cars))
+        with pytest.raises(InputError, match="'weight'"):
+            fitted.predict(mixed.drop(columns="weight"))
+    with (
+        pytest.raises(ValueError, match="expecting 8 features"),
+        pytest.warns(UserWarning, match="names"),
+    ):
+        model.predict(mixed.to_numpy())
     with pytest.raises(InputError, match="column 'weight' of X holds 'heavy', where a number"):
         tree.predict(mixed.assign(weight=["heavy", *cars.power[1:]]))
     filled = cars.weight.fillna(cars.weight.mean())

@@ -18,8 +18,8 @@ from taxarbor.hierarchy._checks import all_finite
 from taxarbor.sweep._room import size_of
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
 from taxarbor.tables._stream import make_engine
-from taxarbor.tables._study import AS_DATES, AS_IDENTIFIER
 from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {

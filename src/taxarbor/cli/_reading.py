@@ -25,8 +25,8 @@ from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
 from taxarbor.sweep._room import available, size_of
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._profile import ASKED
 from taxarbor.tables._stream import Stream, open_stream, stored_format
-from taxarbor.tables._study import ASKED
 from taxarbor.tables._table import NamelessError, as_texts
 
 LIKELY = 0.5

@@ -28,11 +28,38 @@ class Factor(NamedTuple):
     values: list[Any]
 
 
+def as_frame(X: Any) -> Any:
+    """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
+
+    Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
+    read into memory.
+    """
+    if is_frame(X):
+        return X
+    if type(X).__module__.partition(".")[0] == "narwhals":
+        return as_frame(X.to_native())
+    if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
+        return X
+    try:
+        import pyarrow as pa
+
+        return pa.table(X).to_pandas()
+    except ImportError as error:
+        raise missing_extra("a table of Arrow", "pandas", "pyarrow") from error
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+
+
+def is_polars(X: Any) -> bool:
+    """Say whether a frame or a column is one of polars."""
+    return type(X).__module__.partition(".")[0] == "polars"
+
+
 def is_frame(X: Any) -> bool:
-    """Say whether a table has columns with names and types of their own."""
+    """Say whether a table is a frame of pandas or polars, or raise InputError if it is lazy."""
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    return hasattr(X, "dtypes") and (hasattr(X, "iloc") or is_polars(X))
 
 
 def is_plain(X: Any) -> bool:
@@ -76,6 +103,7 @@ def column_names(X: Any) -> list[str] | None:
 
 def as_table(X: Any) -> Any:
     """Return a frame as it is, and all else as an array with two axes."""
+    X = as_frame(X)
     if is_frame(X) or issparse(X):
         return X
     X = _joined(X)
@@ -116,26 +144,23 @@ def column(table: Any, place: int) -> Any:
     return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
 
 
-def as_numbers(cells: Any, name: str, first: int = 0) -> Array:
+def as_numbers(cells: Any, name: str) -> Array:
     """Return a column as floats, NaN where there is no value; float32 stays float32.
 
-    Raises InputError for text, and for infinities; ``first`` is the number of the first row.
+    Raises InputError for text, and for infinities.
     """
     try:
         found = _floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
-        cells_left = (cell for cell in _listed(cells) if not is_gap(cell))
+        cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
         odd = next((cell for cell in cells_left if not is_number(cell)), None)
         told = f"holds {odd!r}" if odd is not None else str(error)
         raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
     with np.errstate(all="ignore"):
         is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
     if is_bad is not None and is_bad.any():
-        at = first + int(is_bad.argmax())
-        raise InputError(
-            f"column {name!r} of X holds infinity, first in row {at}, counted from 0; make it "
-            "a number, or a gap"
-        )
+        told = f"infinity, first in row {is_bad.argmax()}, counted from 0"
+        raise InputError(f"column {name!r} of X holds {told}; replace it")
     return found
 
 
@@ -146,18 +171,15 @@ def as_factor(cells: Any) -> Factor:
         return Factor(codes, list(cells.cat.categories))
     if hasattr(cells, "factorize"):
         codes, values = cells.factorize()
-        return Factor(np.asarray(codes, dtype=np.intp), list(values))
-    number: dict[Any, int] = {}
-    if any(isinstance(cell, list | dict | set) for cell in _listed(cells)):
-        raise InputError("has lists in its cells; make one value of each", "X")
-    codes = np.array(
-        [
-            -1 if is_gap(cell) else number.setdefault(cell, len(number))
-            for cell in _listed(cells)
-        ],
-        dtype=np.intp,
-    )
-    return Factor(codes, list(number))
+        return Factor(np.asarray(codes, dtype=np.intp), values.tolist())
+    listed = list_cells(cells)
+    try:
+        present = [cell for cell in dict.fromkeys(listed) if not is_gap(cell)]
+    except TypeError as error:
+        raise InputError("has lists in its cells; make one value of each", "X") from error
+    code_of = {cell: code for code, cell in enumerate(present)}
+    codes = np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp)
+    return Factor(codes, present)
 
 
 def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
@@ -167,7 +189,7 @@ def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
             cells = cells.dt.replace_time_zone(None)
         found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
         if found.dtype.kind != "M":
-            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in _listed(cells)]
+            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in list_cells(cells)]
             found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
         return np.asarray(found, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
@@ -208,7 +230,7 @@ def _floats(cells: Any) -> Array:
     if np.ma.isMaskedArray(cells):
         cells = _filled(cells)
     wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
-    if type(cells).__module__.partition(".")[0] == "polars":
+    if is_polars(cells):
         import polars
 
         if not (cells.dtype.is_numeric() or cells.dtype in (polars.Boolean, polars.Null)):
@@ -240,9 +262,13 @@ def _filled(masked: Any) -> NDArray[Any]:
     return found
 
 
-def _listed(cells: Any) -> list[Any]:
-    found: list[Any] = cells.tolist() if hasattr(cells, "tolist") else list(cells)
-    return found
+def list_cells(cells: Any) -> list[Any]:
+    """Return the cells of a column as Python objects."""
+    for method in ("tolist", "to_list"):  # of NumPy and pandas, and of polars
+        if hasattr(cells, method):
+            found: list[Any] = getattr(cells, method)()
+            return found
+    return list(cells)
 
 
 def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":

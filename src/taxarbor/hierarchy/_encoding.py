@@ -255,7 +255,7 @@ class Encoding:
             feature_names=names,
         )
 
-    def evened(self) -> "Encoding":
+    def equalize_columns(self) -> "Encoding":
         """Return the same with categories that weigh as much as a number each.
 
         A category of k values has variance k - 1, which is divided out: clusters, which see

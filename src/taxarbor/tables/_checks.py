@@ -18,9 +18,16 @@ from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array
-from taxarbor.hierarchy._cells import is_frame, refuse_times, unmasked
+from taxarbor.hierarchy._cells import (
+    as_frame,
+    column_names,
+    is_frame,
+    is_polars,
+    refuse_times,
+    unmasked,
+)
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.rows import Rows
+from taxarbor.rows import as_rows
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
@@ -58,13 +65,13 @@ class SeenFeatures:
         return found if names is None else found | {"feature_names_in_": names}
 
 
-def check_array(estimator: Any, X: Any, *, with_gaps: bool) -> tuple[Any, SeenFeatures]:
-    """Return a user's training data as an array, or raise InputError.
+def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFeatures]:
+    """Return training data as a float array or a canonical CSR matrix, or raise InputError.
 
     The estimator stays as it is. The error is a TypeError, too, where scikit-learn has one.
     """
     probe = copy(estimator)
-    is_finite = "allow-nan" if with_gaps else True
+    is_finite: Any = "allow-nan" if allow_nan else True
     data = _checked(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
     return data, SeenFeatures.of(probe)
 
@@ -94,15 +101,19 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
 
 
 def check_new_rows(estimator: Any, X: Any) -> Any:
-    """Return new data as an array, after comparing it with what the estimator was fitted on.
+    """Return new rows, after comparing them with what the estimator was fitted on.
 
-    Where the columns of a table were encoded, that is left to the tree.
+    Where columns were encoded by name, those that the encoding uses are enough, in any order,
+    and the tree looks for them. Otherwise scikit-learn's own rules hold. Missing values and
+    infinities are left to the routing, which reads every cell.
     """
-    tree = vars(estimator).get("hierarchy_")
-    if tree is None or tree.encoding is None:
-        has_gaps = vars(estimator).get("encoder") is not None
-        is_finite: Any = "allow-nan" if has_gaps else True
-        return _checked(estimator, X, reset=False, ensure_all_finite=is_finite)
+    X, tree = as_frame(X), vars(estimator).get("hierarchy_")
+    encoding = None if tree is None else tree.encoding
+    if encoding is None:
+        return _checked(estimator, X, reset=False, ensure_all_finite=False)
+    if encoding.has_names and column_names(X) is not None:
+        refuse_repeated_names(X.columns)
+        return X
     with input_errors():
         validate_data(estimator, X, skip_check_array=True, reset=False)
     return X
@@ -142,8 +153,9 @@ def validate_data(
         told = f"two dimensions, (n_rows, n_features), got shape {shape}"
         raise InputError(f"must have {told}", "X")
     if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
-        how = {"reset": reset, "skip_check_array": skip_check_array, **options}
-        return validation.validate_data(estimator, X, **how)
+        return validation.validate_data(
+            estimator, X, reset=reset, skip_check_array=skip_check_array, **options
+        )
     validation.validate_data(estimator, _Columns(X), reset=reset, skip_check_array=True)
     if skip_check_array:
         return X
@@ -232,15 +244,29 @@ def _short(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def _checked(estimator: Any, X: Any, **options: Any) -> Any:
-    """Return X as an array or a canonical CSR matrix, as scikit-learn's conventions want it."""
+def _checked(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = True,
+    ensure_min_samples: int = 1,
+    ensure_all_finite: Any = True,
+) -> Any:
+    """Return X as an array or a canonical CSR matrix, by scikit-learn's conventions."""
     with input_errors(), np.errstate(over="ignore", invalid="ignore"):
         refuse_times(X)
         X = unmasked(X)
         if issparse(X):
             check_structure(X)
         found: Any = validate_data(
-            estimator, X, accept_sparse="csr", dtype=_float_types(X), order="C", **options
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=_float_types(X),
+            order="C",
+            ensure_min_samples=ensure_min_samples,
+            ensure_all_finite=ensure_all_finite,
         )
     if issparse(X) and not found.has_canonical_format:
         found = found.copy()  # the user's stays as it is
@@ -269,37 +295,28 @@ def _float_types(X: Any) -> list[type[np.floating]]:
     scikit-learn does not see that a polars frame is float32, nor an array of the other byte
     order.
     """
-    is_polars = type(X).__module__.partition(".")[0] == "polars"
-    dtype = np.asarray(X[:1]).dtype if is_polars else getattr(X, "dtype", None)
+    dtype = np.asarray(X[:1]).dtype if is_polars(X) else getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
         return [np.float32]
     return [np.float64, np.float32]
 
 
-def check_range(rows: Rows) -> None:
+def check_range(data: Any) -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
+    rows = as_rows(data)
+    name = rows.dtype.name
+    (low, high), most = RANGE[name], FARTHEST[name]
     with np.errstate(all="ignore"):
-        check_spread(float(rows.spread().max(initial=0.0)), rows.dtype)
-    check_middle(float(np.abs(rows.center).max(initial=0.0)), rows.dtype)
-
-
-def check_middle(farthest: float, dtype: np.dtype[Any]) -> None:
-    """Raise InputError if the mean of a column of a type is too far from zero."""
-    most = FARTHEST[dtype.name]
+        spread = float(rows.spread().max(initial=0.0))
+    if not (spread == 0.0 or low <= spread <= high):
+        verb = "multiply" if spread < low else "divide"
+        told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+        raise InputError(
+            f"varies {told} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
+            f"that sums of powers fit; {verb} it by a constant first",
+            "X",
+        )
+    farthest = float(np.abs(rows.center).max(initial=0.0))
     if farthest > most:
-        told = f"has a column whose mean is about {farthest:.0e}, in {dtype.name}"
+        told = f"has a column whose mean is about {farthest:.0e}, in {name}"
         raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")
-
-
-def check_spread(spread: float, dtype: np.dtype[Any]) -> None:
-    """Raise InputError unless data of a type may vary by so much."""
-    low, high = RANGE[dtype.name]
-    if spread == 0.0 or low <= spread <= high:
-        return
-    verb = "multiply" if spread < low else "divide"
-    told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
-    raise InputError(
-        f"varies {told} in {dtype.name}, where it should vary by {low:.0e} to "
-        f"{high:.0e}, so that sums of powers fit; {verb} it by a constant first",
-        "X",
-    )

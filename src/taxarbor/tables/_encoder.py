@@ -1,4 +1,4 @@
-"""From a table as people have it, with gaps, categories and odd units, to features."""
+"""A transformer from tables with missing values, categories and mixed units to features."""
 
 from typing import Any, Literal, Self
 
@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import as_table, is_frame
+from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
-from taxarbor.tables._study import FROM_DTYPE, Study, Subject
+from taxarbor.tables._profile import FROM_DTYPE, make_encoding, profile_table
 
 MISSING = ("mean", "indicator", "error")
 SCALES = ("auto", "standard", "robust", None)
@@ -27,42 +27,41 @@ def check_encoder(encoder: "TableEncoder") -> None:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Make features of a table with gaps, categories, dates and columns of different units.
+    r"""Make features of a table with missing values, categories, dates and mixed units.
 
-    A number is one feature. A category of share p among the rows is a feature, 1 or 0, less p,
-    divided by :math:`\sqrt p`, as in factor analysis of mixed data; one of two values is one
-    feature of variance 1. What is missing counts as the mean of its column, and so says
-    nothing. Columns that are empty, identifiers, dates and text of many values are left out,
-    with the reason.
+    A number is one feature. Categories are one-hot encoded: a category of share p among the
+    rows is a feature, 1 or 0, less p, divided by :math:`\sqrt p`, as in factor analysis of
+    mixed data; a column of two categories is one feature of variance 1. Missing values are
+    imputed by the mean of their column. Columns that are empty, identifiers, dates and text of
+    many values are left out, with the reason.
 
     Estimators do this by themselves (``encoder="auto"``), and their trees come back in the
-    units and words of the table. They divide each category by the root of its values less one,
-    so that it weighs as much as a number. On its own it is a step of a pipeline, before any
-    estimator, and leaves the weights of factor analysis.
+    units and words of the table. They divide each categorical column by the root of its number
+    of categories less one, so that it weighs as much as a number. On its own it is a step of a
+    pipeline, before any estimator, and leaves the weights of factor analysis.
 
     Parameters
     ----------
     missing : {"mean", "indicator", "error"}, default="mean"
-        What becomes of gaps. "mean": the mean of the column, or the share of each category.
-        "indicator": the same, and one more feature that says which rows have a gap. "error":
-        they are refused.
+        How missing values are imputed. "mean": by the mean of the column, or the share of each
+        category. "indicator": the same, and one more feature marks the rows. "error": they
+        raise an error.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns hold categories: "from_dtype", those of a frame that are text or of type
+        Which columns are categorical: "from_dtype", those of a frame that are text or of type
         category, if text has few values (50 at most, each twice on average); or their names,
-        their places, or a mask. None: no column does. Unless a column is named, values that
-        hardly any row has (fewer than 5, or one in a thousand) count as gaps.
+        their positions, or a mask. None: no column is. Unless a column is named, rare values
+        (of fewer than 5 rows, or one in a thousand) count as missing.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
     scale : {"auto", "standard", "robust"} or None, default="auto"
-        "standard": numbers to variance 1. "robust": to the range between their quartiles,
-        of about 100,000 rows where there are more.
+        "standard": numbers to variance 1. "robust": to the interquartile range.
         None: nothing is scaled. "auto": to variance 1 where there are categories, or where
         columns differ in unit: one holds 90 % of the variance, or a third of them less than
-        1 % of the mean variance each, and so would have no voice; else not.
+        1 % of the mean variance each, and so would hardly count; else not.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        "cosine": each row is brought to length 1, so that only its direction counts; for
-        numbers, which are not scaled then. Values in words are parts of the length.
+        "cosine": each row is normalized to length 1, so that only its direction counts; for
+        numbers, which are not scaled then. Thresholds are parts of the length.
 
     Attributes
     ----------
@@ -106,12 +105,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame of pandas or polars, array-like or sparse matrix
-            The table. Gaps are None, NaN, NA, masked cells and empty text.
+        X : frame, array-like or sparse matrix
+            The table; frames are those of pandas, polars, narwhals and Arrow. Missing values
+            are None, NaN, NA, masked cells and empty text.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
-            What each row counts for.
+            Weights of the rows; integers are repeats.
 
         Returns
         -------
@@ -126,8 +126,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
         # What a fit will see.
-        counts = None if weights is None else repeats_of(weights).astype(np.int32)
-        self.encoding_ = Study(self, Subject.of(table, counts)).encoding()
+        counts = None if weights is None else repeats_of(weights)
+        self.encoding_ = make_encoding(profile_table(table, self, counts), self)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -139,14 +139,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.encode(X).data
 
     def encode(self, X: Any) -> Expanded:
-        """Return what :meth:`transform` does, and which cells of the table were empty."""
+        """Return what :meth:`transform` does, and which cells of the table are missing."""
         check_is_fitted(self)
         return self.encoding_.encode(self._checked(X, reset=False))
 
     def decode(self, tree: Hierarchy, X: Any) -> Hierarchy:
         """Return a tree of transformed rows as one that takes rows of the table.
 
-        ``X`` are the rows of the table, whose gaps the tree then knows.
+        ``X`` are the rows of the table, whose missing values the tree then knows.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self.encoding_.feature_names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that gaps, text and sparse matrices are welcome."""
+        """Say that missing values, text and sparse matrices are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.input_tags.categorical = tags.input_tags.string = True
@@ -177,6 +177,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
+        X = as_frame(X)
         with input_errors():
             if is_frame(X):
                 validate_data(self, X, skip_check_array=True, reset=reset)

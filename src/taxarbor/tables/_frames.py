@@ -20,8 +20,7 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, counted, missing_extra, some
 from taxarbor._types import Array
-from taxarbor.tables._look import DATE
-from taxarbor.tables._study import ASKED, are_few, is_identifier
+from taxarbor.tables._profile import ASKED, DATE, are_few, is_identifier
 from taxarbor.tables._table import (
     MAX_NAMED,
     NamelessError,

@@ -16,7 +16,7 @@ from taxarbor._types import IndexArray
 from taxarbor.sweep import Column, Engine, LocalEngine
 from taxarbor.sweep._blocks import rows_per_block
 from taxarbor.sweep._engine import loaded
-from taxarbor.tables._study import ASKED
+from taxarbor.tables._profile import ASKED
 from taxarbor.tables._table import DAMAGED, Request
 
 

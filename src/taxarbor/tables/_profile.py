@@ -1,0 +1,585 @@
+"""The types and statistics of a table's columns, and the encoding that follows from them.
+
+The table is in memory: the sample that a fit sees. Rows that are elsewhere are only encoded, by
+the finished :class:`~taxarbor.hierarchy._encoding.Encoding`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from scipy.sparse import issparse
+
+from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import (
+    Factor,
+    as_cells,
+    as_days,
+    as_factor,
+    as_numbers,
+    column,
+    column_names,
+    is_gap,
+    is_number,
+    is_plain,
+    list_cells,
+    text_of,
+)
+from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.hierarchy._words import format_number
+from taxarbor.tables._checks import refuse_repeated_names
+
+if TYPE_CHECKING:
+    from taxarbor.tables._encoder import TableEncoder
+
+FROM_DTYPE = "from_dtype"
+ASKED = "taxarbor asked"
+"""Key of pandas' ``attrs`` for the columns that were asked for by name."""
+
+MAX_TEXT_VALUES = 50
+"""Distinct values up to which a text column is categorical."""
+MAX_CATEGORIES = 255
+"""Distinct values up to which a column may be declared categorical."""
+MIN_ROWS_PER_CATEGORY = 5
+"""Rows that a category needs; in large tables one in a thousand, in small ones one in fifty. A
+rare value would be as far from all others as it is rare."""
+MIN_ROWS_OF_COUNT = 100
+"""Rows from which on consecutive integers are an identifier wherever they begin."""
+OUTLIER_RANGES = 100.0
+"""Interquartile ranges from the median beyond which a value is no part of mean and variance."""
+MAX_ABSOLUTE = 1e150
+"""Largest absolute value whose square can be summed."""
+LOW_VARIANCE, LOW_VARIANCE_SHARE, DOMINANT_PERCENT = 0.01, 1 / 3, 90.0
+"""Columns differ in unit if this share of them have less than a hundredth of the mean variance,
+or if one of three or more has 90 % of the total. In tables of measurements more than half are
+below, in embeddings and images less than a sixth, and none has more than 15 %."""
+COLUMNS_AT_ONCE = 64
+"""Columns of an array that are copied together, so that memory is read in order."""
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
+DTYPE_PREFIXES = {
+    "interval": "intervals",
+    **dict.fromkeys(("int", "uint", "float", "double", "bool", "decimal"), "number"),
+    **dict.fromkeys(("categor", "enum", "dictionary"), "category"),
+    **dict.fromkeys(("date", "period", "timestamp"), "date"),
+    **dict.fromkeys(("timedelta", "duration", "time"), "times"),
+    **dict.fromkeys(("string", "utf8", "large_str", "<u", "|s", "<s"), "text"),
+}
+"""What names of dtypes begin with, in NumPy, pandas, polars and Arrow."""
+
+AS_DATES = "dates, which are used only if asked for"
+AS_TEXT = "text, which is not declared to be of categories"
+AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
+
+Selection = frozenset[int] | str | None
+"""Positions of columns, "from_dtype" or None, as the encoder's parameters select them."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """A column that is used, and statistics of its numbers without outliers.
+
+    Attributes
+    ----------
+    column : Column
+        What it becomes, with its mean or the shares of its categories.
+    std, median, robust_std : float
+        Standard deviation, median, and the interquartile range by that of a normal
+        distribution of variance 1; zero for categories.
+    n_rare : int
+        Values that are too rare to be categories.
+    """
+
+    column: Column
+    std: float = 0.0
+    median: float = 0.0
+    robust_std: float = 0.0
+    n_rare: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TableProfile:
+    """The columns of a table: those that are used, and those that are not, with the reason."""
+
+    n_columns: int
+    has_names: bool
+    is_sparse: bool
+    used: tuple[ColumnStats, ...]
+    dropped: tuple[tuple[str, str], ...] = ()
+
+
+def profile_table(
+    table: Any, encoder: "TableEncoder", counts: IndexArray | None = None
+) -> TableProfile:
+    """Find the types and statistics of all columns.
+
+    Parameters
+    ----------
+    table : frame, array or sparse matrix of shape (n_rows, n_columns)
+        The table.
+    encoder : TableEncoder
+        Its parameters say which columns are categorical, and which dates are used.
+    counts : int array of shape (n_rows,), optional
+        How often each row counts; once by default.
+
+    Raises
+    ------
+    InputError
+        If a column cannot be used in the way that was asked for.
+    """
+    found = column_names(table)
+    names = found or [f"x{at}" for at in range(table.shape[1])]
+    refuse_repeated_names(names)
+    if issparse(table):
+        used = tuple(_profile_sparse(table, names, counts))
+        return TableProfile(len(names), found is not None, True, used)
+    reader = _ColumnReader(
+        _select("categorical_features", encoder.categorical_features, names),
+        _select("date_features", encoder.date_features, names),
+        frozenset(getattr(table, "attrs", {}).get(ASKED, ())),
+        counts,
+        table.shape[0] if counts is None else int(counts.sum()),
+        may_have_identifiers=found is not None,
+        needs_variance=encoder.scale is not None and encoder.metric != "cosine",
+    )
+    stats: list[ColumnStats] = []
+    dropped: list[tuple[str, str]] = []
+    for name, result in zip(names, reader.read_all(table, names), strict=True):
+        if not isinstance(result, str):
+            stats += result
+        elif name in reader.asked:
+            raise InputError(f"has no use for the column {name!r}: {result}", "X")
+        else:
+            dropped.append((name, result))
+    return TableProfile(len(names), found is not None, False, tuple(stats), tuple(dropped))
+
+
+def make_encoding(profile: TableProfile, encoder: "TableEncoder") -> Encoding:
+    """Decide what the columns become and how they are scaled, or raise InputError."""
+    if not profile.used:
+        told = some([f"{name!r} ({why})" for name, why in profile.dropped], 5)
+        raise InputError(f"has no column to use: {told}", "X")
+    columns = tuple(one.column for one in profile.used)
+    with_gaps = [repr(one.label) for one in columns if one.missing]
+    if with_gaps and encoder.missing == "error":
+        told = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
+        raise InputError(f"{told}; fill them", "X", (", or choose another", "missing"))
+    if with_gaps and encoder.missing == "indicator":
+        if profile.is_sparse:
+            raise InputError('must not be "indicator" for a sparse matrix', "missing")
+        columns = tuple(
+            replace(one, has_indicator=one.missing > 0 and one.kind not in KINDS[3:])
+            for one in columns
+        )
+    if encoder.metric == "cosine":
+        _check_cosine(columns, encoder.scale)
+    reason = _find_reason_to_scale(profile.used, encoder)
+    n_features = sum(one.n_features for one in columns)
+    plain = np.zeros(n_features), np.ones(n_features)
+    unscaled = Encoding(columns, profile.n_columns, profile.has_names, *plain)
+    shift, scale = plain
+    if reason is not None:
+        centers_categories = not unscaled.is_sparse
+        pairs = zip(columns, profile.used, strict=True)
+        scaling = [
+            pair
+            for one, stats in pairs
+            for pair in _scale_column(
+                one, stats, encoder.scale == "robust", profile.is_sparse, centers_categories
+            )
+        ]
+        shift, scale = np.array(scaling).T
+    return replace(
+        unscaled,
+        shift=shift,
+        scale=scale,
+        unit_length=encoder.metric == "cosine",
+        refuses_gaps=encoder.missing == "error",
+        dropped=profile.dropped,
+        notes=tuple(_describe_encoding(columns, profile.used, reason, encoder.metric)),
+    )
+
+
+# Which columns
+
+
+def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
+    """Return the positions of the columns that a parameter names."""
+    if given is None or (isinstance(given, str) and given == FROM_DTYPE):
+        return given
+    if isinstance(given, str):
+        told = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
+        raise InputError(told, parameter)
+    chosen = np.asarray(given)
+    if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
+        told = f"must be names or places of columns, or a mask; got {given!r}"
+        raise InputTypeError(told, parameter)
+    if chosen.dtype.kind == "b":
+        if len(chosen) != len(names):
+            told = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
+            raise InputError(told, parameter)
+        return frozenset(np.flatnonzero(chosen).tolist())
+    place_of = {name: place for place, name in enumerate(names)}
+    places = []
+    for one in chosen.tolist():
+        place = one if isinstance(one, int) else place_of.get(str(one), -1)
+        if not 0 <= place < len(names):
+            present = some([repr(name) for name in names], 10)
+            raise InputError(f"names {one!r}, which X does not have: {present}", parameter)
+        places.append(place)
+    return frozenset(places)
+
+
+def _is_selected(selection: Selection, place: int) -> bool:
+    return isinstance(selection, frozenset) and place in selection
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _ColumnReader:
+    """Reads columns: each becomes a list of statistics, or the reason why it is not used."""
+
+    categorical: Selection
+    dates: Selection
+    asked: frozenset[str]
+    counts: IndexArray | None
+    n_rows: int
+    may_have_identifiers: bool
+    needs_variance: bool
+
+    def read_all(
+        self, table: Any, names: Sequence[str]
+    ) -> Iterator[Sequence[ColumnStats] | str]:
+        """Yield what is found in each column."""
+        cells, selections = as_cells(table), (self.categorical, self.dates)
+        if is_plain(cells) and not any(isinstance(one, frozenset) for one in selections):
+            for first in range(0, len(names), COLUMNS_AT_ONCE):
+                block = cells[:, first : first + COLUMNS_AT_ONCE].T
+                for at, values in enumerate(np.array(block, dtype=np.float64, order="C")):
+                    yield self._read_numbers(first + at, names[first + at], values)
+            return
+        for place, name in enumerate(names):
+            yield self._read(place, name, column(table, place))
+
+    def _read(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
+        is_declared = _is_selected(self.categorical, place)
+        if _is_selected(self.dates, place) and not is_declared:
+            return self._read_dates(place, name, cells)
+        kind, factor = find_kind(cells)
+        if is_declared or (kind in ("category", "text") and self.categorical == FROM_DTYPE):
+            factor = as_factor(cells) if factor is None else factor
+            return self._read_categories(
+                place, name, factor, "declared" if is_declared else kind
+            )
+        if kind == "number":
+            return self._read_numbers(place, name, cells)
+        if kind == "date" and self.dates == FROM_DTYPE:
+            return self._read_dates(place, name, cells)
+        reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
+        return reasons.get(kind, kind)
+
+    def _read_numbers(
+        self, place: int, name: str, cells: Any, kind: str = "number"
+    ) -> Sequence[ColumnStats] | str:
+        values = as_numbers(cells, name).astype(np.float64, copy=False)
+        is_known = ~np.isnan(values)
+        values = values[is_known]
+        repeated = values if self.counts is None else np.repeat(values, self.counts[is_known])
+        if not len(repeated):
+            return "empty"
+        may_be_identifier = kind == "number" and self.may_have_identifiers
+        if may_be_identifier and name not in self.asked and is_identifier(name, values):
+            return AS_IDENTIFIER
+        mean, std, median, robust_std, largest = _summarize(repeated)
+        if self.needs_variance and largest > MAX_ABSOLUTE:
+            told = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
+            raise InputError(f"{told}; divide them", "X")
+        missing = self._missing(len(repeated))
+        found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
+        return [ColumnStats(found, std, median, robust_std)]
+
+    def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
+        parts = date_parts(as_days(cells, name))
+        found: list[ColumnStats] = []
+        for kind in ("year", "month"):
+            result = self._read_numbers(place, name, parts[kind], kind)
+            if isinstance(result, str):
+                return result
+            found += result
+        days = parts["weekday"]
+        known = days >= 0
+        weights = None if self.counts is None else self.counts[known]
+        totals = np.bincount(days[known], weights, minlength=7)
+        present = np.flatnonzero(totals)
+        texts = dict(zip(np.array(WEEKDAYS)[present].tolist(), totals[present], strict=True))
+        return [*found, self._make_categories(place, name, "weekday", texts)]
+
+    def _read_categories(
+        self, place: int, name: str, factor: Factor, kind: str
+    ) -> Sequence[ColumnStats] | str:
+        is_declared = kind == "declared"
+        texts, n_known = _count_texts(factor, self.counts)
+        reason = _find_reason_to_drop(texts, n_known, kind)
+        if reason is not None and is_declared and texts:
+            told = f"names {name!r}, which has {len(texts):,} different values"
+            more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
+            raise InputError(f"{told}, {more}", "categorical_features")
+        if reason is not None:
+            return reason
+        texts, n = dict(sorted(texts.items())), self.n_rows
+        least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
+        common = {text: total for text, total in texts.items() if total >= least}
+        n_rare = len(texts) - len(common)
+        if is_declared or name in self.asked or len(common) < 2 or not n_rare:
+            return [self._make_categories(place, name, "category", texts)]
+        return [replace(self._make_categories(place, name, "category", common), n_rare=n_rare)]
+
+    def _make_categories(
+        self, place: int, name: str, kind: str, texts: dict[str, Any]
+    ) -> ColumnStats:
+        totals = np.array([*texts.values()], dtype=np.float64)
+        shares = tuple((totals / totals.sum()).tolist())
+        missing = self._missing(int(totals.sum()))
+        return ColumnStats(Column(name, place, kind, shares, tuple(texts), missing=missing))
+
+    def _missing(self, n_known: int) -> float:
+        """Return the share of rows without a value."""
+        return (self.n_rows - n_known) / self.n_rows
+
+
+def find_kind(cells: Any) -> tuple[str, Factor | None]:
+    """Return the type of a column, and its values where they were read as text.
+
+    The type is number, category, text or date, or else the reason why it is not used.
+    """
+    dtype = str(getattr(cells, "dtype", type(cells).__name__)).lower()
+    if dtype.startswith("object"):
+        kind = _find_kind_of_objects([cell for cell in list_cells(cells) if not is_gap(cell)])
+    else:
+        prefixes = (one for one in DTYPE_PREFIXES if dtype.startswith(one))
+        kind = DTYPE_PREFIXES.get(next(prefixes, ""), f"of type {dtype}")
+        kind = "text" if dtype == "str" else kind
+    if kind != "text":
+        return kind, None
+    factor = as_factor(cells)
+    texts = (str(value).strip() for value in factor.values if not is_gap(value))
+    first = next(texts, "")
+    are_dates = DATE.fullmatch(first) and all(map(DATE.fullmatch, texts))
+    return "date" if are_dates else "text", factor
+
+
+def _find_kind_of_objects(cells: Sequence[Any]) -> str:
+    """Return the type of Python objects, none of them missing."""
+    if not cells:
+        return "empty"
+    if all(isinstance(cell, str) for cell in cells):
+        return "text"
+    if all(is_number(cell) for cell in cells):
+        return "number"
+    return (
+        "date" if all(hasattr(one, "weekday") for one in cells) else "neither numbers nor text"
+    )
+
+
+def _count_texts(factor: Factor, counts: IndexArray | None) -> tuple[dict[str, int], int]:
+    """Return how often each text occurs, and in how many rows there is one.
+
+    Rows that count zero times are not there.
+    """
+    texts = [
+        one.strip() if isinstance(one, str) else "" if is_gap(one) else text_of(one)
+        for one in factor.values
+    ]
+    code_of = {text: code for code, text in enumerate(dict.fromkeys(["", *texts]))}
+    codes = np.array([*map(code_of.__getitem__, texts), 0])[factor.codes]
+    totals = np.bincount(codes, counts, minlength=len(code_of)).astype(np.int64).tolist()
+    is_there = codes > 0 if counts is None else (codes > 0) & (counts > 0)
+    pairs = zip(code_of, totals, strict=True)
+    return {text: total for text, total in pairs if text and total}, int(is_there.sum())
+
+
+def _find_reason_to_drop(texts: dict[str, int], n_known: int, kind: str) -> str | None:
+    """Return why a column of texts, "text", "category" or "declared", is not categorical."""
+    n_values = len(texts)
+    if not n_values:
+        return "empty"
+    if n_values == 1 and kind != "declared":
+        return "always the same"
+    if kind == "text" and n_values == n_known:
+        return "different in every row"
+    if kind == "text" and not are_few(n_values, n_known):
+        rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""
+        return f"text, {n_values:,} different values{rows}"
+    return f"text, {n_values:,} different values" if n_values > MAX_CATEGORIES else None
+
+
+def are_few(n_values: int, n_cells: int) -> bool:
+    """Say whether so many distinct texts are few enough to be categories."""
+    return n_values <= MAX_TEXT_VALUES and 2 * n_values <= n_cells
+
+
+def is_identifier(name: str, values: Array) -> bool:
+    """Say whether distinct integers identify rows: by the column's name, or as they count."""
+    n = len(values)
+    if n < 3:
+        return False
+    low, high = float(values.min()), float(values.max())
+    # As many numbers as rows, without a gap: years may be so, but not very many of them.
+    is_count = high - low + 1.0 == n and (n >= MIN_ROWS_OF_COUNT or low in (0.0, 1.0))
+    if not (is_count or IDENTIFIER.fullmatch(name)):
+        return False
+    return bool((values == np.floor(values)).all()) and len(np.unique(values)) == n
+
+
+def _find_pair(values: Array) -> tuple[float, ...]:
+    """Return the two values of numbers that have no others, else ()."""
+    pair = low, high = float(values.min()), float(values.max())
+    first = values[:64]  # which rule out most columns
+    has_two = all(((one == low) | (one == high)).all() for one in (first, values))
+    return pair if has_two and low < high else ()
+
+
+def _summarize(values: Array) -> tuple[float, float, float, float, float]:
+    """Return mean, standard deviation, median, robust deviation and largest absolute value.
+
+    Outliers count neither in the first two nor in the last.
+    """
+    places = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
+    first, median, third = np.partition(values, places)[places].tolist()
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = values - median
+        distances = np.abs(away)
+        reach = OUTLIER_RANGES * (third - first)
+        if reach == 0.0 and (others := distances[distances > 0.0]).size:
+            reach = OUTLIER_RANGES * float(np.median(others))  # mostly one value
+        if distances.max() > reach > 0.0:
+            away, values = away[distances <= reach], values[distances <= reach]
+        mean, std = median + float(away.mean()), float(away.std())
+    if not np.isfinite(mean):  # a sum of numbers beyond 1e300
+        mean = median
+    if std <= 1e-12 * abs(mean):  # what rounding leaves of a constant
+        std = 0.0
+    return mean, std, median, (third - first) / 1.349, float(np.abs(values).max())
+
+
+def _profile_sparse(
+    table: Any, names: Sequence[str], counts: IndexArray | None
+) -> Iterator[ColumnStats]:
+    """Yield the statistics of the columns of a sparse matrix."""
+    matrix = table.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    n, p = matrix.shape
+    where, values = matrix.indices, matrix.data.astype(np.float64)
+    for at in where[np.isinf(values)][:1].tolist():
+        raise InputError(f"column {names[at]!r} of X holds infinity")
+    weights = np.ones(len(values))
+    if counts is not None:
+        n, weights = int(counts.sum()), np.repeat(counts, np.diff(matrix.indptr)).astype(float)
+    is_missing = np.isnan(values)
+    n_missing = np.bincount(where[is_missing], weights[is_missing], minlength=p)
+    where, values, weights = (one[~is_missing] for one in (where, values, weights))
+    n_known = n - n_missing
+    divisor = np.maximum(n_known, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(where, weights * values, minlength=p) / divisor
+        n_zeros = n_known - np.bincount(where, weights, minlength=p)
+        squares = np.bincount(where, weights * np.square(values - means[where]), minlength=p)
+        stds = np.sqrt((squares + n_zeros * np.square(means)) / divisor)
+    stats = zip(names, means.tolist(), stds.tolist(), (n_missing / n).tolist(), strict=True)
+    for place, (name, mean, std, missing) in enumerate(stats):
+        yield ColumnStats(Column(name, place, "number", (mean,), missing=missing), std)
+
+
+# What they become
+
+
+def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
+    """Raise InputError for categories, and for scales that unit length would undo."""
+    named = [repr(one.label) for one in columns if one.categories]
+    if named:
+        told = f"is for numbers, and X has categories: {some(named, 5)}"
+        raise InputError(f"{told}; leave them out, or choose euclidean", "metric")
+    if scale not in ("auto", None):
+        told = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
+        raise InputError(f"{told}; got {scale!r}", "scale")
+
+
+def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:
+    """Return why and how columns are scaled, None if they are not."""
+    if encoder.metric == "cosine" or encoder.scale is None:
+        return None
+    if encoder.scale != "auto":
+        return f"numbers are scaled ({encoder.scale})"
+    numbers = [one for one in used if not one.column.categories]
+    if len(numbers) < len(used):
+        told = "numbers are scaled to variance 1, beside categories"
+        return told if numbers else "categories are scaled by how frequent they are"
+    variances = np.array([one.std**2 for one in used])
+    variances = variances[variances > 0.0]
+    if not len(variances):
+        return None
+    percent = 100.0 * variances.max() / variances.sum()
+    is_dominant = len(variances) > 2 and percent > DOMINANT_PERCENT
+    low_share = np.mean(variances < LOW_VARIANCE * variances.mean())
+    if not is_dominant and low_share < LOW_VARIANCE_SHARE:
+        return None
+    largest = max(used, key=lambda one: one.std).column.label
+    told = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
+    return f"numbers are scaled to variance 1, as they differ in unit: {told}"
+
+
+def _scale_column(
+    one: Column, stats: ColumnStats, is_robust: bool, keeps_zeros: bool, centers: bool
+) -> Iterator[tuple[float, float]]:
+    """Yield what is subtracted from each feature of a column, and what it is divided by."""
+    if len(one.categories) > 2:
+        for share in one.fill:
+            yield share if centers else 0.0, float(np.sqrt(max(share, 1e-12)))
+    elif one.categories:
+        yield one.fill[-1], _binary_std(one.fill[-1])
+    else:
+        width = stats.robust_std if is_robust and stats.robust_std > 0.0 else stats.std
+        center = stats.median if is_robust else one.fill[0]
+        yield 0.0 if keeps_zeros else center, width or 1.0
+    if one.has_indicator:
+        yield one.missing, _binary_std(one.missing)
+
+
+def _binary_std(share: float) -> float:
+    return float(np.sqrt(share * (1.0 - share))) or 1.0
+
+
+def _describe_encoding(
+    columns: Sequence[Column],
+    used: Sequence[ColumnStats],
+    reason_to_scale: str | None,
+    metric: str,
+) -> Iterator[str]:
+    """Yield a line for each thing that was done to the table."""
+    with_gaps = [one for one in columns if one.missing]
+    if with_gaps:
+        worst = max(with_gaps, key=lambda one: one.missing)
+        share = 100.0 * sum(one.missing for one in columns) / len(columns)
+        more = ", and have features of their own" if worst.has_indicator else ""
+        yield (
+            f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
+            f"column's mean{more}: {format_number(share, 2)} % of the cells, most in "
+            f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
+        )
+    rare = [
+        f"{counted(one.n_rare, 'value')} of {one.column.name}" for one in used if one.n_rare
+    ]
+    if rare:
+        yield f"rare values count as gaps: {some(rare, 5)}"
+    if reason_to_scale is not None:
+        yield reason_to_scale
+    if metric == "cosine":
+        yield "rows are brought to length 1, and values are parts of that"
