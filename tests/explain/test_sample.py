@@ -101,7 +101,7 @@ def test_few_rows_are_all_read(planted, model, tmp_path):
 def test_a_tree_of_counts_is_explained_by_its_rows(planted, model):
     X, _ = planted
     assert explain(without_rows(model.hierarchy_), X).to_dict() == explain(model, X).to_dict()
-    with pytest.raises(InputError, match="X has 10 rows, but the tree was grown on 6000"):
+    with pytest.raises(InputError, match="X has 10 rows, but the tree was grown on 6,000"):
         explain(without_rows(model.hierarchy_), X[:10])
 
 
