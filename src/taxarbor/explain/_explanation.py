@@ -459,6 +459,12 @@ class Explanation:
         """How many rows each row of a sample stands for; None where there is no sample."""
         return None if self.numbers is None else self.hierarchy.weights
 
+    @property
+    def least_margins(self) -> Array:
+        """The least margin on the path of each row, in the order of ``hierarchy.rows(0)``."""
+        leaves = self.hierarchy.leaves.tolist()
+        return np.concatenate([self._least[leaf] for leaf in leaves])
+
     def places(self, rows: IndexArray) -> IndexArray:
         """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``.
 
