@@ -17,7 +17,13 @@ from taxarbor.explain._steps import Source, Steps, find_steps, number_or_none
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
+from taxarbor.hierarchy._reasons import (
+    Reason,
+    are_zero_and_one,
+    category_of,
+    known_mean,
+    missing_shares,
+)
 from taxarbor.hierarchy._route import check_columns, expand
 from taxarbor.hierarchy._words import format_column, format_number, phrase
 
@@ -492,7 +498,8 @@ class Explanation:
         cells = self._source.cells(self.places(rows), feature, category)
         if category is not None:
             return ["unknown" if code is None else category.values[code] for code in cells]
-        if tree.yes_no is not None and tree.yes_no[feature]:
+        pairs = tree.two_values
+        if pairs is not None and are_zero_and_one(pairs[feature]):
             texts = ["yes" if value else "no" for value in cells]
         else:
             texts = format_column(nan if value is None else value for value in cells)
