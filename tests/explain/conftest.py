@@ -17,27 +17,24 @@ ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
 SHARES.flags.writeable = False
 
+OLD = {"fidelity": None, "follows": None}
+
 
 def greedy(X):
     return HMMC(6, random_state=0).fit(X)
 
 
-def placed_without_rules():
+def without_rules():
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
-    bare = (None,) * tree.n_nodes
-    return dataclasses.replace(
-        tree, rules=bare, fidelity=None, means=None, follows=None
-    ), SHARES
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, means=None, **OLD), SHARES
 
 
 def shuffled():
-    """Return a tree whose rows are not where its placement and rules would send them."""
+    """Return a tree some of whose rows are not where its rules send them."""
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     order = tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return dataclasses.replace(
-        tree, order=order, means=None, fidelity=None, follows=None
-    ), SHARES
+    return dataclasses.replace(tree, order=order, means=None, **OLD), SHARES
 
 
 def with_doubles():
@@ -62,8 +59,8 @@ MAKERS = {
     "labels": lambda: (from_labels([name[0] for name in ANIMALS.names]), SHARES),
     "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
     "ward, all": with_doubles,
-    "placed, no rules": placed_without_rules,
-    "placed, shuffled": shuffled,
+    "no rules": without_rules,
+    "shuffled": shuffled,
     "one leaf": lambda: (Taxarbor(1).fit(SHARES), SHARES),
     "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
     "unscaled": lambda: (

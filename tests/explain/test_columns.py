@@ -14,7 +14,7 @@ from taxarbor.tables import TableEncoder
 
 MODELS = (
     Taxarbor(6, random_state=0),
-    Taxarbor(5, rules="describe", encoder=TableEncoder(missing="indicator"), random_state=0),
+    Taxarbor(5, encoder=TableEncoder(missing="indicator"), random_state=0),
     HierarchicalKMeans(6, random_state=0),
 )
 
@@ -94,6 +94,32 @@ def test_features_have_the_means_and_gaps_of_the_table(explained):
         assert why.features()["missing"].max() > 0.1
 
 
+def test_words_agree_with_the_means_beside_them_where_values_are_missing():
+    # The first group lacks most values of x. With the mean of all in place of these, it has
+    # more of x than the second group; where values are known, it has less.
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1, 2], 200)
+    x = np.array([0.0, 1.0, 10.0])[groups] + 0.2 * rng.normal(size=600)
+    x[(groups == 0) & (rng.random(600) < 0.8)] = np.nan
+    z = np.array([1.5, -1.5, 0.0])[groups] + rng.normal(size=600)
+    far = np.array([0.0, 0.0, 20.0])[groups] + rng.normal(size=600)
+    table = pd.DataFrame({"x": x, "z": z, "far": far, "w": rng.choice(list("ab"), 600)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Taxarbor(3, random_state=0).fit(table)
+    why = explain(model, table)
+    lines = [one for node in range(1, 5) for one in why.leading(node, 5)]
+    for one in lines:
+        if one["direction"] in ("higher", "lower") and one["feature"] != "w":
+            assert (one["mean"] > one["rest_mean"]) == (one["direction"] == "higher")
+    words = [one["words"] for one in lines if one["direction"] in ("known", "unknown")]
+    assert any(word.endswith("x unknown") for word in words)
+    assert any(word.endswith("x known") for word in words)
+    for one in lines:
+        if one["direction"] == "unknown":
+            assert one["mean"] == one["missing"] > one["rest_mean"]
+
+
 def test_steps_say_what_the_table_says(explained):
     n_unknown = 0
     for why, table in explained:
@@ -115,8 +141,8 @@ def test_steps_say_what_the_table_says(explained):
                         assert f"{pull['name']} = " in step["why"]
                 total = sum(abs(pull["strength"]) for pull in step["pulls"])
                 assert total <= 1 + 1e-9
-        placed = why.place(table.iloc[:7])
-        if why.hierarchy.follows.rows.all():
+        placed, tree = why.place(table.iloc[:7]), why.hierarchy
+        if (tree.predict(table.iloc[:7]) == tree.labels[:7]).all():
             known = why.rows(range(7))
             assert placed["why"].tolist() == known["why"].tolist()
         cells = why.cells(np.arange(20), why.hierarchy.feature_names.index("mpg"))

@@ -1,7 +1,7 @@
 """What an explanation says about nodes and rows, against brute force."""
 
 import copy
-import math
+import dataclasses
 import pickle
 import sys
 import time
@@ -14,15 +14,16 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
+from taxarbor.hierarchy import LinearRule
 from taxarbor.hierarchy._words import format_column
 
 FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
 FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
-NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "fidelity"]
-NODES += ["note", "follows", "worst_rule", "worst_rule_holds", "doubt", "missing", "features"]
-NODES += ["standout", "typical", "extreme", "borderline"]
+NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "note"]
+NODES += ["missing", "features", "standout", "typical", "extreme", "borderline"]
+KINDS = ("typical", "extreme", "borderline")
 STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"]
-STEPS += ["surer_than", "holds", "why"]
+STEPS += ["surer_than", "why"]
 
 
 def margins_on_the_path(why, row, node):
@@ -57,8 +58,6 @@ def test_nodes_as_plain_values(whys, strict):
                 assert (tree.labels[tree.rows(node)] == values["cluster"]).all()
             else:
                 assert values["cluster"] is None
-            fidelity = tree.fidelity[node]
-            assert values["fidelity"] == (None if math.isnan(fidelity) else fidelity)
             assert "classes" not in values
 
 
@@ -113,14 +112,35 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
                 border = {row: margins[-1] for row, margins in on_path.items() if margins}
             least = {row: min(margins) for row, margins in on_path.items() if margins}
             for n_examples in (0, 1, 4, 10_000):
-                asked = [(why.borderline, border, sorted(border, key=border.get))]
-                if node:
-                    asked += [(why.extreme, least, sorted(rows, key=lambda r: -least[r]))]
-                for ask, margins, ranked in asked:  # sorting is stable here, too
-                    found, expected = ask(node, n_examples), ranked[:n_examples]
-                    assert [one["row"] for one in found] == expected
-                    assert [one["margin"] for one in found] == [margins[r] for r in expected]
+                asked = [(why.borderline, border, 1.0)]
+                asked += [(why.extreme, least, -1.0)] * (node > 0)
+                for ask, margins, side in asked:
+                    found = ask(node, n_examples)
+                    assert len({one["row"] for one in found}) == len(found)
+                    assert all(one["margin"] == margins[one["row"]] for one in found)
+                    # All but those with the last margin, as many as asked for.
+                    ranked = sorted(round(side * margin, 6) for margin in margins.values())
+                    expected = [one for one in ranked if one < ranked[-1]][:n_examples]
+                    assert [round(side * one["margin"], 6) for one in found] == expected
                     assert found == why.node(node, n_examples=n_examples)[ask.__name__]
+
+
+def test_extreme_and_borderline_rows_of_yes_no_rules_are_not_the_same():
+    X = np.random.default_rng(0).integers(2, size=(90, 4)).astype(float)
+    n_margins = []
+    for own, center in ([1.0, 0.0, 0.0, 0.0], 0.5), ([1.0, 1.0, 0.0, 0.0], 0.25):
+        rule = LinearRule(np.array([own, np.zeros(4)]), np.full(4, center))
+        labels = ((X - center) @ own <= 0.0).astype(int)
+        bare = from_labels(labels)
+        why = explain(dataclasses.replace(bare, rules=(rule, None, None)), X)
+        for node in (1, 2):
+            values, margins = why.node(node), why.margins_within(0, node)
+            extreme, borderline = ({one["row"] for one in values[k]} for k in KINDS[1:])
+            assert not extreme & borderline
+            n_margins.append(len(set(margins.round(6))))
+            assert bool(extreme) == bool(borderline) == (n_margins[-1] > 1)
+            assert values["typical"]
+    assert sorted(set(n_margins)) == [1, 2]
 
 
 def test_extreme_rows_of_the_root_are_its_children_s_in_turn(whys):
@@ -131,10 +151,11 @@ def test_extreme_rows_of_the_root_are_its_children_s_in_turn(whys):
             if tree.n_leaves == 1:
                 assert found == []
                 continue
-            assert len(found) == min(n_examples, len(tree.order))
+            assert len(found) <= n_examples
             assert len({one["row"] for one in found}) == len(found)
             turns = [why.extreme(child, n_examples) for child in tree.children(0)]
-            assert all(one == turn[0] for one, turn in zip(found, turns, strict=False))
+            firsts = [turn[0] for turn in turns if turn]
+            assert found[: len(firsts)] == firsts[:n_examples]
             assert all(any(one in turn for turn in turns) for one in found)
 
 
@@ -192,38 +213,6 @@ def test_classes_are_counted(model, X, animals, strict):
         own, found = [gaps[row] for row in why.hierarchy.rows(node)], why.node(node)["classes"]
         assert found == {name or "(no label)": own.count(name) for name in set(own)}
         assert "(no label)" not in list(found)[:-1]
-
-
-def test_for_how_many_rows_the_rules_hold_and_which_is_worst(whys):
-    n_doubtful = 0
-    for why in whys:
-        tree, frame = why.hierarchy, why.rows()
-        holds = {(line.row, line.node): line.holds for line in frame.itertuples()}
-        for node in range(min(tree.n_nodes, 25)):
-            rows, above = tree.rows(node).tolist(), tree.path(node)[:-1]
-            values = why.node(node, n_examples=0)
-            all_hold = [all(holds[row, a] for a in above) for row in rows]
-            assert values["follows"] == pytest.approx(np.mean(all_hold))
-            shares = {a: np.mean([holds[row, a] for row in rows]) for a in above}
-            worst = min(shares.values(), default=1.0)
-            assert values["worst_rule_holds"] == pytest.approx(worst)
-            if worst < 1.0:
-                assert shares[values["worst_rule"]] == pytest.approx(worst)
-            else:
-                assert values["worst_rule"] is None
-            assert bool(values["doubt"]) == (values["follows"] <= 0.8)
-            if values["doubt"]:
-                n_doubtful += 1
-                below = tree.path(node)[tree.depth[values["worst_rule"]] + 1]
-                told = f"words hold for {100 * values['follows']:.0f} % of rows"
-                assert (
-                    values["doubt"] == f"{told}, {why.names[below]!r} for {100 * worst:.0f} %"
-                )
-        for row in range(0, len(tree.order), 9):
-            steps = why.row(row)["steps"]
-            assert why.row(row)["follows"] == all(step["holds"] for step in steps)
-            assert why.row(row)["follows"] == tree.follows.rows[row]
-    assert n_doubtful > 5
 
 
 # Rows
@@ -345,7 +334,7 @@ def test_the_frame_of_rows(whys):
             values = why.row(row)
             assert lines["step"].tolist() == list(range(1, len(lines) + 1))
             assert lines["row_name"].unique().tolist() == [f"row {row}"]
-            for column in ("node", "node_name", "child", "child_name", "margin", "holds"):
+            for column in ("node", "node_name", "child", "child_name", "margin", "why"):
                 assert lines[column].tolist() == [step[column] for step in values["steps"]]
             assert lines["child"].iloc[-1] == values["leaf"]
 
@@ -376,8 +365,6 @@ def test_new_rows_go_where_they_are_predicted(cases):
         if len(frame):
             assert (frame["margin"] >= -1e-5).all()
             assert frame["surer_than"].between(0.0, 1.0).all()
-        if tree.placement is None:
-            assert frame["holds"].all()
 
 
 def test_new_rows_of_every_kind_and_name(named, X, animals):
@@ -472,11 +459,12 @@ def test_deep_trees_take_no_time_by_the_cube_of_their_depth(strict):
     X = np.arange(n_rows, dtype=float)[:, None]
     began = time.perf_counter()
     why = explain(tree, X)
-    found = [why.extreme(node, 1)[0]["margin"] for node in range(1, tree.n_nodes)]
+    found = [why.extreme(node, 1) for node in range(1, tree.n_nodes)]
     assert time.perf_counter() - began < 20.0
     deepest = int(tree.leaves[tree.labels[0]])
     above = [why.margins_within(node, deepest)[0] for node in tree.path(deepest)[:-1]]
-    assert found[deepest - 1] == min(above)
+    assert found[deepest - 1] == []  # a single row is not deeper than others
+    assert why._least[deepest][0] == min(above)
     strict(why.node(tree.n_nodes - 1))
     strict(why.row(0))
     assert len(why.row(0)["steps"]) == n_rows - 1

@@ -93,16 +93,12 @@ def planted(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def doubted(animals, tmp_path_factory):
-    """A page of rules that describe, by one feature each, and fail for many rows of some nodes.
-
-    The tree has been assessed; returned are the path and the tree.
-    """
-    X, kinds, _ = animals
-    tree = assess(Taxarbor(12, rules="describe", max_features=1, random_state=0).fit(X), X,
-                  n_refits=4)  # fmt: skip
-    path = tmp_path_factory.mktemp("pages") / "doubted.html"
-    report(tree, X, path, classes=kinds, title="Doubted")
+def assessed(animals, tmp_path_factory):
+    """A page of a tree that has been assessed: the path and the tree."""
+    X, kinds, model = animals
+    tree = assess(model, X, n_refits=4)
+    path = tmp_path_factory.mktemp("pages") / "assessed.html"
+    report(tree, X, path, classes=kinds, title="Assessed")
     return path, tree
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from taxarbor import HMMC
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy._words import describe_doubt
 from taxarbor.report import report
 
 # All texts of the picture, in pixels from the corner of the canvas, and what is around them.
@@ -223,14 +222,14 @@ def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
     assert page.locator("#panel .tag").text_content() == "c2"
 
 
-def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hostile_page):
-    X, (path, tree) = animals[0], doubted
+def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
+    X, (path, tree) = animals[0], assessed
     page = visit(path)
     with page.expect_download() as got:
         page.click("#csv")
     assert got.value.suggested_filename == "rows.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
-    assert [*rows[0]] == ["row", "name", "cluster", "path", "probability", "rules_hold"]
+    assert [*rows[0]] == ["row", "name", "cluster", "path", "probability"]
     chances = tree.predict_proba(X)
     names = page.evaluate("nodes.map((node) => node.name)")
     assert len(rows) == 206
@@ -243,7 +242,6 @@ def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hosti
             chances[number, tree.labels[number]], abs=0.0051
         )
         assert row["path"] == " > ".join(names[node] for node in tree.path(leaf)[1:])
-        assert row["rules_hold"] == ("yes" if tree.follows.rows[number] else "no")
     page.locator("#cut").fill("4")
     until(page, "clusters.length === 4")
     page.evaluate("choose(clusters[1])")
@@ -257,9 +255,6 @@ def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hosti
         assert float(row["probability"]) == pytest.approx(
             tree.node_proba(chances)[int(row["row"]), node], abs=0.0051
         )
-    # Where the rules decide, they hold for all rows.
-    page = visit(animals_page)
-    assert [*read_csv(page.evaluate("toCsv(root)"))[0]][-1] == "probability"
     # What a spreadsheet would take for a formula is none, and quotes are doubled.
     page = visit(hostile_page)
     for given, expected in (
@@ -273,27 +268,15 @@ def test_rows_are_downloaded_as_csv(visit, animals, animals_page, doubted, hosti
     assert all("<img src=x" in row["name"] for row in rows)
 
 
-def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
-    path, tree = doubted
+def test_refits_are_shown_everywhere(visit, assessed, animals):
+    path, tree = assessed
     page = visit(path)
-    marked = np.flatnonzero(tree.follows.is_doubtful)
-    node = int(marked[-1])
-    words = describe_doubt(tree, node)
-    assert words.startswith("words hold for ")
-    short = "|".join((words[:-8], words[:-8].replace(" hold for", "")))
-    assert "The rules describe" in page.locator("#panel").text_content()
-    assert words in page.locator(f"#node-{node}").get_attribute("aria-label")
-    assert re.search(short, page.locator(f"#node-{node}").text_content())
-    assert page.locator(".node.doubtful").count() == len(marked) > 0
+    node = int(np.flatnonzero(~tree.trust.is_stable)[-1])
+    told = tree.trust.told(node)
+    assert told in page.locator(f"#node-{node}").get_attribute("aria-label")
     page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
-    assert f"{words.capitalize()}. The worst, “" in panel
-    assert f"holds for {100 * tree.follows.worst_share[node]:.0f} %." in panel
-    told = tree.trust.told(node)
     assert told.capitalize() + ": not a stable cluster." in panel
-    page.click("#as-icicle")
-    assert re.search(short, page.locator(f"#node-{node}").text_content())
-    page.click("#as-tree")
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
     page.select_option("#shade", "trust")
     assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
@@ -304,13 +287,12 @@ def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
     assert page.locator("#cut-number").input_value() == str(suggested)
     page.click("#tab-clusters")
     heads = page.locator("#clusters th").all_text_contents()
-    assert heads == ["Cluster", "Rows", "What stands out", "Words hold for", "Came back",
-                     "Classes", "Typical rows"]  # fmt: skip
+    expected = ["Cluster", "Rows", "What stands out", "Came back", "Classes", "Typical rows"]
+    assert heads == expected
     assert "of 4" in page.locator("#clusters td[data-head='Came back']").first.text_content()
     page.click("#tab-measures")
     told = page.locator("#measures").text_content()
     assert f"The finest stable cut has {suggested} clusters" in told
-    assert f"Words hold{100 * tree.follows.rows.mean():.1f} %" in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
@@ -323,15 +305,8 @@ def test_doubts_and_refits_are_told_everywhere(visit, doubted, animals):
 def test_rules_that_decide_are_said_to(visit, animals_page):
     page = visit(animals_page)
     assert "The rules decide: every row is where" in page.locator("#panel").text_content()
-    assert page.locator(".node.doubtful").count() == 0
-    assert "by words" not in page.locator("#shade").text_content()
-    page.locator("#node-1 .dot").click()
-    assert "hold" not in page.locator("#panel").text_content()
-    assert "agrees" not in page.locator("#panel").text_content()
-    page.click("#tab-clusters")
-    assert "Words hold for" not in page.locator("#clusters").text_content()
     page.click("#tab-measures")
-    assert "Words hold100.0 %" in page.locator("#measures").text_content()
+    assert "Rows elsewhere" not in page.locator("#measures").text_content()
 
 
 def test_the_table_is_paged_sorted_and_searched(visit, planted):
@@ -404,8 +379,9 @@ def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, anim
     told = panel.text_content()
     assert "gives_milk" in told
     for part in ("What stands out", "What leads here", "How clearly it divides", "Typical rows",
-                 "Known classes", "Extreme rows", "Borderline rows"):  # fmt: skip
+                 "Known classes", "Borderline rows"):  # fmt: skip
         assert part in told
+    assert "Extreme rows" not in told  # all margins at a yes-no rule are equal
     assert panel.locator(".feature").count() >= 1
     assert panel.locator("svg.spark").count() >= 3
     assert panel.locator("svg.histogram rect").count() > 3
@@ -489,17 +465,20 @@ def test_splits_in_three_have_a_legend(visit, three_way_page):
     assert "Histogram of margins. " in page.locator(".histogram").get_attribute("aria-label")
 
 
-def test_the_help_says_what_decides(visit, animals_page, doubted, three_way_page, tmp_path):
+def test_the_help_says_what_decides(visit, animals_page, assessed, three_way_page, tmp_path):
     X = np.random.default_rng(0).normal(size=(2000, 10))
     bounded = HMMC(12, random_state=0).fit(X)
-    assert 0.99 < bounded.hierarchy_.follows.rows.mean() < 1.0
+    n_elsewhere = np.count_nonzero(bounded.predict(X) != bounded.labels_)
+    assert n_elsewhere > 1
     report(bounded, X, tmp_path / "bounded.html")
-    helps = ("rules", "bounds", "placed", "unknown", "holds", "trust", "probable")
+    page = visit(tmp_path / "bounded.html")
+    assert f"{n_elsewhere} rows of this tree" in page.locator("#panel").text_content()
+    helps = ("rules", "elsewhere", "means", "trust", "probable")
     for path, told in (
         (animals_page, ["rules", "probable"]),
-        (doubted[0], ["placed", "holds", "trust", "probable"]),
-        (tmp_path / "bounded.html", ["bounds", "holds", "probable"]),
-        (three_way_page, ["unknown", "holds"]),
+        (assessed[0], ["rules", "trust", "probable"]),
+        (tmp_path / "bounded.html", ["elsewhere", "probable"]),
+        (three_way_page, ["means"]),
     ):
         page = visit(path)
         page.click("#tab-help")

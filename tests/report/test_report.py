@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import time
 import zlib
 from base64 import b64decode
 
@@ -117,6 +118,28 @@ def test_any_tree_has_a_page(tmp_path):
     animals = load_animals()
     report(trees[-2], X, path, classes=animals.names, truth=animals.tree)
     assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1
+
+
+def test_a_page_of_wide_sparse_rows_takes_a_small_multiple_of_the_fit(tmp_path):
+    # Blocks of rows are sized by the numbers that are stored, not by the columns.
+    rng = np.random.default_rng(0)
+    n_rows, n_columns, n_values, n_groups = 4_000, 20_000, 50, 20
+    groups = rng.integers(n_groups, size=(n_rows, 1))
+    own = 40 * groups + rng.integers(40, size=(n_rows, n_values))
+    other = rng.integers(n_columns, size=(n_rows, n_values))
+    columns = np.where(rng.random((n_rows, n_values)) < 0.5, own, other)
+    starts = np.arange(0, n_rows * n_values + 1, n_values)
+    X = sparse.csr_array(
+        (np.ones(n_rows * n_values, dtype=np.float32), columns.ravel(), starts),
+        shape=(n_rows, n_columns),
+    )
+    X.sum_duplicates()
+    began = time.perf_counter()
+    model = Taxarbor(n_groups, random_state=0).fit(X)
+    fitted = time.perf_counter()
+    report(model, X, tmp_path / "page.html")
+    written = time.perf_counter()
+    assert written - fitted < 4.0 * (fitted - began) + 1.0
 
 
 def test_rows_without_a_class_are_no_class(animals, tmp_path):

@@ -1,9 +1,9 @@
 """What is planted comes back, noise does not, and both are told."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
@@ -11,15 +11,14 @@ from sklearn.base import clone
 from taxarbor import (
     HMMC,
     MMC,
-    FileFormatError,
     GrowthWarning,
     HierarchicalKMeans,
     HierarchicalSpectral,
+    TableWarning,
     Taxarbor,
     make_planted_tree,
 )
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import _file
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.trust import _assess, assess
 
@@ -117,8 +116,40 @@ def test_what_cannot_be_assessed_is_told(tree, model, planted):
         assess(model, planted.X, n_refits=0)
 
 
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_propagates(n_jobs, model, planted, monkeypatch):
+    calls = []
+
+    def interrupted(self, X, y=None):
+        calls.append(X)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Taxarbor, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        assess(model, planted.X, n_refits=6, n_jobs=n_jobs)
+    assert len(calls) <= n_jobs + 1
+
+
+def test_a_mixed_table_of_many_features():
+    # Rules of 64 and more features are found in groups by column: those of the reference
+    # rows, which are coordinates, have no columns.
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 40)
+    table = pd.DataFrame(
+        rng.normal(size=(120, 60)) + 3.0 * np.eye(3)[labels][:, [0, 1, 2] * 20]
+    )
+    table.columns = [f"x{n}" for n in range(60)]
+    table["kind"] = np.array(list("abc"))[labels]
+    table["other"] = rng.choice(list("uvwxyz"), 120)
+    with pytest.warns(TableWarning):
+        model = Taxarbor(3, random_state=0).fit(table)
+    assert model.hierarchy_.n_features >= 64
+    assert assess(model, table, n_refits=4).trust.suggested == 3
+
+
 def test_large_data_is_refitted_to_some_rows(planted, model, monkeypatch):
-    monkeypatch.setattr(_assess, "MOST_ROWS", 120)
+    monkeypatch.setattr(_assess, "MAX_ROWS", 120)
     trust = assess(model, planted.X, n_refits=3).trust
     assert trust.rows.shape == (160,)
     assert trust.suggested == 4
@@ -149,26 +180,6 @@ def test_trust_is_saved(tree, tmp_path):
     ):
         with pytest.raises(ValueError, match="invalid hierarchy: "):
             replace(tree, trust=replace(tree.trust, **change))
-
-
-def test_damaged_and_old_files(tree, tmp_path):
-    arrays = _file.pack(tree)
-    for change in (
-        {"trust_came_back": arrays["trust_came_back"][:-1]},
-        {"trust_apart": arrays["trust_apart"] + 0.5},
-        {"trust_feature_came_back": arrays["trust_feature_came_back"][:-1]},
-        {"trust_curve": arrays["trust_curve"][:2]},
-        {"trust_rows": arrays["trust_rows"] - 2.0},
-    ):
-        with (tmp_path / "bad").open("wb") as file:
-            _file._write_archive(file, arrays | change)
-        with pytest.raises(FileFormatError, match="cannot load"):
-            type(tree).load(tmp_path / "bad")
-    old = _file.pack(replace(tree, trust=None, made_by=None))
-    meta = json.loads(str(old["meta"])) | {"version": 1}
-    del meta["made_by"], meta["n_refits"]
-    found = _file.unpack(old | {"meta": np.array(json.dumps(meta))})
-    assert found["trust"] is found["made_by"] is None
 
 
 def test_the_suggestion_is_the_last_stable_number():

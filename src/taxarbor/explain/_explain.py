@@ -19,20 +19,18 @@ from taxarbor.explain._names import (
     name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._sample import Sample, draw_rows
+from taxarbor.explain._sample import DrawnRows, check_n_rows, describe_sample, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._remade import regrouped, weighted, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
 from taxarbor.tables._checks import check_weights
-from taxarbor.tables._stream import as_stream
 
-APART = 6.0
-"""Standard errors that the mean of a sample may differ by from that of all rows."""
+MAX_STANDARD_ERRORS = 6.0
+"""That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
 
 
 def explain(
@@ -44,17 +42,16 @@ def explain(
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Explanation:
-    """Say why the rows of a tree are where they are, and how clearly.
+    """Explain why the rows of a tree are where they are, and how clearly.
 
     Parameters
     ----------
     model : fitted estimator or Hierarchy
         The tree. One made from labels or merges alone is explained by nearest means.
-    X : array-like or CSR matrix of shape (n_rows, n_features), or what is read part by part
+    X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
         The rows that it was grown on, in the same order; of a tree of a table, that table.
         Arrays are not copied: do not change them while you use the explanation. Of more than
-        some 100,000 rows in a file, a memory map or a collection of Dask, a sample of each
-        leaf is drawn.
+        100,000 rows in a file, a memory map or a Dask collection, a sample is drawn.
     row_names : sequence of str, optional
         What the rows are called; by default the index of a data frame that has names.
     feature_names : sequence of str, optional
@@ -92,38 +89,42 @@ def explain(
     >>> step["child_name"], step["margin"] > 0
     ('warm_blooded', True)
     """
-    tree, stream = hierarchy_of(model), as_stream(X)
-    sample = None
-    if stream is not None:
-        if sample_weight is not None:
-            told = "cannot be given with rows that are read part by part: fit with weights"
-            raise InputError(told, "sample_weight")
-        sample = draw_rows(tree, stream)
-        X = sample.X
-    numbers = None if sample is None else sample.numbers
+    tree = hierarchy_of(model)
+    drawn = draw_rows(tree, X)
+    X, numbers, n_rows = drawn.table, drawn.rows, tree.n_rows
+    if numbers is not None and sample_weight is not None:
+        raise InputError(
+            "cannot be given with a sample of X: fit with weights", "sample_weight"
+        )
     columns = _columns_of(tree, X)
     data, gaps = _expanded(tree, X)
-    n_rows = tree.n_rows
     if numbers is None:
-        tree = _with_rows(tree, X, data.shape[0])
+        check_n_rows(tree, data.shape[0])
+        tree = tree if tree.has_rows else tree.attach(X)
     called = given_names("row", row_names, index_of(X) if numbers is None else None, n_rows)
     named = given_names("feature", feature_names, columns, data.shape[1])
     known = None if classes is None else Classes.of(classes, n_rows)
-    own = whole = tree if named is None else tree.rename_features(named)
-    source, weights = Source.of(own, data, gaps), None
-    if sample is None or numbers is None:
-        tree, portraits = _of_all(own, source, gaps, sample_weight)
-        whole = tree
+    given = whole = tree if named is None else tree.rename_features(named)
+    source = Source.of(given, data, gaps)
+    if numbers is None:
+        whole = tree = _described(given, source.rows)
+        portraits = Portraits(tree, source)
+        check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, n_rows)
+            whole = tree = weighted(tree, weights, source.rows, gaps)
+            portraits = Portraits(tree, source)
     else:
-        tree, portraits = _of_sample(own, sample, source)
+        tree = _of_sample(given, drawn, source.rows)
+        portraits = Portraits(tree, source)
+        check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
         found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
         called = None if found is None else tuple(found)
         known = known and replace(known, codes=known.codes[numbers])
-        weights = tree.weights
-    margins, units = measure(tree, source.rows, weights)
+    margins, units = measure(tree, source.rows, tree.weights if numbers is not None else None)
     least = least_margins(tree, margins)
     if numbers is None and not isinstance(X, Expanded):
-        _doubt_order(own, least)
+        _warn_of_order(given, least)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -133,59 +134,22 @@ def explain(
         units=units,
         whole=whole,
         numbers=numbers,
-        notes=() if sample is None or numbers is None else (sample.told(n_rows),),
+        notes=() if numbers is None else (describe_sample(len(numbers), n_rows),),
+        has_rules=_has_rules(given),
         _least=least,
         _columns=columns,
-        _n_used=tree.n_features_used.tolist(),
         _source=source,
         _portraits=portraits,
     )
 
 
-def _with_rows(tree: Hierarchy, X: Any, n_rows: int) -> Hierarchy:
-    """Return the tree with these rows, which must be as many as it was grown on."""
-    if n_rows != tree.n_rows:
-        raise InputError(
-            f"X has {n_rows} rows, but the tree was grown on {tree.n_rows}: pass the same "
-            "rows, in the same order"
-        )
-    return tree if tree.has_rows else tree.attach(X)
-
-
-def _of_all(
-    tree: Hierarchy, source: Source, gaps: Any, sample_weight: ArrayLike | None
-) -> tuple[Hierarchy, Portraits]:
-    """Return the tree with all that its rows tell, which count by other weights if given."""
-    portraits = Portraits(tree, source)
-    check_same_rows(tree, portraits.center, portraits.spread, portraits.moved)
-    tree = _described(tree, source.rows)
-    if sample_weight is None:
-        return tree, portraits
-    tree = weighted(tree, check_weights(sample_weight, tree.n_rows), source.rows, gaps)
-    return tree, Portraits(tree, source)
-
-
-def _of_sample(whole: Hierarchy, sample: Sample, source: Source) -> tuple[Hierarchy, Portraits]:
+def _of_sample(whole: Hierarchy, drawn: DrawnRows, rows: Rows) -> Hierarchy:
     """Return the tree with the rows of a sample, and with what is known of all rows."""
-    assert sample.labels is not None
-    assert sample.weights is not None
-    tree = regrouped(without_rows(whole), sample.labels)
-    if whole.means is None:
-        tree = with_means(tree, source.rows)
-    tree = _described(replace(tree, weights=sample.weights), source.rows)
-    if whole.two_values is not None:
-        tree = replace(tree, two_values=whole.two_values)
-    if whole.follows is not None and tree.follows is not None:
-        follows = replace(whole.follows, broken=tree.follows.broken)
-        tree = replace(tree, fidelity=whole.fidelity, follows=follows)
+    assert drawn.labels is not None
+    tree = replace(regrouped(without_rows(whole), drawn.labels), weights=drawn.weights)
     if whole.trust is not None:
-        trust = replace(whole.trust, rows=whole.trust.rows[sample.numbers])
-        tree = replace(tree, trust=trust)
-    portraits = Portraits(tree, source, is_sample=True)
-    # A sample differs a little, the less the more rows count.
-    n_effective = sample.weights.sum() ** 2 / np.square(sample.weights).sum()
-    check_same_rows(whole, portraits.mean, portraits.spread, APART / np.sqrt(n_effective))
-    return tree, portraits
+        tree = replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[drawn.rows]))
+    return _described(tree, rows)
 
 
 def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
@@ -197,35 +161,41 @@ def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
 
 
 def _expanded(tree: Hierarchy, X: Any) -> Expanded:
-    """Return the rows as the tree's features, and their gaps."""
+    """Return the rows as the tree's features, and their missing values."""
     found = expand(X, tree)
     if found.gaps is not None and tree.encoding is None:
-        raise InputError("X holds NaN, and the rows that the tree was grown on had no gaps")
+        raise InputError("X holds NaN, and the rows that the tree was grown on had none")
     return found
 
 
-def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
-    """Warn if the rules put most rows elsewhere: they may be in another order."""
-    follows = tree.follows
-    if follows is None or tree.placement is not None or tree.n_leaves == 1:
+def _has_rules(tree: Hierarchy) -> bool:
+    return tree.n_leaves == 1 or any(rule is not None for rule in tree.rules)
+
+
+def _warn_of_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
+    """Warn if the rules send most rows elsewhere: they may be in another order."""
+    if tree.n_leaves == 1 or not _has_rules(tree):
         return
     share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
-    if share < 0.5 * follows.rows.mean():
-        told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
-        warn_caller(f"{told}: are they in the same order?", UserWarning)
+    if share < 0.5:
+        message = (
+            f"the rules send only {100 * share:.0f} % of these rows where the tree has them"
+        )
+        warn_caller(f"{message}: are they in the same order?", UserWarning)
 
 
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
-    """Return the tree with all that its rows tell, and nearest-mean rules if it has none."""
+    """Return the tree with means, two-valued features, and nearest-mean rules if without."""
     if tree.means is None:
         tree = with_means(tree, rows)
     assert tree.means is not None
-    if not any(rule is not None for rule in tree.rules):
+    if not _has_rules(tree):
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
         rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-        tree = replace(tree, rules=tuple(rules), follows=None)
-    if tree.follows is not None and tree.two_values is not None:
-        return tree
-    found = measured_rows(tree, rows)
-    # Where there are gaps, the rows do not tell which features have two values.
-    return found if tree.encoding is None else replace(found, two_values=tree.two_values)
+        tree = replace(tree, rules=tuple(rules))
+    # Where values are missing, the rows do not say which features have two values.
+    if tree.two_values is None and tree.encoding is None:
+        pairs = rows.few_values()
+        pairs[pairs[:, 0] == pairs[:, 1]] = np.nan
+        tree = replace(tree, two_values=pairs)
+    return tree

@@ -13,19 +13,19 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._steps import (
-    BROKEN,
-    Source,
-    Steps,
-    find_steps,
-    number_or_none,
-)
+from taxarbor.explain._steps import Source, Steps, find_steps, number_or_none
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
+from taxarbor.hierarchy._reasons import (
+    Reason,
+    are_zero_and_one,
+    category_of,
+    known_mean,
+    missing_shares,
+)
 from taxarbor.hierarchy._route import check_columns, expand
-from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
+from taxarbor.hierarchy._words import format_column, format_number, phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,21 +35,22 @@ _FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
 )
-_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, bool, object)]
+_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]
+_KINDS = ("typical", "extreme", "borderline")
+DIGITS = 6  # to which margins are compared
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
-    """Why the rows of a tree are where they are, and how clearly; made by :func:`explain`.
+    """Why the rows of a tree are where they are, and how clearly, as :func:`explain` finds it.
 
     The data are not copied: do not change them while you use the explanation.
 
     Attributes
     ----------
     hierarchy : Hierarchy
-        The tree, with rules, means, and for whom the rules hold. A tree that had no rules
-        has nearest-mean ones.
+        The tree, with rules and means. A tree that had no rules has nearest-mean ones.
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
@@ -63,13 +64,14 @@ class Explanation:
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
     whole : Hierarchy
-        The tree of all rows. Where ``hierarchy`` has the rows of a sample, the numbers of rows
-        that are told are those of this one.
+        The tree of all rows. Where ``hierarchy`` has the rows of a sample, the sizes of nodes
+        are those of this one.
     numbers : int array or None
-        The numbers of the rows of a sample among all rows, which are what rows are called by;
-        None where there is no sample.
+        The numbers of the rows of a sample among all rows; None where there is no sample.
     notes : tuple of str
-        What is to be known of the explanation: that it comes from a sample of so many rows.
+        Where the explanation comes from a sample, a sentence that says so.
+    has_rules : bool
+        Whether the tree came with rules of its own.
 
     Examples
     --------
@@ -93,9 +95,9 @@ class Explanation:
     whole: Hierarchy
     numbers: IndexArray | None
     notes: tuple[str, ...]
+    has_rules: bool
     _least: tuple[Array, ...]
     _columns: Sequence[str] | None
-    _n_used: Sequence[int]
     _source: Source
     _portraits: Portraits
 
@@ -112,8 +114,8 @@ class Explanation:
         node : int
             Id of the node.
         n_top : int, optional
-            Number of features at most, of those that pull the rows apart and of those that
-            stand out; None is all of the rule's, and ten that stand out.
+            Number of features at most, of those that lead to the node and of those that stand
+            out; None is all of the rule's, and ten that stand out.
         n_examples : int
             Number of typical, of extreme and of borderline rows, at most.
 
@@ -121,13 +123,9 @@ class Explanation:
         -------
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
-            (the label, None for inner nodes), ``n_features`` and ``fidelity`` of its own
-            rule, ``note``; ``follows``, the share of its rows for which all rules above it
-            hold, ``worst_rule``, the ancestor whose rule is false for most of them, if any,
-            ``worst_rule_holds``, the share for which that one holds, and ``doubt``, which
-            says so in words if the rules are false for a fifth of the rows or more, else "";
-            ``missing``, the share of its rows without a value, of each column that has gaps;
-            ``features``, what leads here from its parent, as in :meth:`features`;
+            (the label, None for inner nodes), ``n_features`` of its own rule, ``note``;
+            ``missing``, the share of its rows without a value, of each column with missing
+            values; ``features``, what leads here from its parent, as in :meth:`features`;
             ``standout``, ``typical``, ``extreme`` and ``borderline``, as the methods of
             these names return them. If classes are known, ``classes``, the rows of each, the
             largest first.
@@ -144,16 +142,12 @@ class Explanation:
             "n_rows": int(self.whole.sizes[index]),
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
-            "n_features": self._n_used[index],
-            "fidelity": number_or_none(tree.fidelity[index]),
+            "n_features": 0 if (rule := tree.rules[index]) is None else rule.n_features_used,
             "note": tree.notes[index],
-            **self._follows(index),
             "missing": self._missing(index),
             "features": self.leading(index, n_top),
             "standout": self.standout(index, TOP if n_top is None else n_top),
-            "typical": self.typical(index, n_examples),
-            "extreme": self.extreme(index, n_examples),
-            "borderline": self.borderline(index, n_examples),
+            **self.examples(index, n_examples),
         }
         if self.classes is not None:
             counts = self.classes.count(tree.rows(index), self.weights)
@@ -206,60 +200,65 @@ class Explanation:
         IndexError
             If there is no such node.
         """
-        rows, means = self.hierarchy.rows(node), self.hierarchy.means
-        assert means is not None
-        mean = means[operator.index(node)].astype(np.float64)
-        distances = self._portraits.distances(rows, mean)
+        rows, distances = self._distances(node)
         nearest = np.argsort(distances, kind="stable")[: max(n_examples, 0)]
-        return self._told(rows[nearest], "distance", distances[nearest])
+        return self._rows_with(rows[nearest], "distance", distances[nearest])
 
     def extreme(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows deepest inside a node: those with the largest least margin.
 
         Takes and raises what :meth:`typical` does. Instead of the distance there is the
-        ``margin``, the least on the row's path, the largest of these first. Those of the root
-        are its children's, in turn.
+        ``margin``, the least on the row's path, the largest of these first; of equal ones, the
+        most typical row. Rows with the smallest margin are none: where all are equal, as yes-no
+        rules make them, the list is empty. Those of the root are its children's, in turn.
         """
-        tree, n_examples = self.hierarchy, max(n_examples, 0)
-        if tree.parent(node) is None:
-            parts = [self.extreme(child, n_examples) for child in tree.children(0)]
-            turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
-            return turns[:n_examples]
-        least = self._least[operator.index(node)]
-        deepest = np.argsort(-least, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[deepest], "margin", least[deepest])
+        return self.examples(node, n_examples)["extreme"]
 
     def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the border: between a node's children, or of a leaf.
 
         Takes, returns and raises what :meth:`extreme` does. The margin is the one at this
-        border, the smallest first. A tree of one leaf has no border, and neither such rows
-        nor extreme ones.
+        border, the smallest first; of equal ones, the least typical row. Rows with the largest
+        margin are none. A tree of one leaf has no border, and neither such rows nor extreme
+        ones.
         """
-        tree, n_examples = self.hierarchy, max(n_examples, 0)
-        parent, margins = tree.parent(node), self.margins[operator.index(node)]
-        if margins is None:
-            if parent is None:
-                return []
-            margins = self.margins_within(parent, node)
-        nearest = np.argsort(margins, kind="stable")[:n_examples]
-        return self._told(tree.rows(node)[nearest], "margin", margins[nearest])
+        return self.examples(node, n_examples)["borderline"]
 
-    def _follows(self, node: int) -> dict[str, Any]:
-        """Return for how many of a node's rows the rules above it hold, and which is worst."""
-        tree, follows = self.hierarchy, self.hierarchy.follows
-        assert follows is not None
-        worst, holds = int(follows.worst[node]), float(follows.worst_share[node])
-        doubt = describe_doubt(tree, node)
-        if doubt:
-            below = tree.path(node)[int(tree.depth[worst]) + 1]
-            doubt += f", {self.names[below]!r} for {100 * holds:.0f} %"
-        return {
-            "follows": float(follows.share[node]),
-            "worst_rule": None if worst < 0 else worst,
-            "worst_rule_holds": holds,
-            "doubt": doubt,
-        }
+    def examples(self, node: SupportsIndex, n_examples: int = 5) -> dict[str, list[Any]]:
+        """Return :meth:`typical`, :meth:`extreme` and :meth:`borderline` rows by these names.
+
+        Parameters
+        ----------
+        node, n_examples : int
+            Id of the node, and the number of rows of each kind at most.
+        """
+        tree, index, n_examples = self.hierarchy, operator.index(node), max(n_examples, 0)
+        rows, distances = self._distances(node)
+        nearest = np.argsort(distances, kind="stable")[:n_examples]
+        found = {"typical": self._rows_with(rows[nearest], "distance", distances[nearest])}
+        parent, margins = tree.parent(node), self.margins[index]
+        if parent is None:
+            parts = [self.extreme(child, n_examples) for child in tree.children(index)]
+            turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
+            found["extreme"] = turns[:n_examples]
+        else:
+            deepest = _largest(self._least[index], -distances, n_examples)
+            found["extreme"] = self._rows_with(
+                rows[deepest], "margin", self._least[index][deepest]
+            )
+            margins = self.margins_within(parent, node) if margins is None else margins
+        found["borderline"] = []
+        if margins is not None:
+            outer = _largest(-margins, distances, n_examples)
+            found["borderline"] = self._rows_with(rows[outer], "margin", margins[outer])
+        return found
+
+    def _distances(self, node: SupportsIndex) -> tuple[IndexArray, Array]:
+        """Return the rows of a node, and how far each is from their mean."""
+        rows, means = self.hierarchy.rows(node), self.hierarchy.means
+        assert means is not None
+        mean = means[operator.index(node)].astype(np.float64)
+        return rows, self._portraits.distances(rows, mean)
 
     def _missing(self, node: int) -> dict[str, float]:
         tree = self.hierarchy
@@ -309,9 +308,8 @@ class Explanation:
         dict
             ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
             node, the child it is in, their names, the margin, the share of the child's rows
-            with a smaller one, whether the rule holds for this row, and the features that
-            pull most, towards the child or against it, in words and as values. ``follows``
-            says whether all rules on its path hold. Noise has no leaf, cluster -1 and no steps.
+            with a smaller one, and the features that pull most, towards the child or against
+            it, in words and as values. Noise has no leaf, cluster -1 and no steps.
         """
         place, tree = self._place(row), self.hierarchy
         leaves = _leaves(tree, tree.labels)
@@ -324,9 +322,8 @@ class Explanation:
                 "child_name": self.names[child],
                 "margin": number_or_none(step.margins[0]),
                 "surer_than": float(step.surer_than[0]),
-                "holds": (holds := bool(step.holds[0])),
-                "why": _why("; ".join(map(str, step.told[0])), holds),
-                "pulls": [pull._asdict() for pull in step.told[0]],
+                "why": "; ".join(map(str, step.reasons[0])),
+                "pulls": [pull._asdict() for pull in step.reasons[0]],
             }
             for step in found
         ]
@@ -335,7 +332,6 @@ class Explanation:
             "name": None if self.row_names is None else self.row_names[place],
             "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
             "cluster": int(tree.labels[place]),
-            "follows": all(step["holds"] for step in steps),
             "steps": steps,
         }
 
@@ -346,7 +342,8 @@ class Explanation:
         -------
         DataFrame
             Columns node, name, parent, feature, its column, words (what is so here),
-            direction ("higher" or "lower" values lead here), share (of the separation from
+            direction ("higher" or "lower" values lead here; "unknown" or "known" where the
+            node differs from its siblings by missing values), share (of the separation from
             the siblings; a negative one pulls the other way), weight, mean (of the node's
             rows that have a value; of a category, the share with the values in words),
             rest_mean (of the siblings') and missing (the share of the node's rows without).
@@ -364,23 +361,22 @@ class Explanation:
         """Return a data frame with a line per node: its name, its size and its examples.
 
         Columns as in :meth:`node`; features, the first three of a kind, rows and classes are
-        given in words. -1 is the parent of the root, the cluster of an inner node, and the
-        worst rule where all hold.
+        given in words. -1 is the parent of the root and the cluster of an inner node.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
             # Whole numbers, as in exchange.to_frame.
-            for kind in ("parent", "cluster", "worst_rule"):
+            for kind in ("parent", "cluster"):
                 values[kind] = -1 if values[kind] is None else values[kind]
             for kind in ("features", "standout"):
                 values[kind] = ", ".join(one["words"] for one in values[kind])
-            for kind in ("typical", "extreme", "borderline"):
+            for kind in _KINDS:
                 values[kind] = ", ".join(one["name"] for one in values[kind])
-            told = values["missing"].items()
             values["missing"] = ", ".join(
-                f"{name} {format_number(100 * share, 2)} %" for name, share in told
+                f"{name} {format_number(100 * share, 2)} %"
+                for name, share in values["missing"].items()
             )
             if self.classes is not None:
                 counts = values["classes"].items()
@@ -400,8 +396,8 @@ class Explanation:
         -------
         DataFrame
             Columns row, row_name, step, node, node_name, child, child_name, margin,
-            surer_than, holds (whether the rule does for this row) and why: the features that
-            pull most, in words.
+            surer_than (the share of the child's rows with a smaller margin) and why: the
+            features that pull most, in words.
 
         Raises
         ------
@@ -448,7 +444,7 @@ class Explanation:
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
         """Return ``{"nodes": [...]}``, all nodes as plain values that JSON can hold.
 
-        Of a sample, there are its ``"notes"``, too.
+        Of a sample, with its ``"notes"``.
 
         Parameters
         ----------
@@ -456,8 +452,8 @@ class Explanation:
             As :meth:`node` takes them.
         """
         nodes = range(self.hierarchy.n_nodes)
-        told = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
-        return {"nodes": told} | ({"notes": list(self.notes)} if self.notes else {})
+        found = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
+        return {"nodes": found} | ({"notes": list(self.notes)} if self.notes else {})
 
     @property
     def data(self) -> Any:
@@ -468,6 +464,12 @@ class Explanation:
     def weights(self) -> Array | None:
         """How many rows each row of a sample stands for; None where there is no sample."""
         return None if self.numbers is None else self.hierarchy.weights
+
+    @property
+    def least_margins(self) -> Array:
+        """The least margin on the path of each row, in the order of ``hierarchy.rows(0)``."""
+        leaves = self.hierarchy.leaves.tolist()
+        return np.concatenate([self._least[leaf] for leaf in leaves])
 
     def places(self, rows: IndexArray) -> IndexArray:
         """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``.
@@ -496,12 +498,13 @@ class Explanation:
         cells = self._source.cells(self.places(rows), feature, category)
         if category is not None:
             return ["unknown" if code is None else category.values[code] for code in cells]
-        if tree.yes_no is not None and tree.yes_no[feature]:
-            told = ["yes" if value else "no" for value in cells]
+        pairs = tree.two_values
+        if pairs is not None and are_zero_and_one(pairs[feature]):
+            texts = ["yes" if value else "no" for value in cells]
         else:
-            told = format_column(nan if value is None else value for value in cells)
+            texts = format_column(nan if value is None else value for value in cells)
         return [
-            "unknown" if cell is None else text for cell, text in zip(cells, told, strict=True)
+            "unknown" if cell is None else text for cell, text in zip(cells, texts, strict=True)
         ]
 
     def row_name(self, row: int) -> str:
@@ -527,13 +530,15 @@ class Explanation:
         lines = []
         for reason in tree.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
-            words, share = phrase(reason), reason.share
-            told = reason.name, reason.feature, words, direction, share, reason.weight
+            if reason.categories in (("known",), ("unknown",)):
+                direction = reason.categories[0]
+            values = reason.name, reason.feature, phrase(reason), direction
             both = (number_or_none(_mean_of(reason, tree, *side)) for side in sides)
-            lines.append(dict(zip(_FEATURE, (*told, *both, reason.unknown), strict=True)))
+            values += reason.share, reason.weight, *both, reason.unknown
+            lines.append(dict(zip(_FEATURE, values, strict=True)))
         return lines
 
-    def _told(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
+    def _rows_with(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
         numbers = rows if self.numbers is None else self.numbers[rows]
         return [
             {"row": row, "name": self.row_name(row), what: number_or_none(value)}
@@ -565,15 +570,14 @@ class Explanation:
             called = [f"row {number}" for number in numbers.tolist()]
         else:
             called = [row_names[place] for place in chosen.tolist()]
-        told = list(map(_why, steps.told, steps.holds.tolist()))
         names = _texts(self.names)
         return make_frame("a table of explanations", {
             "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
             "child": steps.children, "child_name": names[steps.children],
-            "margin": steps.margins, "surer_than": steps.surer_than, "holds": steps.holds,
-            "why": _texts(told),
+            "margin": steps.margins, "surer_than": steps.surer_than,
+            "why": _texts(steps.reasons.tolist()),
         })  # fmt: skip
 
 
@@ -582,8 +586,11 @@ def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
     return np.append(tree.leaves, -1)[labels]
 
 
-def _why(pulls: str, holds: bool) -> str:
-    return "; ".join(filter(None, (pulls, "" if holds else BROKEN)))
+def _largest(values: Array, then: Array, n: int) -> IndexArray:
+    """Return the n largest values, but not the smallest; of equals, the largest in ``then``."""
+    keys = np.where(np.isfinite(values), values, 0.0).round(DIGITS)
+    order = np.lexsort((-then, -keys))[:n]
+    return order[keys[order] > keys.min()]
 
 
 def _texts(texts: Sequence[str]) -> Any:
@@ -591,11 +598,11 @@ def _texts(texts: Sequence[str]) -> Any:
 
 
 def _mean_of(reason: Reason, tree: Hierarchy, means: Array, missing: Array) -> float:
-    """Return the mean of a reason's feature, or the share of rows that it speaks of."""
-    category = category_of(tree, reason.feature)
-    if category is None or tree.encoding is None:
+    """Return the mean of a reason's feature, or the share of rows with its categories."""
+    if tree.encoding is None or not reason.categories:
         return float(means[reason.feature])
-    shares = dict(zip(category.values, category.spread(means).tolist(), strict=True))
     unknown = float(missing[tree.encoding.owner[reason.feature]])
-    shares = {"known": 1.0 - unknown, "unknown": unknown} | shares
+    shares = {"known": 1.0 - unknown, "unknown": unknown}
+    if (category := category_of(tree, reason.feature)) is not None:
+        shares |= dict(zip(category.values, category.spread(means).tolist(), strict=True))
     return float(sum(shares[name] for name in reason.categories))

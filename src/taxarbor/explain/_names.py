@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._words import format_number, phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
+
+if TYPE_CHECKING:
+    from taxarbor.explain._portrait import Portraits
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
@@ -48,8 +51,8 @@ def find_row(
     if isinstance(row, str):
         found = [n for n, name in enumerate(names or ()) if name == row]
         if len(found) != 1:
-            told = "there is no row" if not found else f"there are {len(found)} rows"
-            raise KeyError(f"{told} called {row!r}; give its number, 0 to {n_rows - 1}")
+            count = "there is no row" if not found else f"there are {len(found)} rows"
+            raise KeyError(f"{count} called {row!r}; give its number, 0 to {n_rows - 1}")
         return found[0]
     if isinstance(row, bool | np.bool_):
         raise InputTypeError(
@@ -82,14 +85,21 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(
-    tree: Hierarchy, center: Array, spread: Array, moved: float = MOVED
-) -> None:
-    """Raise ValueError if the mean of a column is not that of the tree's own rows."""
+def check_same_rows(tree: Hierarchy, columns: "Portraits", max_errors: float) -> None:
+    """Raise ValueError if the mean of a column is not that of the tree's own rows.
+
+    That of a sample, or of rows with weights, may differ by some standard errors: a fit rounds
+    weights.
+    """
     if tree.means is None:
         return
+    moved, weights, center = MOVED, columns.weights, columns.center
+    if weights is not None:
+        moved = max(
+            MOVED, max_errors * float(np.sqrt(np.square(weights).sum()) / weights.sum())
+        )
     known = tree.means[tree.root].astype(np.float64)
-    allowed = moved * spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    allowed = moved * columns.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
         column, names = int(wrong[0]), tree.feature_names
@@ -154,10 +164,10 @@ def name_nodes(hierarchy: Hierarchy) -> tuple[str, ...]:
     names = ["all rows"]
     for node in range(1, hierarchy.n_nodes):
         reasons = hierarchy.reasons(node, WORDS)
-        told = [
+        words = [
             phrase(reason, LONGEST)
             for reason in reasons
             if not reason.share < WEAK * reasons[0].share
         ]
-        names.append(", ".join(told) or f"node {node}")
+        names.append(", ".join(words) or f"node {node}")
     return tuple(names)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._names import MOVED, whole_numbers
-from taxarbor.explain._steps import Source, blocks, dense_part, median
+from taxarbor.explain._names import whole_numbers
+from taxarbor.explain._steps import Source, blocks, dense_part, median, row_width
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import blocks_of, category_of
-from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
@@ -38,29 +37,30 @@ class Bins(NamedTuple):
 
 @final
 class Portraits:
-    """The columns of all rows, against which those of a node are seen.
+    """The columns of all rows, against which those of a node are compared.
 
-    What is not known says nothing: only rows that have a value count in a column. Rows count
-    as often as the fit saw them, by their weights, which are whole numbers then, and noise
-    does not. The rows of a sample count for as many as they stand for, which is not rounded.
-    Bins are made when a column is first asked for, and kept: nodes share most of them.
+    Missing values are left out: only rows that have a value count in a column. Rows count by
+    their weights, and noise does not. Bins are made when a column is first asked for, and kept:
+    nodes share most of them.
     """
 
-    def __init__(self, tree: Hierarchy, source: Source, *, is_sample: bool = False) -> None:
+    def __init__(self, tree: Hierarchy, source: Source) -> None:
         self.source, self.data = source, source.data
-        n_rows, weights, rows = tree.n_rows, tree.weights, source.rows
-        self.weights: Any = weights
-        if not is_sample and (weights is not None or tree.n_noise):
-            counts = np.ones(n_rows, dtype=np.intp) if weights is None else repeats_of(weights)
-            self.weights = np.where(tree.labels >= 0, counts, 0)
-            rows = rows.take(np.repeat(np.arange(n_rows), self.weights))
-        self._is_rounded = weights is not None and not np.array_equal(self.weights, weights)
-        self.center: Array = rows.center
-        self.counts, self.excess, self.squares = self._sums(np.arange(n_rows))
-        n_known = np.maximum(self.counts, 1.0)
+        self._width = row_width(self.data) if source.gaps is None else self.data.shape[1]
+        self.weights: Array | None = None
+        self.center: Array = source.rows.center  # of all values, those in place of gaps, too
+        if tree.n_noise or tree.weights is not None:
+            weights = np.ones(tree.n_rows) if tree.weights is None else tree.weights
+            self.weights = weights = np.where(tree.labels >= 0, weights, 0.0)
+            parts = blocks(len(weights), self._width)
+            sums = sum(weights[some] @ self.data[some] for some in parts)
+            self.center = np.asarray(sums / weights.sum())
+        self.counts, self.excess, self.squares = self._sums(np.arange(tree.n_rows))
+        n_known = np.maximum(self.counts, np.finfo(float).tiny)
         variance = self.squares / n_known - np.square(self.excess / n_known)
+        self.mean: Array = self.center + self.excess / n_known
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
-        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(self.center)
+        self.varies: NDArray[np.bool_] = self.spread > STEADY * np.abs(self.mean)
         self._bins: dict[int, Bins] = {}
 
     def distances(self, rows: IndexArray, mean: Array) -> Array:
@@ -69,37 +69,19 @@ class Portraits:
         Columns are measured in standard deviations over all rows.
         """
         data, scale = self.data, np.where(self.varies, self.spread, 1.0)
-        squares = np.empty(len(rows))
-        for some in blocks(len(rows), len(mean)):
+        squares, inverse = np.empty(len(rows)), scale**-2.0
+        products = inverse * mean
+        for some in blocks(len(rows), self._width):
             part = data[rows[some]]
             if sparse.issparse(data):
-                weights = scale**-2.0
-                across = part.multiply(part) @ weights - 2.0 * (part @ (weights * mean))
-                squares[some] = np.maximum(across + mean @ (weights * mean), 0.0)
+                across = part.multiply(part) @ inverse - 2.0 * (part @ products)
+                squares[some] = np.maximum(across + mean @ products, 0.0)
             else:
                 squares[some] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
         return (distances / (median(distances, self._weights_of(rows)) or 1.0)).round(DIGITS)
 
-    @property
-    def moved(self) -> float:
-        """Standard deviations that a mean may differ by from that of the fit.
-
-        Where weights are rounded to copies, the fit may have rounded them otherwise, as rows
-        that took no part in the end did so then: each row by a copy at most.
-        """
-        if not self._is_rounded or self.weights is None:
-            return MOVED
-        n_rows, n_copies = np.count_nonzero(self.weights), int(self.weights.sum())
-        return MOVED + 3.0 * float(np.sqrt(n_rows)) / n_copies
-
-    @property
-    def mean(self) -> Array:
-        """The mean of each column."""
-        found: Array = self.center + self.excess / np.maximum(self.counts, 1.0)
-        return found
-
-    def _weights_of(self, rows: IndexArray) -> NDArray[Any] | None:
+    def _weights_of(self, rows: IndexArray) -> Array | None:
         return None if self.weights is None else self.weights[rows]
 
     def standout(
@@ -121,8 +103,8 @@ class Portraits:
         found = []
         for feature, whole, here in zip(features.tolist(), bins, own_counts, strict=True):
             name, effect = names[feature] if names else f"x{feature}", float(effects[feature])
-            every = float(self.center[feature] + self.excess[feature] / self.counts[feature])
-            mean, own, other = float(means[feature]), here, [*whole.counts]
+            every, mean = float(self.mean[feature]), float(means[feature])
+            own, other = here, [*whole.counts]
             share = all_share = None
             said = Reason(feature, name, effect, effect)
             if (category := category_of(tree, feature)) is not None:
@@ -159,7 +141,7 @@ class Portraits:
         """Return the effect of each feature, its mean in these rows and how many have one."""
         n_own, excess, squares = self._sums(rows)
         n_rest = self.counts - n_own
-        # What rounding leaves of weights is no row.
+        # What rounding leaves of a sum of weights is no row.
         none = 0.0 if self.weights is None else 1e-9 * float(self.counts.max())
         is_split = (n_own > none) & (n_rest > none)
         n_own = np.where(n_own > none, n_own, 1.0)
@@ -183,7 +165,7 @@ class Portraits:
         weights = self._weights_of(rows)
         total = float(len(rows)) if weights is None else float(weights.sum())
         counts = np.full(len(center), total)
-        for some in blocks(len(rows), len(center)):
+        for some in blocks(len(rows), self._width):
             part, gaps = self.data[rows[some]], self.source.gaps_in(rows[some], slice(None))
             own = None if weights is None else weights[some]
             if gaps is not None:
@@ -251,7 +233,7 @@ class Portraits:
         return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
 
 
-def make_bins(values: Array, n_zeros: float, weights: NDArray[Any] | None = None) -> Bins:
+def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bins:
     """Return equal bins for a column, given what is not zero in it and the number of zeros.
 
     They span what most rows have. The zeros of a column that is mostly zero, as words are, do
@@ -278,17 +260,19 @@ def make_bins(values: Array, n_zeros: float, weights: NDArray[Any] | None = None
     return Bins(edges.tolist(), whole_numbers(counts).tolist())
 
 
-def _tails(values: Array, n_zeros: float, weights: NDArray[Any] | None) -> Array:
-    """Return the quantiles that bins lie between, of values and zeros."""
-    if weights is None or weights.dtype.kind == "i":
-        values = values if weights is None else np.repeat(values, weights)
-        found: Array = np.quantile(np.append(values, np.zeros(int(n_zeros))), TAILS)
-        return found
-    values, weights = np.append(values, 0.0), np.append(weights, n_zeros)
+def _tails(values: Array, n_zeros: float, weights: Array | None) -> Array:
+    """Return the quantiles that bins lie between, of values and zeros.
+
+    Weights are repeats: np.quantile of the repeated values, where they are whole numbers.
+    """
+    each = np.ones(len(values)) if weights is None else weights
+    values, each = np.append(values, 0.0), np.append(each, n_zeros)
     order = np.argsort(values, kind="stable")
-    sums = np.cumsum(weights[order])
-    at = np.searchsorted(sums, np.array(TAILS) * sums[-1])
-    tails: Array = values[order[np.minimum(at, len(order) - 1)]]
+    sums = np.cumsum(each[order])
+    at = np.array(TAILS) * max(sums[-1] - 1.0, 0.0)
+    places = np.searchsorted(sums, [np.floor(at), np.ceil(at)], side="right")
+    low, high = values[order[np.minimum(places, len(order) - 1)]]
+    tails: Array = low + (at - np.floor(at)) * (high - low)
     return tails
 
 

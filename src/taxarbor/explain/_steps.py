@@ -1,10 +1,9 @@
 """The path of each row through the tree, split by split, and how clear each step is.
 
-The margin of a row at a split is its best score among the leaves below its own child, minus
-the best among the leaves below the other children: this is what decides where a row goes.
-Without a placement it is the rule's score of its own child minus the best of the others. It is
-negative for a row that its scores would send elsewhere. Margins are in units of the split's
-median, so that 1 is usual and 0 is the border, whatever the units of the data.
+The margin of a row at a split is the rule's score of its own child minus the best score of the
+other children. It is negative for a row that the rule sends elsewhere, as can happen where
+something else than the rules placed the rows. Margins are in units of the split's median, so
+that 1 is usual and 0 is the border, whatever the units of the data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from scipy import sparse
 
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._reasons import Category, blocks_of, category_of, known_mean
 from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows, as_rows
@@ -24,12 +23,9 @@ from taxarbor.rows import Rows, as_rows
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
 
-BLOCK = 1 << 20  # scores computed at once
+BLOCK = 1 << 20  # numbers held at once
 TOP = 3  # features named per step
-BROKEN = "the rule does not hold for this row"
 BITS = 17  # precision to which the parts of features are compared: rounding must not choose
-FEW, TOGETHER = 256, 32
-"""Up to FEW columns, sparse rows are looked at in all of them; else, TOGETHER rows at once."""
 
 
 # Margins
@@ -45,7 +41,9 @@ def measure(
     margins: list[Array | None] = [None] * tree.n_nodes
     units = np.ones(tree.n_nodes)
     for node in sorted(set(tree.parents[1:].tolist())):
-        found = raw_margins(tree, rows, node, tree.rows(node), children_of_rows(tree, node))
+        sizes = tree.sizes[list(tree.children(node))]
+        children = np.repeat(np.arange(len(sizes)), sizes)
+        found, _ = score_margins(tree, rows, node, tree.rows(node), children)
         own = None if weights is None else weights[tree.rows(node)]
         unit = median(np.abs(found), own)
         units[node] = unit if unit > 0.0 else 1.0
@@ -53,71 +51,40 @@ def measure(
     return tuple(margins), units
 
 
-def median(values: Array, weights: NDArray[Any] | None) -> float:
-    """Return the median of values that count for as much as their weights.
+def median(values: Array, weights: Array | None) -> float:
+    """Return the weighted median; where all weights are zero, that of all values.
 
-    Whole numbers say how often a value is there. Where none counts, all do.
+    Where half of the weight lies on either side, the mean of both, as of repeated values.
     """
     if weights is None or not weights.any():
         return float(np.median(values))
-    if weights.dtype.kind == "i":
-        return float(np.median(np.repeat(values, weights)))
     order = np.argsort(values, kind="stable")
+    order = order[weights[order] > 0.0]
     sums = np.cumsum(weights[order])
-    return float(values[order[np.searchsorted(sums, sums[-1] / 2.0)]])
+    low = int(np.searchsorted(sums, sums[-1] / 2.0))
+    high = min(low + bool(sums[low] == sums[-1] / 2.0), len(order) - 1)
+    return float(values[order[[low, high]]].mean())
 
 
-def raw_margins(
-    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
-) -> Array:
-    """Return the margins of some rows at a split, in units of the scores.
+def score_margins(
+    tree: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
+) -> tuple[Array, IndexArray]:
+    """Return the margins of some rows at a split, in units of the scores, and their rivals.
 
-    ``children`` says which of the node's children, 0, 1, ..., each of the rows is in.
+    ``children`` says which of the node's children, 0, 1, ..., each of the rows is in; its rival
+    is the one of the others with the best score.
     """
-    rule, starts = _decider(hierarchy, node)
-    margins = np.empty(len(positions))
-    for some in blocks(len(positions), rule.n_children):
-        scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
-        scores += rule.offsets.astype(scores.dtype)
-        best = np.maximum.reduceat(scores, starts, axis=1).astype(np.float64)
-        at = np.arange(len(best)), children[some]
-        own, best[at] = best[at], -np.inf
-        margins[some] = own - best.max(axis=1)
-    return margins
-
-
-def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
-    """Return what decides between a node's children, and where the scores of each begin."""
-    placement, children = hierarchy.placement, hierarchy.children(node)
-    rule = hierarchy.rules[node]
-    if placement is None:
-        assert rule is not None
-        return rule, np.arange(len(children))
-    # The slices of the children tile that of the node: a cell lies where its leaf begins.
-    first_rows = hierarchy.start[placement.leaves]
-    is_below = (first_rows >= hierarchy.start[node]) & (first_rows < hierarchy.stop[node])
-    cells = np.flatnonzero(is_below)
-    cells = cells[np.argsort(first_rows[cells], kind="stable")]
-    starts = np.searchsorted(first_rows[cells], hierarchy.start[list(children)])
-    whole = placement.rule
-    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), starts
-
-
-def find_rivals(
-    hierarchy: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
-) -> tuple[IndexArray, NDArray[np.bool_]]:
-    """Return the best child that each row is not in, and whether the rule holds for it."""
-    rule = hierarchy.rules[node]
+    rule = tree.rules[node]
     assert rule is not None
-    rivals = np.empty(len(positions), dtype=np.intp)
-    holds = np.empty(len(positions), dtype=bool)
+    margins, rivals = np.empty(len(positions)), np.empty(len(positions), dtype=np.intp)
     for some in blocks(len(positions), rule.n_children):
         scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
-        scores = scores + rule.offsets
-        holds[some] = scores.argmax(axis=1) == children[some]
-        scores[np.arange(len(scores)), children[some]] = -np.inf
+        scores = (scores + rule.offsets.astype(scores.dtype)).astype(np.float64)
+        at = np.arange(len(scores)), children[some]
+        own, scores[at] = scores[at], -np.inf
         rivals[some] = scores.argmax(axis=1)
-    return rivals, holds
+        margins[some] = own - scores.max(axis=1)
+    return margins, rivals
 
 
 def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -135,16 +102,16 @@ def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tupl
     return tuple(least)
 
 
-def children_of_rows(hierarchy: Hierarchy, node: int) -> IndexArray:
-    """Return which child each row of a node is in, in the order of ``rows(node)``."""
-    sizes = hierarchy.sizes[list(hierarchy.children(node))]
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def blocks(n_rows: int, n_scores: int) -> Iterator[slice]:
-    """Return slices of rows that have some millions of scores, at most, each."""
-    step = max(BLOCK // n_scores, 1)
+def blocks(n_rows: int, width: float) -> Iterator[slice]:
+    """Return slices of rows, of about a million numbers each, given those of a row."""
+    step = max(int(BLOCK / max(width, 1.0)), 1)
     return (slice(first, first + step) for first in range(0, n_rows, step))
+
+
+def row_width(data: Any) -> float:
+    """Return how many numbers a row has: of a sparse matrix, those that are stored."""
+    n_rows, n_columns = data.shape
+    return float(data.nnz / max(n_rows, 1) if sparse.issparse(data) else n_columns)
 
 
 # Steps
@@ -155,7 +122,7 @@ class Steps(NamedTuple):
 
     ``places`` says which of the rows asked for pass through the split. Then the ids of the node
     and of the children they are in, the margins, the share of the child's rows with a smaller
-    one, whether the rule holds, and what was made of the strongest features.
+    one, and what was made of the strongest features.
     """
 
     places: IndexArray
@@ -163,8 +130,7 @@ class Steps(NamedTuple):
     children: IndexArray
     margins: Array
     surer_than: Array
-    holds: NDArray[np.bool_]
-    told: NDArray[np.object_]
+    reasons: NDArray[np.object_]
 
 
 class Source(NamedTuple):
@@ -191,27 +157,23 @@ class Source(NamedTuple):
             return None
         places = self.blocks[features]
         found = dense_part(self.gaps, positions, np.maximum(places, 0))
-        # One that says who has none is always known.
+        # An indicator of missing values is always known.
         is_gap: NDArray[np.bool_] = found & (places >= 0)
         return is_gap
 
     def cells(
-        self,
-        positions: IndexArray,
-        feature: int,
-        category: Category | None,
-        values: Array | None = None,
+        self, positions: IndexArray, feature: int, category: Category | None
     ) -> list[Any]:
         """Return the number that each row has in a feature, or the code of its category.
 
-        None where there is no value. ``values`` are those of the feature, where they are known.
+        None where there is no value.
         """
         if category is not None:
             n_values = len(category.values)
             own = category.first + np.arange(1 if n_values == 2 else n_values)
             spread = dense_part(self.data, positions, own)
             values = (spread[:, 0] > 0).astype(int) if n_values == 2 else spread.argmax(axis=1)
-        elif values is None:
+        else:
             values = dense_part(self.data, positions, [feature])[:, 0]
         told: list[Any] = values.tolist()
         gaps = self.gaps_in(positions, [feature if category is None else category.first])
@@ -249,13 +211,13 @@ def find_steps(
     source: Source,
     leaves: IndexArray,
     chosen: IndexArray,
-    tell: Callable[[tuple[Pull, ...]], Any],
+    render: Callable[[tuple[Pull, ...]], Any],
 ) -> Iterator[Steps]:
     """Return the splits that the chosen rows pass through, parents first.
 
     ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
-    ``tell`` says what to make of the features that pull a row most, because to keep them all
-    takes much memory.
+    ``render`` converts the features that pull a row most, because to keep them all takes much
+    memory.
     """
     tree, rows = explanation.hierarchy, source.rows
     begins = np.append(tree.start, -1)[leaves[chosen]]
@@ -267,9 +229,9 @@ def find_steps(
             continue
         positions = chosen[places]
         which = np.searchsorted(tree.start[children], begins[places], side="right") - 1
-        margins = raw_margins(tree, rows, node, positions, which) / explanation.units[node]
-        rivals, holds = find_rivals(tree, rows, node, positions, which)
-        surer, told = np.empty(len(places)), np.empty(len(places), dtype=object)
+        margins, rivals = score_margins(tree, rows, node, positions, which)
+        margins /= explanation.units[node]
+        surer, reasons = np.empty(len(places)), np.empty(len(places), dtype=object)
         for k in np.unique(which).tolist():
             known = explanation.margins_within(node, children[k])
             order = np.argsort(known, kind="stable")
@@ -282,9 +244,9 @@ def find_steps(
                 pair = own[rivals[own] == rival]
                 pulls = _pulls(tree, source, (node, k, rival), positions[pair])
                 for place, pull in zip(pair.tolist(), pulls, strict=True):
-                    told[place] = tell(pull)
+                    reasons[place] = render(pull)
         nodes = np.full(len(places), node)
-        yield Steps(places, nodes, children[which], margins, surer, holds, told)
+        yield Steps(places, nodes, children[which], margins, surer, reasons)
 
 
 def _pulls(
@@ -300,85 +262,63 @@ def _pulls(
     assert tree.means is not None
     weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
     columns = np.flatnonzero(weights)
-    contrast = np.stack([weights, tree.means[first + own], tree.means[first + rival]])
-    contrast = contrast[:, columns]
-    n_columns, data, encoding = len(columns), source.data, tree.encoding
-    is_sparse = sparse.issparse(data)
-    teller = _Teller(tree, source, first + own, first + rival)
-    has_words = encoding is not None and encoding.n_features > len(encoding.columns)
-    if not is_sparse or n_columns <= FEW or has_words:
-        for some in blocks(len(positions), max(1, n_columns)):
-            yield from teller.strongest(positions[some], (columns, contrast, 0.0))
-        return
-    # Most values of sparse rows are zero, where a feature adds this much.
-    at_zero = np.abs(contrast[0] * (contrast[1] + contrast[2]) / 2.0)
-    ranked = np.argsort(-_rounded(at_zero), kind="stable")
-    for begin in range(0, len(positions), TOGETHER):
-        block = positions[begin : begin + TOGETHER]
-        part = data[block]
-        # Among the columns where a row has zero, the first few are enough: a row has values
-        # of its own in at most as many of them as it has values at all.
-        n_needed = TOP + int(np.diff(part.indptr).max())
-        is_seen = np.isin(columns, part.indices)
-        is_seen[ranked[:n_needed]] = True
-        rest = float(at_zero[~is_seen].sum())
-        seen = columns[is_seen], contrast[:, is_seen], rest
-        yield from teller.strongest(block, seen)
-
-
-class _Teller:
-    """Tells what rows have in the features that pull them most between two children."""
-
-    def __init__(self, tree: Hierarchy, source: Source, own: int, rival: int) -> None:
-        self.tree, self.source = tree, source
-        self.means, self.others = known_mean(tree, own), known_mean(tree, rival)
-
-    def strongest(
-        self, positions: IndexArray, seen: tuple[IndexArray, Array, float]
-    ) -> Iterator[tuple[Pull, ...]]:
-        """Return the features that pull most of those seen; the rest is what others add."""
-        columns, (weights, means, others), rest = seen
-        values = dense_part(self.source.data, positions, columns).astype(np.float64)
-        parts = weights * (values - (means + others) / 2.0)
-        owners = columns if self.tree.encoding is None else blocks_of(self.tree)[columns]
-        first = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
-        if len(first) < len(columns):  # the features of a category are one
-            parts = np.add.reduceat(parts, first, axis=1)
+    weights = weights[columns]
+    middle = (
+        tree.means[[first + own, first + rival]][:, columns].astype(np.float64).mean(axis=0)
+    )
+    owners = columns if tree.encoding is None else blocks_of(tree)[columns]
+    begins = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
+    known = known_mean(tree, first + own), known_mean(tree, first + rival)
+    for some in blocks(len(positions), len(columns)):
+        values = dense_part(source.data, positions[some], columns).astype(np.float64)
+        parts = weights * (values - middle)
+        if len(begins) < len(columns):  # the features of a category are one
+            parts = np.add.reduceat(parts, begins, axis=1)
         sizes = np.abs(parts)
-        total = np.maximum(rest + sizes.sum(axis=1), np.finfo(float).tiny)
+        total = np.maximum(sizes.sum(axis=1), np.finfo(float).tiny)
         tops = _largest(sizes)
-        cells = {
-            j: self._cells(positions, int(columns[first[j]]), values[:, first[j]])
+        pulls = {
+            j: _pulls_of(tree, source, positions[some], int(columns[begins[j]]), known)
             for j in np.unique(tops).tolist()
         }
         for i, top in enumerate(tops.tolist()):
             yield tuple(
-                cells[j](i, float(parts[i, j] / total[i])) for j in top if sizes[i, j] > 0.0
+                pulls[j][i]._replace(strength=float(parts[i, j] / total[i]))
+                for j in top
+                if sizes[i, j] > 0.0
             )
 
-    def _cells(
-        self, positions: IndexArray, feature: int, values: Array
-    ) -> Callable[[int, float], Pull]:
-        """Return what tells of a row and a strength how this feature pulls the row."""
-        names, category = self.tree.feature_names, category_of(self.tree, feature)
+
+def _pulls_of(
+    tree: Hierarchy,
+    source: Source,
+    positions: IndexArray,
+    feature: int,
+    known: tuple[Array | None, Array | None],
+) -> list[Pull]:
+    """Return what some rows have in a feature, beside the means of two children."""
+    names, category = tree.feature_names, category_of(tree, feature)
+    cells = source.cells(positions, feature, category)
+    means, others = known
+    assert means is not None
+    assert others is not None
+    if category is None:
         name = names[feature] if names else f"x{feature}"
-        cells = self.source.cells(positions, feature, category, values)
-        means, others = self.means, self.others
-        assert means is not None
-        assert others is not None
-        if category is None:
-            mean, other = number_or_none(means[feature]), number_or_none(others[feature])
-            return lambda i, strength: Pull(feature, name, cells[i], mean, other, strength)
-        both = category.spread(means), category.spread(others)
-
-        def tell(i: int, strength: float) -> Pull:
-            if (code := cells[i]) is None:
-                return Pull(feature, category.name, None, None, None, strength)
-            mean, other = (number_or_none(part[code]) for part in both)
-            own, value = category.feature(code), category.values[code]
-            return Pull(own, category.name, value, mean, other, strength)
-
-        return tell
+        both = number_or_none(means[feature]), number_or_none(others[feature])
+        return [Pull(feature, name, value, *both, 0.0) for value in cells]
+    shares = category.spread(means), category.spread(others)
+    by_code = {
+        code: Pull(
+            category.feature(code),
+            category.name,
+            category.values[code],
+            *(number_or_none(part[code]) for part in shares),
+            0.0,
+        )
+        for code in {code for code in cells if code is not None}
+    }
+    unknown = Pull(feature, category.name, None, None, None, 0.0)
+    return [by_code.get(code, unknown) for code in cells]
 
 
 def number_or_none(value: float) -> float | None:
@@ -413,7 +353,5 @@ def dense_part(data: Any, positions: Any, features: Any) -> Any:
     matrix: Any = data
     rows = np.arange(matrix.shape[0])[positions]
     # Whole rows are copied first: a few at a time.
-    parts = [
-        matrix[rows[some]][:, features].toarray() for some in blocks(len(rows), matrix.shape[1])
-    ]
-    return np.concatenate(parts) if parts else matrix[rows][:, features].toarray()
+    parts = [matrix[rows[some]][:, features] for some in blocks(len(rows), row_width(data))]
+    return np.concatenate([part.toarray() for part in parts or [matrix[rows][:, features]]])

@@ -175,11 +175,34 @@ class _Told(NamedTuple):
         weight, have = float(self.contrast[feature]), None
         threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
         takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
+        if threshold is None and self._differs_by_gaps(feature, share):
+            rest = float(missing_shares(tree, self.node, beside=True)[place])
+            return self._of_missing(
+                feature, tree.encoding.columns[place].label, share, unknown, rest
+            )
         values = tree.two_values
         if self.here is not None and values is not None and are_zero_and_one(values[feature]):
             have = _share(self.here[feature])
         name = names[feature] if names else f"x{feature}"
         return Reason(feature, name, weight, share, threshold, have, (), unknown, takes)
+
+    def _differs_by_gaps(self, feature: int, share: float) -> bool:
+        """Say whether a feature leads here only by what stands for its missing values.
+
+        Where values are known, their means lie the other way.
+        """
+        if self.here is None or self.beside is None or not share > 0.0:
+            return False
+        difference = self.here[feature] - self.beside[feature]
+        return bool(self.contrast[feature] * difference <= 0.0)  # no for NaN
+
+    def _of_missing(
+        self, feature: int, name: str, share: float, unknown: float, rest: float
+    ) -> Reason:
+        """Return a reason that says that more values are missing here, or fewer."""
+        said, part = ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
+        weight = float(np.abs(self.contrast[feature]))
+        return Reason(feature, name, weight, share, None, part, (said,), unknown)
 
     def _of_category(self, one: "Category", share: float, unknown: float) -> Reason:
         weights = one.weights(self.contrast)
@@ -198,11 +221,7 @@ class _Told(NamedTuple):
             if gains.sum() > 1e-6 * np.abs(weights).max() and not is_lacking:
                 toward = _leaning(weights, gains > MATTERS * gains.max())
             elif share > 0.0 and unknown != rest:  # it is those without a value that differ
-                said, part = (
-                    ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
-                )
-                weight = float(np.abs(weights).max())
-                return Reason(one.first, one.name, weight, share, None, part, (said,), unknown)
+                return self._of_missing(one.first, one.name, share, unknown, rest)
         if not toward.any():  # all weigh the same
             toward = np.arange(len(toward)) == 0
         is_not = len(toward) < 2 * np.count_nonzero(toward) < 2 * len(toward)

@@ -14,9 +14,10 @@ from taxarbor._images import small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._names import whole_numbers
+from taxarbor.explain._steps import row_width
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
-from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
+from taxarbor.hierarchy._words import format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
 N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of many
@@ -36,7 +37,7 @@ EDGES = (64, 48, 32, 24, 16)  # widths and heights, at most, that thumbnails may
 BINS = np.linspace(-3.0, 3.0, 25)  # of margins; those beyond are in the first and the last
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 KINDS = ("typical", "extreme", "borderline")
-_NO_ROWS = {"order": None, "names": None, "speak": False, "true": None, "weakest": None}
+_NO_ROWS = {"order": None, "names": None, "speak": False, "weakest": None}
 """What is known of every row, where only a sample was seen."""
 
 
@@ -46,14 +47,11 @@ def build_context(
     *,
     images: NDArray[Any] | None,
     scores: dict[str, float],
-    decides: str,
     outlier_scores: Array | None = None,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON can hold it.
 
-    ``decides`` says what placed the rows: "rules" that all rows follow; "bounds", rules and
-    what kept some rows elsewhere; "placed", all features; or "unknown". Where it is known how
-    far rows are from every cluster, the farthest that are noise come first.
+    With outlier scores, the rows that are noise are listed by these, the largest first.
     """
     tree, classes, whole = explanation.hierarchy, explanation.classes, explanation.whole
     is_sample = explanation.numbers is not None
@@ -62,7 +60,7 @@ def build_context(
     if len(far):
         noise, far = noise[np.argsort(-far, kind="stable")], np.sort(far)[::-1]
     writer = _Nodes(explanation)
-    nodes = [writer.tell(node) for node in range(tree.n_nodes)]
+    nodes = [writer.describe(node) for node in range(tree.n_nodes)]
     return {
         "title": printable(title),
         "n_rows": int(whole.sizes[0]),
@@ -79,22 +77,33 @@ def build_context(
         "pictures": {} if images is None else _pictures(nodes, images),
         **(_NO_ROWS if is_sample else _all_rows(explanation, noise)),
         "probabilities": None
-        if is_sample or decides == "unknown"
+        if is_sample or not explanation.has_rules
         else _probabilities(explanation),
         "measured": tree.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
         "facts": _facts(whole, tree),
         "trust": _trust(tree),
-        "decides": decides,
+        "has_rules": explanation.has_rules,
+        "n_elsewhere": _count_elsewhere(explanation),
         "table": None if encoding is None else _table(encoding),
     }
 
 
 def _count_absent(tree: Hierarchy) -> int:
-    """Count the rows that took no part in the fit, where their weights are known."""
+    """Count the rows that were excluded from the fit, where their weights are known."""
     weights = tree.weights
     return 0 if weights is None else int((weights[tree.rows(tree.root)] == 0.0).sum())
+
+
+def _count_elsewhere(explanation: Explanation) -> int:
+    """Count the rows in another cluster than the one that the rules send them to."""
+    tree, weights = explanation.hierarchy, explanation.weights
+    if tree.n_leaves == 1:
+        return 0
+    is_elsewhere = explanation.least_margins < -1e-6
+    found = is_elsewhere if weights is None else weights[tree.rows(tree.root)] * is_elsewhere
+    return round(float(found.sum()))
 
 
 def _table(encoding: Encoding) -> dict[str, Any]:
@@ -115,26 +124,27 @@ def _kind(column: Column) -> str:
         return "yes or no" if column.values == (0.0, 1.0) else column.kind
     names = [printable(name) for name in column.categories]
     rest = len(names) - N_NAMES
-    told = ", ".join(names[:N_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-    return f"{column.kind}: {told}"
+    listed = ", ".join(names[:N_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    return f"{column.kind}: {listed}"
 
 
 class _Nodes:
-    """Tells of one node after the other, and keeps the features that were named."""
+    """Describes one node after the other, and keeps the features that were named."""
 
     def __init__(self, explanation: Explanation) -> None:
         tree, is_many = explanation.hierarchy, explanation.hierarchy.n_nodes > MANY
         self.explanation, self.tree = explanation, tree
         self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
-        self.used = tree.n_features_used.tolist()
+        self.n_used = tree.n_features_used.tolist()
         yes_no = tree.yes_no
         self.yes_no = np.zeros(tree.n_features or 0, dtype=bool) if yes_no is None else yes_no
         self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
 
-    def tell(self, node: int) -> dict[str, Any]:
+    def describe(self, node: int) -> dict[str, Any]:
         explanation, tree = self.explanation, self.tree
         parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
         columns = [one["column"] for one in leads[:N_VALUES]]
+        examples = explanation.examples(node, self.n_examples)
         return {
             "parent": parent,
             "name": explanation.names[node],
@@ -143,25 +153,24 @@ class _Nodes:
             "birth": int(tree.birth[node]),
             "leads": self._leads(leads),
             "stands": self._stands(node),
-            "n_features": self.used[node],
-            "n_leading": 0 if parent is None else self.used[parent],
-            "fidelity": _share(tree.fidelity[node]),
+            "n_features": self.n_used[node],
+            "n_leading": 0 if parent is None else self.n_used[parent],
             "note": printable(tree.notes[node]),
-            **{kind: self._examples(kind, node, columns) for kind in KINDS},
+            **{kind: self._with_values(examples[kind], columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
-            **self._holds(node),
-            **self._came_back(node),
+            **self._recurrence(node),
         }
 
     def _leads(self, leads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Say what sets a node apart from its siblings."""
         lines = []
         for one in leads:
-            mean, rest = _means((one["mean"], one["rest_mean"]), self.yes_no[one["column"]])
+            is_share = one["direction"] in ("known", "unknown") or self.yes_no[one["column"]]
+            mean, rest = _means((one["mean"], one["rest_mean"]), is_share)
             lines.append({
                 "name": printable(one["feature"]), "text": printable(one["words"]),
-                "sign": 1 if one["direction"] == "higher" else -1,
+                "sign": -1 if one["direction"] == "lower" else 1,
                 "share": _tidy(one["share"]), "mean": mean, "rest": rest,
                 **({"missing": _percent(one["missing"])} if one["missing"] else {}),
             })  # fmt: skip
@@ -180,31 +189,19 @@ class _Nodes:
             lines.append(line + [_percent(one["missing"])] * (one["missing"] > 0.0))
         return lines
 
-    def _examples(self, kind: str, node: int, columns: list[int]) -> list[dict[str, Any]]:
+    def _with_values(
+        self, examples: list[dict[str, Any]], columns: list[int]
+    ) -> list[dict[str, Any]]:
         """Return rows with their values of some features."""
-        found = getattr(self.explanation, kind)(node, self.n_examples)
-        rows = np.array([one["row"] for one in found], dtype=np.intp)
+        rows = np.array([one["row"] for one in examples], dtype=np.intp)
         texts = [map(printable, self.explanation.cells(rows, column)) for column in columns]
-        told: Any = list(zip(*texts, strict=True)) or [()] * len(found)
+        values: Any = list(zip(*texts, strict=True)) or [()] * len(rows)
         return [
             {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
-            for one, text in zip(found, told, strict=True)
+            for one, text in zip(examples, values, strict=True)
         ]
 
-    def _holds(self, node: int) -> dict[str, Any]:
-        """Say for how many rows the words are true, and which rule is the worst."""
-        follows = self.tree.follows
-        assert follows is not None  # an explanation has seen the rows
-        told: dict[str, Any] = {"holds": _share(follows.share[node])}
-        doubt, worst = describe_doubt(self.tree, node), int(follows.worst[node])
-        if doubt:
-            told["doubt"] = doubt
-        if worst >= 0:
-            below = self.tree.path(node)[int(self.tree.depth[worst]) + 1]
-            told["worst"] = [below, _share(follows.worst_share[node])]
-        return told
-
-    def _came_back(self, node: int) -> dict[str, Any]:
+    def _recurrence(self, node: int) -> dict[str, Any]:
         trust = self.tree.trust
         if trust is None:
             return {}
@@ -218,9 +215,9 @@ class _Nodes:
 def _means(values: tuple[float | None, ...], is_share: bool) -> list[str]:
     """Put means into words, as shares where they are such; those of no row are unknown."""
     numbers = [math.nan if value is None else value for value in values]
-    told = list(map(_percent, numbers)) if is_share else format_column(numbers)
+    texts = list(map(_percent, numbers)) if is_share else format_column(numbers)
     return [
-        "unknown" if value is None else text for value, text in zip(values, told, strict=True)
+        "unknown" if value is None else text for value, text in zip(values, texts, strict=True)
     ]
 
 
@@ -337,24 +334,19 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
-    Numbers; names, as lines, and whether these are words; whether all rules on the path hold,
-    unless that is so for all; and the least margin on the path, with the node where that is.
-    Numbers and names go on with those of noise.
+    Numbers; names, as lines, and whether these are words; and the least margin on the path,
+    with the node where that is. Numbers and names go on with those of noise.
     """
     tree, names = explanation.hierarchy, explanation.row_names
     n_rows, packed = int(tree.sizes[0]), None
     order = np.append(tree.rows(0), noise)
-    assert tree.follows is not None
-    holds = tree.follows.rows
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
-    is_small = n_rows <= ROWS
     return {
-        "order": _pack_numbers(order) if is_small else None,
+        "order": _pack_numbers(order) if n_rows <= ROWS else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": _pack_numbers(holds[tree.rows(0)]) if is_small and not holds.all() else None,
         "weakest": _weakest(explanation),
     }
 
@@ -405,7 +397,7 @@ def _probabilities(explanation: Explanation) -> str | None:
         paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
     found = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
     X = explanation.data
-    step = max(1, BLOCK // max(X.shape[1], tree.n_nodes))
+    step = max(1, BLOCK // max(int(row_width(X)), tree.n_nodes))
     for first in range(0, tree.n_rows, step):
         some = slice(first, first + step)
         part = tree.node_proba(tree.predict_proba(Expanded(X[some], None)))
@@ -433,23 +425,11 @@ def _facts(whole: Hierarchy, tree: Hierarchy) -> dict[str, Any]:
     """Return what can be said about a tree without labels, given it as it is explained, too."""
     is_split = [rule is not None for rule in tree.rules]
     used, leaves = tree.n_features_used[is_split], whole.sizes[whole.leaves]
-    known = tree.fidelity[~np.isnan(tree.fidelity)]
-    assert tree.follows is not None
-    holds = tree.follows.rows.mean()
-    if whole is not tree:  # a sample's rows do not count alike
-        holds = np.average(tree.follows.share[tree.leaves], weights=leaves)
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
-        "fidelity": _share(known.mean()) if len(known) else None,
-        "holds": _share(float(holds)),
     }
-
-
-def _share(value: float) -> float | None:
-    """Return a share in few digits; what is not all stays less than one."""
-    return None if math.isnan(value) else math.floor(1e4 * float(value) + 1e-6) / 1e4
 
 
 def _tidy(value: float | None) -> float | None:

@@ -17,7 +17,6 @@ from taxarbor._images import check_images
 from taxarbor._types import IndexArray
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._whole import write_whole
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
@@ -47,9 +46,10 @@ def report(
         The tree. One made from labels or merges alone is explained by nearest means. Features
         are called as it says, or as the columns of a data frame; others can be given by
         :meth:`~taxarbor.Hierarchy.rename_features`.
-    X : array-like or CSR matrix of shape (n_rows, n_features), or what is read part by part
+    X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
         The rows that it was grown on, in the same order; of a tree of a table, that table. Of
-        very many rows in a file or a collection of Dask, the page shows a sample, and says so.
+        more than 100,000 rows in a file or a Dask collection, the page shows a sample, and says
+        so.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
@@ -90,17 +90,15 @@ def report(
     if classes is not None:
         known = classes if numbers is None else _some_of(classes, numbers)
         scores = score_hierarchy(tree, known, truth, sample_weight=explanation.weights)
-    decides = _what_decides(hierarchy_of(model), tree)
     context = build_context(
         explanation,
         title,
         images=pictures,
         scores=scores,
-        decides=decides,
         outlier_scores=None if numbers is not None else _scores_of(model, tree),
     )
-    told = [whole.to_text(), *context["notes"]]
-    page = _build_page(context, "\n".join(told)).encode("utf-8", "replace")
+    text = "\n".join([whole.to_text(), *context["notes"]])
+    page = _build_page(context, text).encode("utf-8", "replace")
     write_whole(path, lambda file: file.write(page))
 
 
@@ -113,17 +111,6 @@ def _scores_of(model: Any, tree: Hierarchy) -> Any:
 def _some_of(classes: Any, numbers: IndexArray) -> Any:
     """Return the classes of some rows."""
     return classes.iloc[numbers] if hasattr(classes, "iloc") else np.asarray(classes)[numbers]
-
-
-def _what_decides(own: Hierarchy, described: Hierarchy) -> str:
-    """Say what placed the rows of a tree; see :func:`build_context`."""
-    if own.placement is not None:
-        return "placed"
-    if own.rules[own.root] is None and own.n_leaves > 1:
-        return "unknown"
-    assert described.follows is not None
-    holds = described.follows.rows.all() and (described.follows.share == 1.0).all()
-    return "rules" if holds else "bounds"
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

@@ -1,9 +1,7 @@
-"""Fitting a model again to parts of its rows, and comparing the trees with its own."""
+"""Refit a model to halves of its rows, and compare the trees with its own."""
 
 import warnings
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -26,17 +24,17 @@ from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
 
-MOST_ROWS = 10000
-"""Rows that refits are drawn from: each is fitted to half of them, and judged by the others."""
+MAX_ROWS = 10000
+"""Rows that the halves are drawn from: each refit sees one half, and the other tests it."""
 
-LEAST_ROWS = 4
+MIN_ROWS = 4
 """Rows that can be halved, with something to divide in each half."""
 
-MOST_LEAVES, ROWS_PER_LEAF = 50, 10
-"""Clusters that are looked for where nobody gave their number, at most, and rows for each."""
+MAX_LEAVES, ROWS_PER_LEAF = 50, 10
+"""Largest number of clusters that "auto" considers, and rows needed for each."""
 
-REFERENCES = 4
-"""One refit in so many is repeated with rows without clusters."""
+REFITS_PER_REFERENCE = 4
+"""One refit in so many is repeated on reference rows without clusters."""
 
 
 def assess(
@@ -48,14 +46,14 @@ def assess(
     random_state: Any = 0,
     verbose: int = 0,
 ) -> Hierarchy:
-    """Fit a model again to halves of its rows, and see what comes back.
+    """Measure how stable a model is: refit it to halves of its rows, and compare the trees.
 
     Each refit sees half of the rows, drawn without replacement (of 10,000 at most), with their
-    weights, but no noise, and puts all rows into its clusters. A cluster of the model came back
-    if a node of the refit has three quarters of their rows in common. It is apart if the rows
-    that the refit has not seen leave a gap between it and its siblings. The numbers of clusters
-    are compared with those of rows without clusters, drawn from one normal distribution of the
-    same covariance.
+    weights and without noise, and predicts the cluster of every row. A cluster of the model
+    came back if a node of the refit has a Jaccard index of at least 0.75 with it. It is apart
+    if the rows that the refit has not seen leave a gap between it and its siblings. The
+    stability of each number of clusters is compared with that of reference rows without
+    clusters, drawn from one normal distribution of the same covariance.
 
     Parameters
     ----------
@@ -77,7 +75,7 @@ def assess(
     -------
     Hierarchy
         The model's tree with its :class:`~taxarbor.hierarchy.Trust`, in ``trust``, and with
-        the temperature at which its probabilities are as sure as the refits agree.
+        the temperature at which its probabilities match the agreement of the refits.
 
     Raises
     ------
@@ -94,16 +92,17 @@ def assess(
     >>> tree.trust.suggested, tree.prune(tree.trust.suggested).n_leaves
     (4, 4)
     """
-    asked = {"n_refits": n_refits, "n_jobs": n_jobs, "random_state": random_state}
     with show_progress("assess", verbose, "refits") as bar:
-        study = _Study.of(model, X, observe=bar or ignore, **asked)
-        homes = [model.predict(study.data).astype(np.int32) for model in study.refits]
-        trust = study.trust(homes)
-    seen, tree = study.tree, study.tree
+        study = _Study.of(
+            model, X, n_refits, n_jobs=n_jobs, random_state=random_state, observe=bar or ignore
+        )
+        labels = [model.predict(study.data).astype(np.int32) for model in study.refits]
+        trust = study.trust(labels)
+    seen = tree = study.tree
     if tree.encoding is not None:  # the data are what a fit sees
         seen = tree.encoding.encoded(tree)
     return replace(
-        tree, temperature=calibrated(seen, study.data, homes).temperature, trust=trust
+        tree, temperature=calibrated(seen, study.data, labels).temperature, trust=trust
     )
 
 
@@ -111,14 +110,16 @@ def suggest(
     model: Any, X: Any, *, n_jobs: int | None, random_state: Any, verbose: int
 ) -> Curve:
     """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
-    asked = {"n_refits": 20, "n_jobs": n_jobs, "random_state": random_state}
     with show_progress("how many clusters", verbose, "refits") as bar:
-        return _Study.of(model, X, observe=bar or ignore, **asked).curve()
+        study = _Study.of(
+            model, X, 20, n_jobs=n_jobs, random_state=random_state, observe=bar or ignore
+        )
+        return study.curve()
 
 
 def most_clusters(n_rows: int) -> int:
-    """Return how many clusters are looked for in so many rows."""
-    return max(min(MOST_LEAVES, n_rows // ROWS_PER_LEAF), 1)
+    """Return the largest number of clusters that "auto" considers for so many rows."""
+    return max(min(MAX_LEAVES, n_rows // ROWS_PER_LEAF), 1)
 
 
 @final
@@ -127,7 +128,7 @@ class _Study:
     """A model's tree, and those of its refits.
 
     ``rows`` are those that the halves are drawn from and that the coordinates are of; a half
-    holds places in these. The last of the references is fitted to all of their rows.
+    holds positions in these. The last of the references is fitted to all reference rows.
     """
 
     tree: Hierarchy
@@ -136,7 +137,7 @@ class _Study:
     coordinates: Coordinates
     halves: list[IndexArray]
     refits: list[Any]
-    noise: Coordinates
+    reference: Coordinates
     references: list[Any]
 
     @classmethod
@@ -144,60 +145,65 @@ class _Study:
         cls,
         model: Any,
         X: Any,
-        *,
         n_refits: int,
+        *,
         n_jobs: int | None,
         random_state: Any,
-        observe: Observer = ignore,
+        observe: Observer,
     ) -> Self:
-        """Fit the model again."""
+        """Fit the model again, and to reference rows without clusters."""
         n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
         tree, data = _check(model, X)
         rng = check_random_state(random_state)
         rows = _drawn_from(tree)
         n = len(rows)
-        if n > MOST_ROWS:
-            rows = rows[np.sort(rng.choice(n, MOST_ROWS, replace=False))]
-        few, size = data[rows], len(rows) // 2
+        if n > MAX_ROWS:
+            rows = rows[np.sort(rng.choice(n, MAX_ROWS, replace=False))]
+        some, size = data[rows], len(rows) // 2
         weights = None if tree.weights is None else tree.weights[rows]
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
-            coordinates = Coordinates.in_memory(few, int(rng.randint(2**31 - 1)))
-            drawn = _without_clusters(coordinates, rng)
-            noise = Coordinates.in_memory(drawn, int(rng.randint(2**31 - 1)))
-        parts = [(few, half) for half in halves]
-        parts += [(drawn, half) for half in halves[: -(-n_refits // REFERENCES)]]
-        parts.append((drawn, np.arange(len(rows))))
+            coordinates = Coordinates.in_memory(some, int(rng.randint(2**31 - 1)))
+            drawn = _draw_reference(coordinates, rng)
+            reference = Coordinates.in_memory(drawn, int(rng.randint(2**31 - 1)))
+        own = _unfitted(model, tree, size, n)
+        # Reference rows are coordinates: no table's encoding is theirs.
+        bare = clone(own)
+        if "encoder" in bare.get_params():
+            bare.set_params(encoder=None)
+        parts = [(own, some, half) for half in halves]
+        n_references = -(-n_refits // REFITS_PER_REFERENCE)
+        parts += [(bare, drawn, half) for half in halves[:n_references]]
+        parts.append((bare, drawn, np.arange(len(rows))))
         tasks = [(*part, weights, int(rng.randint(2**31 - 1))) for part in parts]
-        fitted = _fit_all(_unfitted(model, tree, size, n), tasks, n_threads, observe)
+        fitted = _fit_all(tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
-        return cls(tree, data, rows, coordinates, halves, refits, noise, references)
+        return cls(tree, data, rows, coordinates, halves, refits, reference, references)
 
     def curve(self) -> Curve:
         """Return how stable the cuts of the tree are, and those of the reference."""
         numbers = cut_sizes(self.tree)
         reference = np.full(len(numbers), np.nan)
+        *others, whole = self.references
+        tree, every_row = whole.hierarchy_, np.arange(len(self.rows))
         with one_blas_thread():
             stability = measure_stability(
                 self.tree, self.rows, self._grown(self.refits), self.coordinates
             )
-            if self.references:
-                *others, whole = self.references
-                tree, everyone = whole.hierarchy_, np.arange(len(self.rows))
-                found = measure_stability(tree, everyone, self._grown(others), self.noise)
-                _, here, there = np.intersect1d(
-                    numbers, cut_sizes(tree), assume_unique=True, return_indices=True
-                )
-                reference[here] = found[there]
+            found = measure_stability(tree, every_row, self._grown(others), self.reference)
+        _, at, of = np.intersect1d(
+            numbers, cut_sizes(tree), assume_unique=True, return_indices=True
+        )
+        reference[at] = found[of]
         return Curve(numbers, stability, reference)
 
     def _grown(self, models: list[Any]) -> list[tuple[Hierarchy, IndexArray]]:
         return [(one.hierarchy_, half) for one, half in zip(models, self.halves, strict=False)]
 
-    def trust(self, homes: list[IndexArray]) -> Trust:
-        """Return what came back, given the leaf of each row in each refit."""
+    def trust(self, predicted: list[IndexArray]) -> Trust:
+        """Return what came back, given the predicted leaf of each row in each refit."""
         tree = self.tree
-        came_back, apart, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
+        n_recovered, n_separated, rules = np.zeros((3, tree.n_nodes), dtype=np.intp)
         used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
         features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
@@ -207,16 +213,18 @@ class _Study:
         encoding = tree.encoding
         owner = np.arange(tree.n_features or 0) if encoding is None else encoding.owner
         owner = np.append(owner, -1)
-        for model, half, labels in zip(self.refits, self.halves, homes, strict=True):
+        for model, half, labels in zip(self.refits, self.halves, predicted, strict=True):
             other = model.hierarchy_
             match, likeness, is_below = _match(tree, other, labels)
             back = likeness >= LIKENESS
-            came_back += back
+            n_recovered += back
             own = np.zeros(len(self.rows), dtype=bool)
             own[half] = True
             with one_blas_thread():
-                alone = _nodes_apart(other, labels[self.rows], Z, own, np.unique(match[back]))
-            apart += back & alone[match]
+                is_apart = _nodes_apart(
+                    other, labels[self.rows], Z, own, np.unique(match[back])
+                )
+            n_separated += back & is_apart[match]
             inside = tree.rows(tree.root)
             home = tree.leaves[tree.labels[inside]]
             stayed[inside] += back[home] & is_below[labels[inside], match[home]]
@@ -228,8 +236,9 @@ class _Study:
                 features[node] += is_used
                 rules[node] += owner[top[node]] in owner[again.features]
         n_refits = len(self.refits)
+        shares = stayed / n_refits
         return Trust(
-            n_refits, came_back, apart, rules, tuple(features), stayed / n_refits, self.curve()
+            n_refits, n_recovered, n_separated, rules, tuple(features), shares, self.curve()
         )
 
 
@@ -242,31 +251,36 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
         )
     tree = hierarchy_of(model)
     if not tree.has_rows:
-        told = "the model was fitted part by part, and does not know its rows"
-        raise InputError(f"{told}: assess one that was fitted to some of them, in memory")
+        raise InputError(
+            "the model does not hold the labels of its rows: assess one that was fitted to "
+            "rows in memory, such as a sample of them"
+        )
     data = check_new_rows(model, X)
     if tree.encoding is not None:
         data = tree.encoding.encode(data).data
     if data.shape[0] != tree.n_rows:
-        told = f"{counted(data.shape[0], 'row')}, and the model was fitted to {tree.n_rows:,}"
-        raise InputError(f"has {told}: pass the same rows, in the same order", "X")
+        raise InputError(
+            f"has {counted(data.shape[0], 'row')}, and the model was fitted to "
+            f"{tree.n_rows:,}: pass the same rows, in the same order",
+            "X",
+        )
     n = len(_drawn_from(tree))
-    if n < LEAST_ROWS:
+    if n < MIN_ROWS:
         raise InputError(f"has {n} rows, too few to be halved", "X")
     return tree, data
 
 
 def _drawn_from(tree: Hierarchy) -> IndexArray:
-    """Return the rows that refits see some of: those in the tree that count for something."""
+    """Return the rows that halves are drawn from: those in the tree of positive weight."""
     rows = np.sort(tree.rows(tree.root))
     return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
 
 
 def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
-    """Return a model like this one, for some of its n rows: sizes of leaves shrink as well."""
+    """Return an unfitted copy for some of n rows: bounds on leaf sizes shrink in proportion."""
     given = model.get_params()
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
-    if tree.encoding is not None:  # and done: all are fitted to the same features
+    if tree.encoding is not None:  # all are fitted to the same features
         changed["encoder"] = tree.encoding
     n_clusters = given.get("n_clusters")
     if n_clusters is not None:
@@ -281,7 +295,7 @@ def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
     return clone(model).set_params(**known)
 
 
-def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
+def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
     """Draw as many rows from one normal distribution with the covariance of the coordinates."""
     Z = coordinates.array.astype(np.float64)
     lengths, directions = np.linalg.eigh(
@@ -292,15 +306,14 @@ def _without_clusters(coordinates: Coordinates, rng: np.random.RandomState) -> A
 
 
 def _fit_all(
-    model: Any,
-    tasks: list[tuple[Any, IndexArray, Array | None, int]],
+    tasks: list[tuple[Any, Any, IndexArray, Array | None, int]],
     n_threads: int,
     observe: Observer,
 ) -> list[Any]:
-    """Return the model fitted to rows of some data with a seed, for each task."""
+    """Return models fitted to rows of some data, each with its weights and seed."""
 
-    def fit(task: tuple[Any, IndexArray, Array | None, int]) -> Any:
-        data, rows, weights, seed = task
+    def fit(task: tuple[Any, Any, IndexArray, Array | None, int]) -> Any:
+        model, data, rows, weights, seed = task
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
@@ -309,14 +322,10 @@ def _fit_all(
         return fresh.fit(data[rows], sample_weight=weights[rows])
 
     done: list[Any] = []
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
+    with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
         warnings.simplefilter("ignore")
-        fitted: Iterable[Any] = map(fit, tasks)
-        if n_threads > 1:
-            fitted = stack.enter_context(ThreadPoolExecutor(n_threads)).map(fit, tasks)
-        for one in fitted:
-            done.append(one)
+        for model in pool.map(fit, tasks) if n_threads > 1 else map(fit, tasks):
+            done.append(model)
             observe(GrowthEvent(len(done), len(tasks), len(done)))
     return done
 
@@ -349,7 +358,7 @@ def _below(tree: Hierarchy) -> NDArray[np.bool_]:
 def _nodes_apart(
     tree: Hierarchy, labels: IndexArray, Z: Array, is_own: NDArray[np.bool_], nodes: IndexArray
 ) -> NDArray[np.bool_]:
-    """Return which of these nodes are apart from their siblings; others are not looked at."""
+    """Return which of these nodes are apart from their siblings; False for all others."""
     found = np.zeros(tree.n_nodes, dtype=bool)
     found[0] = True
     is_below = _below(tree)
@@ -363,7 +372,7 @@ def _nodes_apart(
 
 
 def _top_feature(tree: Hierarchy, node: int) -> int:
-    """Return the feature that does most in a node's rule, -1 where there is none."""
+    """Return the feature with the largest share in a node's rule, -1 where there is none."""
     for child in tree.children(node):
         for reason in tree.reasons(child, 1):
             return reason.feature

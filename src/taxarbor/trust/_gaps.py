@@ -1,8 +1,8 @@
-r"""Whether a gap lies between clusters, seen in rows that had no say in where they end.
+r"""Whether a gap lies between clusters, tested on rows that the fit has not seen.
 
 A plane through the middle of a single cloud is found again and again: that clusters come back
-does not make them clusters. Rows that a fit has not seen tell. Two clusters are laid along
-the direction that tells them apart best, and three windows of one width are chosen by the rows
+does not make them clusters. Two clusters are projected on the direction that separates them
+best, and three windows of one width are chosen by the rows
 of the fit: the emptiest place between the two, M, and the fullest on either side, L and R. If
 the density has one peak only, wherever it is, then it is at M at least as high as at L or at
 R. So the counts n of unseen rows in them have, for one side or the other,
@@ -57,7 +57,7 @@ def find_apart(
     if len(there) < 2:
         return found
     means = np.stack([Z[own[k]].mean(axis=0) for k in there])
-    weights = _telling(Z, [own[k] for k in there], means)
+    weights = _discriminants(Z, [own[k] for k in there], means)
     products = weights @ means.T
     squares = np.diag(products)
     distances = squares[:, None] + squares - products - products.T
@@ -76,7 +76,7 @@ def find_apart(
 
 
 def has_gap(left: Array, right: Array, unseen: Array) -> bool:
-    """Say whether unseen rows leave a gap between two clusters, laid along a line."""
+    """Say whether unseen rows leave a gap between two clusters, laid projected on a line."""
     low, high = float(np.median(left)), float(np.median(right))
     distance = high - low
     if not distance > 0.0:
@@ -103,10 +103,10 @@ def _members(labels: IndexArray, K: int, chosen: NDArray[np.bool_]) -> list[Inde
     return np.split(rows, ends[:-1])
 
 
-def _telling(Z: Array, members: list[IndexArray], means: Array) -> Array:
+def _discriminants(Z: Array, members: list[IndexArray], means: Array) -> Array:
     """Return the means in the metric of the scatter within clusters, as leaves compete in it.
 
-    The difference of two is the direction that tells them apart.
+    The difference of two is the direction that separates them best.
     """
     within = np.zeros((Z.shape[1], Z.shape[1]))
     for rows, mean in zip(members, means, strict=True):

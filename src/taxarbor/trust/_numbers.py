@@ -16,7 +16,7 @@ from taxarbor.refine import Coordinates
 from taxarbor.refine._leaves import Leafing, fit_leaves
 from taxarbor.trust._gaps import find_apart
 
-EVERY, STEP = 50, 1.1
+MAX_CONSECUTIVE, STEP = 50, 1.1
 """Up to how many clusters each number is looked at, and how much more the next is beyond."""
 
 
@@ -28,7 +28,7 @@ def cut_sizes(tree: Hierarchy) -> IndexArray:
     added = np.bincount(tree.birth)[1:] - 1
     kept = [1]
     for size in (1 + np.cumsum(added, dtype=np.intp)).tolist():
-        if size <= EVERY or size >= STEP * kept[-1] or size == tree.n_leaves:
+        if size <= MAX_CONSECUTIVE or size >= STEP * kept[-1] or size == tree.n_leaves:
             kept.append(size)
     return np.array(kept)
 
@@ -53,10 +53,10 @@ def measure_stability(
         The rows.
     """
     Z = coordinates.array.astype(np.float64)
-    everyone = np.arange(len(rows))
+    every_row = np.arange(len(rows))
     found = [1.0]
     for n_clusters in cut_sizes(tree)[1:].tolist():
-        labels = _compete(coordinates, tree.cut(n_clusters)[rows], everyone)
+        labels = _compete(coordinates, tree.cut(n_clusters)[rows], every_row)
         n_back = np.zeros(int(labels.max()) + 1, dtype=np.intp)
         for other, own in refits:
             again = _compete(coordinates, other.cut(min(n_clusters, other.n_leaves)), own)
@@ -73,7 +73,7 @@ def measure_stability(
 
 
 def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> IndexArray:
-    """Let clusters of some rows compete for all rows, and return whose each is."""
+    """Let clusters of some rows compete for all rows; return the cluster of each row."""
     labels = np.unique(labels, return_inverse=True)[1]
     K = int(labels.max()) + 1
     if K == 1:

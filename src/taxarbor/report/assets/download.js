@@ -5,7 +5,7 @@ function field(value) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 function toCsv(node) {
-  const head = ["row", allNames && "name", "cluster", "path", probabilities && "probability", areTrue && "rules_hold"].filter(Boolean);
+  const head = ["row", allNames && "name", "cluster", "path", probabilities && "probability"].filter(Boolean);
   const lines = [head];
   clusters.forEach((cluster, label) => {
     if (cluster.stop <= node.start || cluster.start >= node.stop) return;
@@ -15,12 +15,11 @@ function toCsv(node) {
       if (allNames) cells.push(allNames[n]);
       cells.push(label, way);
       if (probabilities) cells.push(probabilityOf(n, cluster));
-      if (areTrue) cells.push(areTrue[n] ? "yes" : "no");
       lines.push(cells);
     }
   });
   for (let n = data.n_rows; node === root && n < order.length; n++) {  // noise
-    lines.push([order[n], ...(allNames ? [allNames[n]] : []), -1, "", ...(probabilities ? [""] : []), ...(areTrue ? [""] : [])]);
+    lines.push([order[n], ...(allNames ? [allNames[n]] : []), -1, "", ...(probabilities ? [""] : [])]);
   }
   return lines.map((cells) => cells.map(field).join(",") + "\r\n").join("");
 }

@@ -45,7 +45,7 @@ function writeCell(node, element, isFolded) {
   const { x, y, w, h } = node, room = w - 14, isLow = h < 31, isTiny = h < 14;
   const size = isFolded ? `${plural(node.count, "cluster")}, ${plural(node.size, "row")}` : plural(node.size, "row");
   const used = node.label ? measure(node.label, NAME) + 8 : 0, bar = shade === "classes" && !kids(node).length && room > 300 ? 64 : 0;
-  const facts = [fitDoubt(node, room), size, (shade === "trust" || !node.isOpen) && gist(node)].filter(Boolean);
+  const facts = [size, (shade === "trust" || !node.isOpen) && gist(node)].filter(Boolean);
   const put = (text, left, line, name) => { if (text) element.append(svg("text", { class: name + (isTiny ? " tiny" : ""), x: left, y: line }, text)); };
   const left = x + 7, name = arrows(node.name), high = isLow ? y + h / 2 + (isTiny ? 3.5 : 4) : Math.min(y + h / 2 - 3, y + 18);
   if (node.label) put(node.label, left, high, "label");
@@ -53,16 +53,14 @@ function writeCell(node, element, isFolded) {
   if (isLow) {
     const isWide = !node.isOpen && room > 130, first = isFolded && !isWide ? size : name;
     const text = fit(first, isWide ? Math.max(0.55 * room - used, 50) : room - used), after = used + measure(text, NAME) + 10;
-    put(text, left + used, high, node.doubt && !isWide ? "name warn" : "name");
-    const space = room - after - bar - 4, whole = facts.join(" · ");
-    if (isWide && node.doubt) put(fitDoubt(node, space), left + after, high, "warn size");
-    else if (isWide) put(fit(whole, space, FINE), left + after, high, "size");
+    put(text, left + used, high, "name");
+    if (isWide) put(fit(facts.join(" · "), room - after - bar - 4, FINE), left + after, high, "size");
     return;
   }
-  const isOne = used || h < 40 || h < 62 && (node.doubt || fit(name, room) === name), lines = isOne ? [fit(name, room - used - bar)] : wrap(name, room);
+  const isOne = used || h < 40 || h < 62 && fit(name, room) === name, lines = isOne ? [fit(name, room - used - bar)] : wrap(name, room);
   lines.forEach((text, n) => put(text, left + used, high + 14 * n, "name"));
   facts.slice(0, Math.max(isOne ? 1 : 0, Math.floor((y + h - high - 14 * lines.length) / 14))).forEach((text, n) =>
-    put(fit(text, room, FINE), left, high + 14 * (lines.length + n), n === 0 && node.doubt ? "warn size" : "size"));
+    put(fit(text, room, FINE), left, high + 14 * (lines.length + n), "size"));
 }
 
 function zoomTo(node, keepFocus = true) {

@@ -14,24 +14,19 @@ function told(node) {
   return html("p", { class: "muted" }, parts.join(" · "));
 }
 // Why rows are where they are, in a sentence.
-const ORIGIN = {
-  rules: "The rules decide: every row is where the rules on its path send it.",
-  bounds: `The rules decide, but not alone: words hold for ${percent(data.facts.holds, 1)} of rows.`,
-  placed: `The rules describe: rows are where they fit best by all features, and words hold for ${percent(data.facts.holds, 1)} of rows.`,
-  unknown: "This tree came without rules: the words compare the means of its nodes.",
-};
-// How true the words are, and how often the cluster came back.
+function origin() {
+  if (!data.has_rules) return "This tree came without rules: the words compare the means of its nodes.";
+  if (!data.n_elsewhere) return "The rules decide: every row is where the rules on its path send it.";
+  return `The rules decide where a new row goes; ${plural(data.n_elsewhere, "row")} of this tree ${data.n_elsewhere === 1 ? "is" : "are"} in another cluster, as where the sizes of clusters were bounded.`;
+}
+// What is known of the whole tree, and how often the cluster came back.
 function credit(node) {
   const lines = [];
-  if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, ORIGIN[data.decides]));
+  if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, origin()));
   if (!node.depth) lines.push(...data.notes.map((note) => html("p", { class: "note" }, note)));
-  if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} had no part in the fit, and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}: far from all others, without a value, or of no weight.`));
+  if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} ${data.n_absent === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}.`));
   if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
-  if (node.depth && !allHold) {
-    const worst = node.worst ? ` The worst, “${nodes[node.worst[0]].name}”, holds for ${percent(node.worst[1])}.` : "";
-    lines.push(html("p", { class: node.doubt ? "note warn" : "note" }, capital(wordsHold(node)) + "." + worst));
-  }
   if (recurrence(node)) {
     lines.push(html("p", { class: node.stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }),
       capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.")));
@@ -85,11 +80,10 @@ function leads(node) {
 
 function childButtons(node) {
   if (!kids(node).length) return node.note && !node.children.length ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
-  const parts = [node.n_features && plural(node.n_features, "feature"), node.fidelity !== null && !allHold && `the rule agrees on ${percent(node.fidelity)} of its rows`].filter(Boolean);
   return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
       html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
-    parts.length ? html("p", { class: "muted small" }, "By " + parts.join("; ") + ".") : null];
+    node.n_features ? html("p", { class: "muted small" }, `By ${plural(node.n_features, "feature")}.`) : null];
 }
 
 // The classes that have room at first; the others are a click away.
@@ -179,7 +173,6 @@ function foundRow(node, position) {
   const probability = probabilityOf(position, node), card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   const add = (text) => card.append(html("div", { class: "muted" }, text));
   if (probability !== null) add(`That is ${data.measured ? "" : "about "}${percent(probability)} probable.`);
-  if (areTrue) add(areTrue[position] ? "Every rule on its path holds for it." : "Not every rule on its path holds for it.");
   if (weakest) {
     const margin = (weakest.margin[position] - 300) / 100, about = weakest.node[position];
     add(`Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`);

@@ -43,8 +43,8 @@ function colour(code) {
 }
 
 // What is known of all rows, in the order of the tree; null where it is not, or in a browser too old to unpack it.
-// Numbers, names, whether their words are true, least margins, and how probable the nodes on their path are.
-let order = null, allNames = null, areTrue = null, weakest = null, probabilities = null;
+// Numbers, names, least margins, and how probable the nodes on their path are.
+let order = null, allNames = null, weakest = null, probabilities = null;
 async function unpack(text) {
   const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
@@ -58,7 +58,6 @@ async function readRows() {
   if (!window.DecompressionStream) return;
   if (data.order) order = await unpackNumbers(data.order);
   if (data.names) allNames = new TextDecoder().decode(await unpack(data.names)).split("\n");
-  if (data.true) areTrue = await unpackNumbers(data.true);
   if (data.weakest) weakest = { margin: await unpackNumbers(data.weakest.margin), node: await unpackNumbers(data.weakest.node) };
   if (data.probabilities) probabilities = await unpack(data.probabilities);
   let first = 0;
@@ -98,16 +97,11 @@ const className = (code) => (code < 0 ? calledClass(code) : /^\d+$/.test(data.cl
 const pictureOf = (one) => data.pictures[one.row];
 const nameOf = (one) => data.rows[one.row][0];
 
-// In plain words: how true the words are, if they are doubtful, and how often a cluster came back.
-const doubt = (node) => node.doubt || "";
-const wordsHold = (node) => doubt(node) || `words hold for ${percent(node.holds)} of rows`;
+// In plain words: how often a cluster came back, and all there is to say of a node.
 const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
-const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), doubt(node), recurrence(node)].filter(Boolean).join(", ");
+const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), recurrence(node)].filter(Boolean).join(", ");
 
-// Whether the words are true of all rows: then there is nothing to be said of each node.
-const allHold = data.decides === "rules";
-
-// Who wants to know that another node was chosen.
+// Called when another node is chosen.
 const listeners = [];
 let chosen = null;
 function choose(node, options = {}) {

@@ -5,7 +5,6 @@ const COLUMNS = [
   { head: "Cluster", value: (node) => node.start, cell: nameCell },
   { head: "Rows", isDescending: true, value: (node) => -node.size, cell: sizeCell },
   { head: "What stands out", value: (node) => -Math.abs((node.stands[0] || [0, 0, 0])[2]), isDescending: true, cell: standCell, when: () => nodes.some((node) => node.stands.length) },
-  { head: "Words hold for", value: (node) => node.holds, cell: (node) => html("td", { class: doubt(node) ? "num warn" : "num" }, wordsHold(node).slice(15)), when: () => !allHold },
   { head: "Came back", value: (node) => node.came_back, cell: trustCell, when: () => data.trust },
   { head: "Classes", isDescending: true, value: (node) => (majority(node) ? -shareOf(node, majority(node)[1]) : 0), cell: classCell, when: () => data.classes.length },
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.speak || Object.keys(data.pictures).length },
@@ -65,10 +64,11 @@ const SCORES = {
   path_sharing: ["Path sharing, as in the paper", "Not corrected for chance."],
   rand: ["Rand index, as in the paper", "Not corrected for chance."],
 };
-// What the help says of rules depends on what places the rows.
+// What the help says depends on what the tree has.
 function showHelp() {
-  for (const kind of ["rules", "bounds", "placed", "unknown"]) byId("help-" + kind).hidden = data.decides !== kind;
-  byId("help-holds").hidden = allHold;
+  byId("help-rules").hidden = !data.has_rules || data.n_elsewhere > 0;
+  byId("help-elsewhere").hidden = !data.has_rules || !data.n_elsewhere;
+  byId("help-means").hidden = data.has_rules;
   byId("help-trust").hidden = !data.trust;
   byId("help-probable").hidden = !data.probabilities;
   byId("help-guess").hidden = data.measured;
@@ -92,8 +92,7 @@ function showMeasures() {
     ["Rows per cluster", `${count(facts.smallest)} to ${count(facts.largest)}`, "the smallest and the largest"],
   ];
   if (facts.features_per_split !== null) lines.push(["Features per split", facts.features_per_split, `the median, of ${count(data.n_features)}`]);
-  if (facts.fidelity !== null && !allHold) lines.push(["Rules agree", percent(facts.fidelity, 1), "the share of a split's rows that its rule sends to the child they are in, on average"]);
-  lines.push(["Words hold", percent(facts.holds, 1), allHold ? "of rows: every row is where the rules on its path send it" : "of rows: every rule on their path sends them where they are"]);
+  if (data.has_rules && data.n_elsewhere) lines.push(["Rows elsewhere", percent(data.n_elsewhere / data.n_rows, 1), "of rows are in another cluster than the one that the rules send them to"]);
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
     const { n_refits: refits, suggested, curve: points } = data.trust, last = Math.max(data.n_clusters, ...points.map(([n]) => n)), where = 100 * (suggested - 1) / Math.max(1, last - 1);

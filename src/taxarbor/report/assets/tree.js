@@ -57,7 +57,7 @@ function link(node) {
   for (const one of parent.children) { if (one === node) break; before += one.size; }
   const from = parent.y + river() * (before + node.size / 2 - parent.size / 2), x = parent.x + 7;
   const d = `M${x},${from}C${x + 12},${from} ${x + 4},${node.y} ${x + 20},${node.y}H${node.x - 5}`;
-  const stroke = shade === "trust" || shade === "words" ? paint(node) : null;
+  const stroke = shade === "trust" ? paint(node) : null;
   return svg("path", { class: "link", d, "stroke-width": breadth(node), "data-id": node.id, style: stroke ? { stroke } : null });
 }
 
@@ -78,10 +78,10 @@ function drawEnd(node, element) {
   if (isLow) {
     const text = fit(name, 0.6 * (end - x)), after = x + used + measure(text, NAME) + 10;
     put(text, x + used, 4, "name");
-    put(node.doubt ? fitDoubt(node, end - after) : fit(plural(node.size, "row"), end - after, FINE), after, 4, node.doubt ? "warn size" : "size");
+    put(fit(plural(node.size, "row"), end - after, FINE), after, 4, "size");
     return;
   }
-  put(fit(name, end - x - used), x + used, -2, isFolded && node.doubt ? "name warn" : "name");
+  put(fit(name, end - x - used), x + used, -2, "name");
   if (isFolded) {
     const parts = [plural(node.count, "cluster") + ",", plural(node.size, "row")], whole = parts.join(" ");
     if (measure(whole, FOLDED) <= end - x) put(whole, x, 12, "folded"); else parts.forEach((text, n) => put(text, x, 12 + 13 * n, "folded"));
@@ -90,8 +90,8 @@ function drawEnd(node, element) {
   const size = plural(node.size, "row");
   const bar = node.classes.length && !data.speak && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
   if (bar) element.append(makeUp(node, x, node.y + 5, bar));
-  const left = x + (bar ? bar + 6 : 0), room = end - left, told = `${size} · ${node.doubt ? doubt(node) : gist(node)}`.replace(/ · $/, "");
-  put(node.doubt && measure(told, FINE) > room ? fitDoubt(node, room) : fit(told, room, FINE), left, 12, node.doubt ? "warn size" : "size");
+  const left = x + (bar ? bar + 6 : 0), text = `${size} · ${gist(node)}`.replace(/ · $/, "");
+  put(fit(text, end - left, FINE), left, 12, "size");
 }
 // On the branch to an open node: its name, and below that its rows.
 function drawBranch(node, element) {
@@ -105,9 +105,8 @@ function drawBranch(node, element) {
   element.append(svg("rect", { class: "back", x: left - 4, y: top - 14 * lines.length, rx: 7, width: room + 8, height: below + 4 - top + 14 * lines.length }));
   lines.forEach((text, n) => element.append(svg("text", { class: "name", x: left, y: top - 14 * (lines.length - 1 - n) }, text)));
   const rows = plural(node.size, "row"), size = measure(rows, FINE) <= room ? rows : count(node.size), used = measure(size, FINE) + 6;
-  if (node.doubt) element.append(svg("text", { class: "warn size", x: left, y: below }, fitDoubt(node, room)));
-  else element.append(svg("text", { class: "size", x: left, y: below }, size));
-  if (!node.doubt && node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));
+  element.append(svg("text", { class: "size", x: left, y: below }, size));
+  if (node.classes.length && room - used > 14) element.append(makeUp(node, left + used, below - 7, room - used));
 }
 function drawTree(node) {
   const isEnd = !kids(node).length;

@@ -24,14 +24,10 @@ function fit(text, width, font = NAME) {
   fitted.set(key, found);
   return found;
 }
-// The longest way to say that words are doubtful that fits.
-function fitDoubt(node, width) {
-  const whole = doubt(node), short = whole.replace(" of rows", ""), ways = [whole, short, short.replace(" hold for", "")];
-  return ways.find((text) => measure(text, FINE) <= width) || "";
-}
 // In a picture there is little room: a sign for a word.
-const sign = (words) => new RegExp(` ${words} (?=-?\\d\\S*(?: \\w+illion)?(?:, | or unknown|$))`, "g"), AT_MOST = sign("at most"), ABOVE = sign("above");
-const arrows = (name) => name.replace(AT_MOST, " ≤\u00a0").replace(ABOVE, " >\u00a0").replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
+const SIGNS = { "at most": "≤", above: ">", "at least": "≥", below: "<" };
+const BOUND = new RegExp(` (${Object.keys(SIGNS).join("|")}) (?=-?\\d\\S*(?: \\w+illion)?(?:, | or unknown|$))`, "g");
+const arrows = (name) => name.replace(BOUND, (_, words) => ` ${SIGNS[words]}\u00a0`).replace(/(^|, )(higher|more often) /g, "$1↑\u00a0").replace(/(^|, )(lower|less often) /g, "$1↓\u00a0");
 // Break a text into some lines, after commas or between words.
 function wrap(text, width, most = 2) {
   const lines = [], words = text.split(/(?<=[ _])/), bare = (part) => part.trim().replace(/,$/, ""), fits = (part) => fit(part, width) === part;
@@ -68,7 +64,6 @@ function makeUp(node, x, y, width, height = 5) {
 const SHADES = {
   classes: { head: "by class", when: () => data.classes.length },
   trust: { head: "by refits", when: () => data.trust && data.n_clusters > 1, share: (node) => node.came_back / data.trust.n_refits },
-  words: { head: "by words", when: () => !allHold, share: (node) => (node.holds - 0.5) * 2 },
   none: { head: "no colour", when: () => true },
 };
 const mix = (share) => `color-mix(in oklab, var(--low), var(--high) ${Math.round(100 * clamp(share, 0, 1))}%)`;
@@ -81,9 +76,9 @@ function paint(node) {
 function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
-  if (shade === "trust" || shade === "words") {
-    const [low, high] = shade === "trust" ? [`0 of ${data.trust.n_refits} refits`, `${data.trust.n_refits} of ${data.trust.n_refits}`] : ["50 % or less", "100 % of rows"];
-    key.replaceChildren(html("span", {}, shade === "trust" ? "came back in" : "words hold for"), html("span", {}, low), html("i", { class: "ramp" }), html("span", {}, high));
+  if (shade === "trust") {
+    const refits = data.trust.n_refits, texts = ["came back in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
+    key.replaceChildren(...texts.slice(0, 2), html("i", { class: "ramp" }), texts[2]);
     return;
   }
   const codes = data.classes.map((_, code) => code).slice(0, isWhole ? 500 : 60);
@@ -103,7 +98,7 @@ function showKey(isWhole = false) {
 function startShades() {
   const list = byId("shade"), able = Object.keys(SHADES).filter((name) => SHADES[name].when());
   list.append(...able.map((name) => html("option", { value: name }, SHADES[name].head)));
-  shade = able[0] === "words" && !nodes.some(doubt) ? "none" : able[0];
+  shade = able[0];
   list.value = shade;
   byId("shades").hidden = able.length === 1;
   list.addEventListener("change", () => { shade = list.value; showKey(); render(); });
@@ -114,7 +109,7 @@ function startShades() {
 function nodeElement(node, classes) {
   const isOpen = node.isOpen, siblings = node.above ? node.above.children : [node];
   return svg("g", {
-    class: ["node", ...classes, doubt(node) && "doubtful"].filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
+    class: ["node", ...classes].filter(Boolean).join(" "), role: "treeitem", id: "node-" + node.id, "data-id": node.id,
     "aria-level": node.depth + 1, "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(node) + 1,
     "aria-expanded": kids(node).length ? String(isOpen) : null, "aria-label": spoken(node),
   }, svg("title", {}, spoken(node).replaceAll(", ", " · ")));
