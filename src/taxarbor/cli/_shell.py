@@ -89,9 +89,7 @@ def _told(error: Exception, options: Callable[[str], str | None]) -> str | None:
     """Return what to say of an error, None if it is a mistake of ours."""
     told = None
     if isinstance(error, MemoryError) or UNMAPPED in str(error):
-        problem = "there is not enough memory: take fewer rows or columns"
-        remedy = ", or a parquet, npy or h5ad file with", "memory_limit"
-        told = InputError(problem, remedy=remedy).told(options)
+        told = "there is not enough memory: take fewer rows or columns"
     elif isinstance(error, InputError):
         told = error.told(options)
     elif isinstance(error, ClusterError):

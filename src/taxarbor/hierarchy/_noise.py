@@ -17,7 +17,6 @@ from taxarbor import native
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import keep
-from taxarbor.hierarchy._follows import rows_of
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.rows import Rows, as_rows
@@ -299,3 +298,11 @@ def _least(bound: Array, rows: Rows, centers: Array, units: Array, least: float)
         for center, unit in zip(centers, units, strict=True):
             found[far] = np.minimum(found[far], _distances(rows, far, center) / unit)
     return found
+
+
+def rows_of(entry: Any) -> Rows:
+    """Return a block of a column, an array, a CSR matrix or rows, as rows about any centre."""
+    rows: Rows = (
+        as_rows(entry, center=np.zeros(entry.shape[1])) if hasattr(entry, "shape") else entry
+    )
+    return rows

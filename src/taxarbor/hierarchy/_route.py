@@ -13,7 +13,6 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._cells import refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
 from taxarbor.hierarchy._encoding import Expanded, empty_rows, fill_gaps
-from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._base import best_scores
 from taxarbor.sweep._sums import below, sums_of_labels
@@ -41,10 +40,9 @@ def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexA
 def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
     """Send all rows to leaves, noise as well.
 
-    By the placement, where there is one, or down the tree. No label depends on the number of
-    threads.
+    No label depends on the number of threads.
     """
-    rule = deciding_rule(hierarchy)
+    rule = hierarchy.rules[hierarchy.root]
     if rule is None and hierarchy.n_leaves > 1:
         raise InputError(
             "this hierarchy was made from labels or merges alone and has no rules to place "
@@ -59,13 +57,8 @@ def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexAr
 
 
 def place(hierarchy: "Hierarchy", rows: Rows) -> IndexArray:
-    """Return the leaves of rows about the centre of the deciding rule, by their position."""
-    placement = hierarchy.placement
-    if placement is None:
-        leaf_of = _descend(hierarchy, rows)
-    else:
-        rule = placement.rule
-        leaf_of = placement.leaves[best_scores(rows, rule.weights, rule.offsets)]
+    """Return the leaves of rows about the centre of the root's rule, by their position."""
+    leaf_of = _descend(hierarchy, rows)
     position = np.full(hierarchy.n_nodes, -1, dtype=np.intp)
     position[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
     return position[leaf_of]
@@ -160,7 +153,7 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
 
 def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     """Return what :func:`check_data` does, with the gaps that the user's table has."""
-    rule = deciding_rule(hierarchy)
+    rule = hierarchy.rules[hierarchy.root]
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
     if isinstance(X, Expanded):
         return X
@@ -249,7 +242,7 @@ def with_means(
     hierarchy: "Hierarchy", rows: Rows, repeats: IndexArray | None = None
 ) -> "Hierarchy":
     """Return the tree with the mean of each node's rows, of the dtype of its rules."""
-    rule = deciding_rule(hierarchy)
+    rule = hierarchy.rules[hierarchy.root]
     dtype = rows.dtype if rule is None else rule.dtype
     means = node_means(hierarchy, rows, repeats).astype(dtype)
     if not all_finite(means):
