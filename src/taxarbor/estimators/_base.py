@@ -24,9 +24,9 @@ from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._build import MOVED
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._memberships import probabilities
 from taxarbor.hierarchy._noise import score_rows
+from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._remade import per_row
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import route, visited
@@ -288,10 +288,11 @@ class Fitting:
         """Return a tree of ``rows``, with what is measured of them, as one of all rows."""
         encoding = self._training.encoding
         pairs = None if encoding is None else encoding.two_values
-        tree = measured_rows(frozen, self.rows, self.run, two_values=pairs)
+        pairs = find_two_values(self.rows) if pairs is None else pairs
+        tree = replace(frozen, two_values=pairs)
         if self._index is None:
             return tree
-        tree = per_row(tree, self._index, self._all, self.run)
+        tree = per_row(tree, self._index, self._all)
         return replace(tree, weights=self._weights)
 
 

@@ -20,13 +20,12 @@ from taxarbor.estimators._base import (
     warn_if_short,
 )
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, Placement
-from taxarbor.hierarchy._follows import measured
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._noise import Scored, scored
-from taxarbor.hierarchy._remade import Strays, regrouped, resized, without_rows
+from taxarbor.hierarchy._reasons import find_two_values
+from taxarbor.hierarchy._remade import regrouped, resized, without_rows
 from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._route import place as place_rows
-from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.refine import (
     Clusters,
     Coordinates,
@@ -168,9 +167,7 @@ class Sweeping:
 
     def leave_out_noise(self, found: Clusters, noise: float) -> None:
         """Give no part to the rows that are noise in a first tree."""
-        rule, tree = found.placement, found.tree
-        placement = rule and Placement(rule, np.array(tree.leaves))
-        first, labels = self._settled(tree, placement, leafing=found.leafing, holds=True)
+        first, labels = self._settled(found.tree, leafing=found.leafing, keeps=True)
         scores = self._scored(first, labels, noise)
         if scores.usual is not None:
             self._set_apart(scores)
@@ -192,7 +189,6 @@ class Sweeping:
         self,
         found: Clusters,
         sparsity: Sparsity,
-        rules: str,
         *,
         noise: float,
         **how: Any,
@@ -203,23 +199,16 @@ class Sweeping:
         """
         kept: Any = {"leafing": found.leafing, "noise": noise}
         if found.placement is None:
-            self._keep(found.tree, holds=False, **kept)
+            self._keep(found.tree, **kept)
             return
-        describes = rules == "describe"
         told = found, self.coordinates, sparsity, self.run
-        tree, stands_for = find_rules(*told, describes=describes, **how)
-        if describes:
-            placement = Placement(found.placement, np.array(tree.leaves))
-            is_bound = how["min_leaf_size"] > 1 or how["stop"].max_leaf_size is not None
-            self._keep(tree, placement, holds=False, keeps=is_bound, **kept)
-        else:
-            how = {"stands_for": stands_for, "least": how["min_leaf_size"]}
-            self._keep(tree, holds=True, **how, **kept)
+        tree, stands_for = find_rules(*told, describes=False, **how)
+        how = {"stands_for": stands_for, "least": how["min_leaf_size"]}
+        self._keep(tree, **how, **kept)
 
     def _keep(
         self,
         tree: HierarchyBuilder,
-        placement: Placement | None = None,
         *,
         leafing: Leafing,
         noise: float = 0.0,
@@ -229,7 +218,7 @@ class Sweeping:
 
         That share of the rows that are farthest from every leaf is set apart as noise.
         """
-        hierarchy, labels = self._settled(tree, placement, leafing=leafing, **how)
+        hierarchy, labels = self._settled(tree, leafing=leafing, **how)
         n_leaves = hierarchy.n_leaves
         found = self._scored(hierarchy, labels, noise)
         if found.usual is not None:  # what is known of the nodes is of all other rows
@@ -238,7 +227,6 @@ class Sweeping:
             sums = self._engine.sweep(_add_up, *columns, n_leaves=hierarchy.n_leaves)
             means = self._means(hierarchy.leaves, hierarchy.parents, sums)
             hierarchy = replace(hierarchy, means=means, usual=found.usual)
-            hierarchy = self._measured(hierarchy, labels, how["holds"])
         hierarchy = self._weighted(hierarchy, labels)
         hierarchy = self._source.decode(hierarchy, labels, self._copies.counts)
         per_row = {
@@ -294,10 +282,8 @@ class Sweeping:
     def _settled(
         self,
         tree: HierarchyBuilder,
-        placement: Placement | None,
         *,
         leafing: Leafing,
-        holds: bool,
         stands_for: dict[int, int] | None = None,
         keeps: bool = False,
         least: int = 1,
@@ -314,9 +300,9 @@ class Sweeping:
             before[planned] = np.arange(len(planned))
             before[-1] = -2  # of leaves that the plan does not have
             columns = self._blocks.data, leafing.labels, self._copies.counts
-            told: Any = {"tree": tree.freeze(placement, order=False), "before": before}
+            told: Any = {"tree": tree.freeze(order=False), "before": before}
             labels, (sizes, stayed, (copies, sums)) = self._engine.keep(
-                _send, *columns, strays=self._strays(columns, told) if keeps else None, **told
+                _send, *columns, keeps=keeps, **told
             )
             if stands_for is None and not keeps and not copies.all():
                 keeps = True  # scores of features may round so that a leaf has nobody
@@ -335,15 +321,15 @@ class Sweeping:
         names = None if self._source.encoding is not None else self._source.seen.names
         means = self._means(np.array(tree.leaves), np.array(tree.parents), (copies, sums))
         told = {"feature_names": names, "means": means, "order": order}
-        frozen = tree.freeze(placement, made_by=made_by(self._estimator), **told)
-        return self._measured(frozen, labels, holds), labels
-
-    def _strays(self, columns: tuple[Column, ...], told: dict[str, Any]) -> Strays:
-        """Return the rows that stay elsewhere than they are sent, if any may follow them."""
-        if all(part is None for part in self._copies.counts):
-            return Strays.none()
-        found: Strays = self._engine.sweep(_find_strays, *columns, **told)
-        return found.sorted()
+        frozen = tree.freeze(made_by=made_by(self._estimator), **told)
+        encoding = self._source.encoding
+        if encoding is not None:
+            return replace(frozen, two_values=encoding.two_values), labels
+        if isinstance(self._engine, LocalEngine) and len(self._blocks.data) == 1:
+            X = self._blocks.data[0]
+            pairs = find_two_values(seen_from(X, np.zeros(X.shape[1])))
+            frozen = replace(frozen, two_values=pairs)
+        return frozen, labels
 
     def _means(
         self, leaves: IndexArray, parents: IndexArray, found: tuple[IndexArray, Sums]
@@ -353,14 +339,6 @@ class Sweeping:
         sizes = below(counts, leaves, parents)
         means: Array = sums.below(leaves, parents).values() / sizes[:, None]
         return means.astype(self._blocks.dtype)
-
-    def _measured(self, tree: Hierarchy, labels: Column, holds: bool) -> Hierarchy:
-        """Return the tree with whom its rules hold for, and what values its columns have."""
-        encoding = self._source.encoding
-        pairs = None if encoding is None else encoding.two_values
-        told = self._blocks.data, labels, self._engine
-        how: Any = {"counts": self._copies.counts, "holds": holds, "two_values": pairs}
-        return measured(tree, *told, **how)
 
     def _scored(self, tree: Hierarchy, labels: Column, noise: float) -> Scored:
         """Return how far rows are from all leaves; and which are noise."""
@@ -413,7 +391,7 @@ def _placed(X: Any, labels: Labels, *, tree: Hierarchy, place: Labels) -> tuple[
 
 def _sent(X: Any, tree: Hierarchy) -> Labels:
     """Return the leaves that new rows go to."""
-    rule = deciding_rule(tree)
+    rule = tree.rules[tree.root]
     if rule is None:
         return np.zeros(X.shape[0], dtype=np.int32)
     return place_rows(tree, seen_from(X, rule.center)).astype(np.int32)
@@ -441,15 +419,6 @@ def _leaf_before(labels: Labels, before: Labels) -> Labels:
     return np.where(labels < 0, -2, before[labels]).astype(np.int32)
 
 
-def _find_strays(
-    X: Any, labels: Labels, counts: Labels | None, *, tree: Hierarchy, before: Labels
-) -> Strays:
-    """Return the rows that have another leaf than they are sent to."""
-    was = _leaf_before(labels, before)
-    (stray,) = np.nonzero((was >= 0) & (was != _sent(X, tree)))
-    return Strays.of(seen_from(X, np.zeros(X.shape[1])), stray, was)
-
-
 def _send(
     X: Any,
     labels: Labels,
@@ -457,17 +426,15 @@ def _send(
     *,
     tree: Hierarchy,
     before: Labels,
-    strays: Strays | None,
+    keeps: bool,
 ) -> tuple[Labels, tuple[IndexArray, IndexArray, tuple[IndexArray, Sums]]]:
     """Send rows to the leaves of a tree; count them and those that stayed, and add them up.
 
-    Where there are strays, rows that have a leaf stay there, and equal ones follow them.
+    With ``keeps``, rows that have a leaf stay there.
     """
     K, was = tree.n_leaves, _leaf_before(labels, before)
     sent = _sent(X, tree)
-    if strays is not None:
-        (alone,) = np.nonzero(was < 0)
-        sent[alone] = strays.lead(seen_from(X, np.zeros(X.shape[1])), alone, sent)
+    if keeps:
         sent = np.where(was < 0, sent, was)
     stayed = count_stayed(was, sent, counts, n_leaves=K)
     added = _add_up(X, sent, counts, n_leaves=K)

@@ -247,7 +247,7 @@ class Taxarbor(HierarchyEstimator):
             # On a cluster nobody heard of the growth.
             n_leaves = found.tree.n_leaves
             run.observer(GrowthEvent(n_leaves, stop.n_leaves or 0, n_leaves))
-            fit.leave(found, sparsity, self.rules, noise=noise, **how)
+            fit.leave(found, sparsity, noise=noise, **how)
         if curve is not None:
             self._keep_trust(X, curve)
         return self

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError, warn_caller
-from taxarbor._types import Array
+from taxarbor._errors import InputError
 from taxarbor.explain._explanation import Explanation
 from taxarbor.explain._names import (
     Classes,
@@ -23,7 +22,7 @@ from taxarbor.explain._sample import Sample, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._follows import measured_rows
+from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._remade import regrouped, weighted, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
@@ -122,8 +121,6 @@ def explain(
         weights = tree.weights
     margins, units = measure(tree, source.rows, weights)
     least = least_margins(tree, margins)
-    if numbers is None and not isinstance(X, Expanded):
-        _doubt_order(own, least)
     return Explanation(
         hierarchy=tree,
         names=name_nodes(tree),
@@ -175,9 +172,6 @@ def _of_sample(whole: Hierarchy, sample: Sample, source: Source) -> tuple[Hierar
     tree = _described(replace(tree, weights=sample.weights), source.rows)
     if whole.two_values is not None:
         tree = replace(tree, two_values=whole.two_values)
-    if whole.follows is not None and tree.follows is not None:
-        follows = replace(whole.follows, broken=tree.follows.broken)
-        tree = replace(tree, fidelity=whole.fidelity, follows=follows)
     if whole.trust is not None:
         trust = replace(whole.trust, rows=whole.trust.rows[sample.numbers])
         tree = replace(tree, trust=trust)
@@ -204,17 +198,6 @@ def _expanded(tree: Hierarchy, X: Any) -> Expanded:
     return found
 
 
-def _doubt_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
-    """Warn if the rules put most rows elsewhere: they may be in another order."""
-    follows = tree.follows
-    if follows is None or tree.placement is not None or tree.n_leaves == 1:
-        return
-    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
-    if share < 0.5 * follows.rows.mean():
-        told = f"the tree would put only {100 * share:.0f} % of these rows where it has them"
-        warn_caller(f"{told}: are they in the same order?", UserWarning)
-
-
 def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
     """Return the tree with all that its rows tell, and nearest-mean rules if it has none."""
     if tree.means is None:
@@ -223,9 +206,7 @@ def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
     if not any(rule is not None for rule in tree.rules):
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
         rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-        tree = replace(tree, rules=tuple(rules), follows=None)
-    if tree.follows is not None and tree.two_values is not None:
+        tree = replace(tree, rules=tuple(rules))
+    if tree.two_values is not None or tree.encoding is not None:
         return tree
-    found = measured_rows(tree, rows)
-    # Where there are gaps, the rows do not tell which features have two values.
-    return found if tree.encoding is None else replace(found, two_values=tree.two_values)
+    return replace(tree, two_values=find_two_values(rows))

@@ -25,7 +25,7 @@ from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._reasons import Reason, category_of, known_mean, missing_shares
 from taxarbor.hierarchy._route import check_columns, expand
-from taxarbor.hierarchy._words import describe_doubt, format_column, format_number, phrase
+from taxarbor.hierarchy._words import format_column, format_number, phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,9 +145,7 @@ class Explanation:
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
             "n_features": self._n_used[index],
-            "fidelity": number_or_none(tree.fidelity[index]),
             "note": tree.notes[index],
-            **self._follows(index),
             "missing": self._missing(index),
             "features": self.leading(index, n_top),
             "standout": self.standout(index, TOP if n_top is None else n_top),
@@ -244,22 +242,6 @@ class Explanation:
             margins = self.margins_within(parent, node)
         nearest = np.argsort(margins, kind="stable")[:n_examples]
         return self._told(tree.rows(node)[nearest], "margin", margins[nearest])
-
-    def _follows(self, node: int) -> dict[str, Any]:
-        """Return for how many of a node's rows the rules above it hold, and which is worst."""
-        tree, follows = self.hierarchy, self.hierarchy.follows
-        assert follows is not None
-        worst, holds = int(follows.worst[node]), float(follows.worst_share[node])
-        doubt = describe_doubt(tree, node)
-        if doubt:
-            below = tree.path(node)[int(tree.depth[worst]) + 1]
-            doubt += f", {self.names[below]!r} for {100 * holds:.0f} %"
-        return {
-            "follows": float(follows.share[node]),
-            "worst_rule": None if worst < 0 else worst,
-            "worst_rule_holds": holds,
-            "doubt": doubt,
-        }
 
     def _missing(self, node: int) -> dict[str, float]:
         tree = self.hierarchy
@@ -372,7 +354,7 @@ class Explanation:
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
             # Whole numbers, as in exchange.to_frame.
-            for kind in ("parent", "cluster", "worst_rule"):
+            for kind in ("parent", "cluster"):
                 values[kind] = -1 if values[kind] is None else values[kind]
             for kind in ("features", "standout"):
                 values[kind] = ", ".join(one["words"] for one in values[kind])

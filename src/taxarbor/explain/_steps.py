@@ -88,19 +88,10 @@ def raw_margins(
 
 def _decider(hierarchy: Hierarchy, node: int) -> tuple[LinearRule, IndexArray]:
     """Return what decides between a node's children, and where the scores of each begin."""
-    placement, children = hierarchy.placement, hierarchy.children(node)
+    children = hierarchy.children(node)
     rule = hierarchy.rules[node]
-    if placement is None:
-        assert rule is not None
-        return rule, np.arange(len(children))
-    # The slices of the children tile that of the node: a cell lies where its leaf begins.
-    first_rows = hierarchy.start[placement.leaves]
-    is_below = (first_rows >= hierarchy.start[node]) & (first_rows < hierarchy.stop[node])
-    cells = np.flatnonzero(is_below)
-    cells = cells[np.argsort(first_rows[cells], kind="stable")]
-    starts = np.searchsorted(first_rows[cells], hierarchy.start[list(children)])
-    whole = placement.rule
-    return LinearRule(whole.weights[cells], whole.center, whole.offsets[cells]), starts
+    assert rule is not None
+    return rule, np.arange(len(children))
 
 
 def find_rivals(

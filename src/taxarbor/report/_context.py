@@ -16,7 +16,7 @@ from taxarbor.explain import Explanation
 from taxarbor.explain._names import whole_numbers
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
-from taxarbor.hierarchy._words import describe_doubt, format_column, format_number
+from taxarbor.hierarchy._words import format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
 N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of many
@@ -145,12 +145,10 @@ class _Nodes:
             "stands": self._stands(node),
             "n_features": self.used[node],
             "n_leading": 0 if parent is None else self.used[parent],
-            "fidelity": _share(tree.fidelity[node]),
             "note": printable(tree.notes[node]),
             **{kind: self._examples(kind, node, columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
-            **self._holds(node),
             **self._came_back(node),
         }
 
@@ -190,19 +188,6 @@ class _Nodes:
             {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
             for one, text in zip(found, told, strict=True)
         ]
-
-    def _holds(self, node: int) -> dict[str, Any]:
-        """Say for how many rows the words are true, and which rule is the worst."""
-        follows = self.tree.follows
-        assert follows is not None  # an explanation has seen the rows
-        told: dict[str, Any] = {"holds": _share(follows.share[node])}
-        doubt, worst = describe_doubt(self.tree, node), int(follows.worst[node])
-        if doubt:
-            told["doubt"] = doubt
-        if worst >= 0:
-            below = self.tree.path(node)[int(self.tree.depth[worst]) + 1]
-            told["worst"] = [below, _share(follows.worst_share[node])]
-        return told
 
     def _came_back(self, node: int) -> dict[str, Any]:
         trust = self.tree.trust
@@ -344,8 +329,6 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     tree, names = explanation.hierarchy, explanation.row_names
     n_rows, packed = int(tree.sizes[0]), None
     order = np.append(tree.rows(0), noise)
-    assert tree.follows is not None
-    holds = tree.follows.rows
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
@@ -354,7 +337,7 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
         "order": _pack_numbers(order) if is_small else None,
         "names": packed if packed is not None and len(packed) <= NAMES else None,
         "speak": names is not None and _speak(names[:1000]),
-        "true": _pack_numbers(holds[tree.rows(0)]) if is_small and not holds.all() else None,
+        "true": None,
         "weakest": _weakest(explanation),
     }
 
@@ -433,17 +416,10 @@ def _facts(whole: Hierarchy, tree: Hierarchy) -> dict[str, Any]:
     """Return what can be said about a tree without labels, given it as it is explained, too."""
     is_split = [rule is not None for rule in tree.rules]
     used, leaves = tree.n_features_used[is_split], whole.sizes[whole.leaves]
-    known = tree.fidelity[~np.isnan(tree.fidelity)]
-    assert tree.follows is not None
-    holds = tree.follows.rows.mean()
-    if whole is not tree:  # a sample's rows do not count alike
-        holds = np.average(tree.follows.share[tree.leaves], weights=leaves)
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
-        "fidelity": _share(known.mean()) if len(known) else None,
-        "holds": _share(float(holds)),
     }
 
 

@@ -117,13 +117,9 @@ def _some_of(classes: Any, numbers: IndexArray) -> Any:
 
 def _what_decides(own: Hierarchy, described: Hierarchy) -> str:
     """Say what placed the rows of a tree; see :func:`build_context`."""
-    if own.placement is not None:
-        return "placed"
     if own.rules[own.root] is None and own.n_leaves > 1:
         return "unknown"
-    assert described.follows is not None
-    holds = described.follows.rows.all() and (described.follows.share == 1.0).all()
-    return "rules" if holds else "bounds"
+    return "rules"
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:
