@@ -72,7 +72,6 @@ def against_bisecting() -> Iterator[Figure]:
     greedy = ", ".join(f"{name}={value!r}" for name, value in GREEDY.items())
     kinds: dict[str, tuple[Callable[..., Taxarbor | HMMC], dict[str, object], float]] = {
         "Taxarbor": (Taxarbor, {}, 1.2),
-        "Taxarbor(rules='describe')": (Taxarbor, {"rules": "describe"}, 1.2),
         "Taxarbor(n_init=4)": (Taxarbor, {"n_init": 4}, 3.5),
         f"HMMC({greedy})": (HMMC, GREEDY, 0.9),
     }
