@@ -100,13 +100,6 @@ def against_bisecting() -> Iterator[Figure]:
                     ratio <= most,
                     f"{took[kind] * 1e3:.0f} ms / {took['bisecting'] * 1e3:.0f} ms",
                 )
-            ratio = took["Taxarbor"] / took["Taxarbor(rules='describe')"]
-            yield Figure(
-                f"rules that decide / that describe, {name}, 50 leaves, {threads} thread(s)",
-                f"{ratio:.2f}",
-                "at most 2",
-                ratio <= 2.0,
-            )
 
 
 def wide_splits() -> Iterator[Figure]:

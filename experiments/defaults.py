@@ -56,8 +56,8 @@ Taxarbor, beside other methods as they come and beside itself with one choice ma
 Each choice is seen by itself, in the clusters that rules are then found for, each row in the
 one that fits it best; [](rules.md) has what the rules cost. Rows as they are, {rows}, as many
 clusters as classes unless it says otherwise, {seeds} of every method that is random. No method
-saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are of
-one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
+saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
+of one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
 other, and a fit alone may be faster.
 
 Numbers are points, that is percent: means over seeds ± their standard deviation. aSP, aPS:

@@ -51,7 +51,8 @@ Written by `make rules`, not by hand: run it again rather than edit this page.
 sparse rules for them, which decide where each row goes. Here are both, beside methods that have
 no rules, and the paper's method, whose rules decide while the tree is grown (relative strengths
 of 0.003, children of at least 0.3 of an equal share, each node seen from its own mean). As many
-leaves as classes, {seeds} of every method that is random; no method saw a label. Commit {commits}; {machine}.
+leaves as classes, {seeds} of every method that is random; no method saw a label. Commit
+{commits}; {machine}.
 
 Numbers are points, that is percent. aSP, aPS: agreement of the tree with the true one, by
 shortest paths and by shared paths; ARI, AMI: of the leaves with the classes; all four

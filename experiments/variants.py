@@ -61,10 +61,11 @@ def fit_variant(
     """Return the tree that Taxarbor finds rules for.
 
     Settings are what is otherwise: ``n_init`` and ``balance``, as those of Taxarbor; ``more``,
-    how many more leaves are grown than asked for at most; ``power`` of their rows, by which they are linked; ``rounds`` and ``shrinkage`` of
-    their competition; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
-    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter; ``cut_of``, how
-    many times as many clusters the tree has that is cut. A ValueError says which there are.
+    how many more leaves are grown than asked for at most; ``power`` of their rows, by which
+    they are linked; ``rounds`` and ``shrinkage`` of their competition; ``coordinates``, their
+    number; ``ridge``, ``starts`` (a list of "principal", "far_rows" and "ward") and ``grow_by``
+    of the splitter; ``cut_of``, how many times as many clusters the tree has that is cut. A
+    ValueError says which there are.
     """
     given = dict(settings)
     balance = check_balance(given.pop("balance", Taxarbor().balance), 2)
