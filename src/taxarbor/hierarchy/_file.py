@@ -2,7 +2,7 @@
 
 The array ``meta`` is a JSON text with the format's name and version, the notes, infos and
 feature names, the temperature, ``made_by``, the encoding, the number of refits of the trust and
-the number of rows that are noise. The arrays ``weights``, ``offsets`` and ``centers`` hold the
+the number of rows that are noise, and lists the other arrays. The arrays ``weights``, ``offsets`` and ``centers`` hold the
 rules of the inner nodes, one below the other. What a tree does not have is not there: a tree of
 counts has no ``order``, one without rules no ``weights``.
 
@@ -15,6 +15,7 @@ import json
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from typing import IO, TYPE_CHECKING, Any
@@ -40,13 +41,14 @@ MAX_RATIO = 1032
 MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
 _INDICES = ("start", "stop", "parents", "birth")
-_OPTIONAL = ("order", "noise", "means", "two_values", "missing", "weights", "totals")
+_OPTIONAL = ("order", "noise", "means", "two_values", "missing", "totals")
 _USUAL = ("centers", "units", "limit", "scale")
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 # What the standard library and NumPy raise on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
     *(TypeError, AttributeError, OverflowError, RuntimeError, OSError, MemoryError),
+    tokenize.TokenError,
 )
 
 
@@ -86,9 +88,9 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         "n_noise": hierarchy.n_noise,
     }
     arrays: dict[str, Any] = {
-        "meta": np.array(json.dumps(meta, allow_nan=False)),
         **{name: getattr(hierarchy, name) for name in (*_INDICES, "score", "objective")},
-        **{f"tree_{name}": getattr(hierarchy, name) for name in _OPTIONAL},
+        **{name: getattr(hierarchy, name) for name in _OPTIONAL},
+        "row_weights": hierarchy.weights,
         **{f"usual_{name}": getattr(usual, name, None) for name in _USUAL},
     }
     if rules := [rule for rule in hierarchy.rules if rule is not None]:
@@ -100,16 +102,21 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         arrays["trust_feature_came_back"] = np.concatenate(trust.feature_came_back)
         arrays["trust_curve"] = np.stack(trust.curve)
     known = {name: np.asarray(one) for name, one in arrays.items() if one is not None}
-    return {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in known.items()}
+    text = json.dumps(meta | {"arrays": sorted(known)}, allow_nan=False)
+    plain = {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in known.items()}
+    return {"meta": np.array(text)} | plain
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the arguments of Hierarchy that :func:`pack` packed, or raise an error."""
     meta = _read_meta(arrays.get("meta"))
+    if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
+        raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
     encoding, rules = meta["encoding"], _unstack(arrays)
     fields = {
         **{name: arrays[name] for name in (*_INDICES, "score", "objective")},
-        **{name: arrays.get(f"tree_{name}") for name in _OPTIONAL},
+        **{name: arrays.get(name) for name in _OPTIONAL},
+        "weights": arrays.get("row_weights"),
         "n_noise": meta["n_noise"],
         "rules": rules,
         "info": tuple(decode_info(values) for values in meta["info"]),

@@ -164,7 +164,8 @@ def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
     """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
     exact = rule.center * factor + shift
     weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
-    if (feature := dividing_feature(rule)) is not None:
+    feature = dividing_feature(rule)
+    if feature is not None and not rule.offsets.any():  # a threshold stays one
         threshold = _boundary(rule, feature) * factor[feature] + shift[feature]
         return with_threshold(LinearRule(weights, center), feature, threshold)
     # Far from zero, float32 rounds a centre by a good part of the column's deviation. What

@@ -73,13 +73,17 @@ def _rounded(
     rule: LinearRule, feature: int, values: Array, is_second: NDArray[np.bool_]
 ) -> LinearRule:
     """Return the rule with a threshold of few digits between the values of its children."""
-    threshold, is_low = (
-        threshold_of(rule, feature),
-        rule.weights[0, feature] < rule.weights[1, feature],
-    )
-    sides = _sides(values, is_second == is_low)
-    if sides is None:  # bounds on sizes, not the rule, decided: as the rule divides them
-        sides = _sides(values, values > threshold if is_low else values >= threshold)
+    threshold, weights = threshold_of(rule, feature), rule.weights[:, feature]
+    is_low = bool(weights[0] < weights[1])  # whether the first child has the low values
+    is_high = values > threshold if is_low else values >= threshold
+    by_labels = is_second == is_low
+    # Rows next to the boundary may be elsewhere by rounding; others by a bound on sizes alone.
+    far = np.abs(values[by_labels != is_high] - threshold).max(initial=0.0)
+    reach = np.abs(rule.offsets).sum() / np.abs(weights[0] - weights[1])
+    unit = float(np.abs(threshold) + np.abs(rule.center[feature]) + reach)
+    if far <= 16.0 * np.finfo(rule.dtype).eps * unit:
+        is_high = by_labels
+    sides = _sides(values, is_high)
     if sides is None:
         return with_threshold(rule, feature, float(threshold))
     low, high = sides
