@@ -2,7 +2,7 @@
 
     python benchmarks/same_trees.py [--only NAME ...] [--quick] [--write]
 
-A digest covers the labels, the rules, the placement and the objectives of a fit. Each fit runs
+A digest covers the labels, the rules and the objectives of a fit. Each fit runs
 with one thread and with two, which must agree. ``same_trees.json`` holds the digests;
 ``--write`` replaces them, for a change of the method that means to change its trees.
 Digests hold on one kind of processor: another may round its sums differently.
@@ -64,7 +64,6 @@ def cases(name: str) -> Iterator[tuple[str, Any, np.ndarray]]:
     for K in (2, 3):
         models = {
             "taxarbor": taxarbor.Taxarbor(13, branching=K),
-            "describing": taxarbor.Taxarbor(13, branching=K, rules="describe"),
             "hmmc": taxarbor.HMMC(13, branching=K, **RELATIVE),
             "paper": taxarbor.HMMC(13, branching=K, **PAPER),
         }
@@ -104,8 +103,6 @@ def digest(model: Any) -> str:
     found = hashlib.sha256()
     parts = [model.labels_.astype(np.int64), tree.parents.astype(np.int64), tree.objective]
     rules = [rule for rule in tree.rules if rule is not None]
-    if tree.placement is not None:
-        rules.append(tree.placement.rule)
     for rule in rules:
         parts += [rule.weights, rule.center, rule.offsets]
     for part in parts:

@@ -72,7 +72,6 @@ def against_bisecting() -> Iterator[Figure]:
     greedy = ", ".join(f"{name}={value!r}" for name, value in GREEDY.items())
     kinds: dict[str, tuple[Callable[..., Taxarbor | HMMC], dict[str, object], float]] = {
         "Taxarbor": (Taxarbor, {}, 1.2),
-        "Taxarbor(rules='describe')": (Taxarbor, {"rules": "describe"}, 1.2),
         "Taxarbor(n_init=4)": (Taxarbor, {"n_init": 4}, 3.5),
         f"HMMC({greedy})": (HMMC, GREEDY, 0.9),
     }
@@ -101,13 +100,6 @@ def against_bisecting() -> Iterator[Figure]:
                     ratio <= most,
                     f"{took[kind] * 1e3:.0f} ms / {took['bisecting'] * 1e3:.0f} ms",
                 )
-            ratio = took["Taxarbor"] / took["Taxarbor(rules='describe')"]
-            yield Figure(
-                f"rules that decide / that describe, {name}, 50 leaves, {threads} thread(s)",
-                f"{ratio:.2f}",
-                "at most 2",
-                ratio <= 2.0,
-            )
 
 
 def wide_splits() -> Iterator[Figure]:

@@ -41,11 +41,10 @@ tree = model.hierarchy_
 print(tree)
 
 # %%
-# Most splits need one feature. ``fidelity`` is the share of a node's animals that its rule
-# alone sends to their own child.
+# Most splits need one feature.
 
 frame = to_frame(tree).set_index("node")
-frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "fidelity"]].round(3)
+frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "top_features"]]
 
 # %%
 # A picture

@@ -77,8 +77,7 @@ for node, ax in zip(inner, axes.flat, strict=False):
     ax.imshow(gap, cmap="RdBu_r", vmin=-16, vmax=16)
     rows, columns = np.divmod(tree.rules[node].features, 8)
     ax.scatter(columns, rows, s=60, facecolors="none", edgecolors="black", linewidths=1.2)
-    told = f"{len(rows)} pixels, fidelity {tree.fidelity[node]:.2f}"
-    ax.set_title(f"node {node} to {first} or {second}\n{told}", fontsize=9)
+    ax.set_title(f"node {node} to {first} or {second}\n{len(rows)} pixels", fontsize=9)
     ax.set_axis_off()
 
 # %%

@@ -26,7 +26,6 @@ from taxarbor.hierarchy._memberships import calibrated, stays
 
 MODELS = {
     "Taxarbor": Taxarbor(),
-    "Taxarbor, rules that describe": Taxarbor(rules="describe"),
     "HMMC": HMMC(),
     "HKM-D": HierarchicalKMeans(),
 }

@@ -44,8 +44,6 @@ READING = (
     "features per split, median",
     "largest",
     "of",
-    "fidelity, mean",
-    "least",
     "shared with the parent's rule",
 )
 
@@ -55,11 +53,11 @@ INTRODUCTION = """\
 Written by `make defaults`, not by hand: run it again rather than edit this page.
 
 Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
-Its rules describe here (`rules="describe"`), so that each choice is seen by itself;
-[](rules.md) has what rules that decide cost. Rows as they are, {rows}, as many clusters as
-classes unless it says otherwise, {seeds} of every method that is random. No method saw a
-label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are of
-one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
+Each choice is seen by itself, in the clusters that rules are then found for, each row in the
+one that fits it best; [](rules.md) has what the rules cost. Rows as they are, {rows}, as many
+clusters as classes unless it says otherwise, {seeds} of every method that is random. No method
+saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
+of one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
 other, and a fit alone may be faster.
 
 Numbers are points, that is percent: means over seeds ± their standard deviation. aSP, aPS:
@@ -99,8 +97,7 @@ READABILITY_TEXT = """\
 ## How the rules read
 
 Means over seeds, of the trees of Taxarbor: how many features the rule of a split uses, of how
-many there are; its fidelity, the share of a node's rows that it sends to their own child; and
-the share of its features that the rule of its parent uses too."""
+many there are; and the share of its features that the rule of its parent uses too."""
 
 SPARSER_TEXT = """\
 On one data set, with the rules sought otherwise; the tree is the same:"""
@@ -125,11 +122,11 @@ class Group(NamedTuple):
     multiples: tuple[float, ...] = (1.0,)
 
 
-PLACED = {"rules": "describe"}
-"""Rows go to the leaves that won them: each choice is seen without what rules do to it."""
+DEFAULT = Row("Taxarbor", "Taxarbor", {})
+FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {"n_init": 4})
+CLUSTERS = Row("clusters without rules", "variant", {})
+"""Rows are in the leaves of the best score: each choice is seen without what rules do to it."""
 
-DEFAULT = Row("Taxarbor", "Taxarbor", PLACED)
-FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {**PLACED, "n_init": 4})
 BKM, WARD = Row("BKM", "BKM", {}), Row("Ward", "Ward", {})
 
 RIVALS = (
@@ -144,14 +141,14 @@ RIVALS = (
 OURS = (
     DEFAULT,
     FOUR_STARTS,
-    Row("Taxarbor, rules decide", "Taxarbor", {}),
+    CLUSTERS,
     Row("HMMC", "HMMC", {"alpha": 0.003, "beta": 0.003, "balance": 0.3, "center": "node"}),
 )
 
 
 def _default(told: str) -> Row:
-    """Return Taxarbor, called by what one of its choices is by default."""
-    return DEFAULT._replace(told=f"{told} (default)")
+    """Return Taxarbor's clusters, called by what one of its choices is by default."""
+    return CLUSTERS._replace(told=f"{told} (default)")
 
 
 def _variant(told: str, **settings: object) -> Row:
@@ -161,12 +158,8 @@ def _variant(told: str, **settings: object) -> Row:
 def _others(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row, ...]:
     """Return the default of a choice, then a row for each other value of it."""
     known = signature(Taxarbor).parameters
-    method = "Taxarbor" if name in known else "variant"
     own = known[name].default if name in known else usual(name)
-    fixed = PLACED if method == "Taxarbor" else {}
-    others = (
-        Row(told.format(one), method, {**fixed, name: one}) for one in values if one != own
-    )
+    others = (_variant(told.format(one), **{name: one}) for one in values if one != own)
     return (_default(told.format(own)), *others)
 
 
@@ -212,24 +205,24 @@ GROUPS = (
         "Balance",
         (
             *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
-            Row("no balance", "Taxarbor", {**PLACED, "balance": None}),
+            _variant("no balance", balance=None),
         ),
     ),
     Group("Ridge", _others("ridge", (0.03, 0.003, 0.0003))),
     Group("Coordinates", _others("coordinates", (16, 32, 128))),
     Group(
         "Sparsity, after the tree is whole or inside the alternation",
-        (_default("after"), *(_sparse_inside(alpha) for alpha in (0.003, 0.01, 0.03))),
+        (
+            DEFAULT._replace(told="after (default)"),
+            *(_sparse_inside(alpha) for alpha in (0.003, 0.01, 0.03)),
+        ),
     ),
 )
 
 READABLE = (
     DEFAULT._replace(told="default"),
-    Row("novelty = 0", "Taxarbor", {**PLACED, "novelty": 0.0}),
-    *(
-        Row(f"max_features = {most}", "Taxarbor", {**PLACED, "max_features": most})
-        for most in (3, 5, 10)
-    ),
+    Row("novelty = 0", "Taxarbor", {"novelty": 0.0}),
+    *(Row(f"max_features = {most}", "Taxarbor", {"max_features": most}) for most in (3, 5, 10)),
 )
 """What the rules of one data set are read with."""
 
@@ -355,7 +348,7 @@ def describe_groups(scores: Scores) -> Iterator[str]:
 
 
 def describe_readability(scores: Scores) -> str:
-    """Return how many features rules use, and how true they are, on every data set."""
+    """Return how many features rules use on every data set."""
     lines = [[name, *_reading(scores, name, DEFAULT)] for name in scores.datasets]
     return table(["default", *READING], lines)
 
@@ -375,8 +368,6 @@ def _reading(scores: Scores, dataset: str, row: Row) -> list[str]:
         number(median, 1),
         number(scores.on(dataset, row, "most_features").mean, 1),
         number(float(scores.setup.open(dataset).X.shape[1]), 0),
-        percent(scores.on(dataset, row, "mean_fidelity"), 1),
-        percent(scores.on(dataset, row, "least_fidelity"), 1),
         percent(scores.on(dataset, row, "parent_overlap"), 1),
     ]
 

@@ -267,10 +267,7 @@ def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
 
 
 def _readability(tree: Hierarchy) -> dict[str, float]:
-    """Return how many features rules use, how true they are, and what parents share.
-
-    Nothing for a tree without rules; no fidelity where that is not known.
-    """
+    """Return how many features rules use, and what parents share; nothing without rules."""
     used: dict[int, NDArray[np.bool_]] = {
         node: np.asarray(rule.weights.any(axis=0))
         for node, rule in enumerate(tree.rules)
@@ -286,13 +283,6 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
         "median_features": float(np.median(counts)),
         "most_features": float(max(counts)),
     }
-    if tree.follows is not None:
-        found["follows"] = float(tree.follows.rows.mean())
-        found["doubtful"] = float(tree.follows.is_doubtful[tree.leaves].mean())
-    known = tree.fidelity[~np.isnan(tree.fidelity)]
-    if len(known):
-        found["mean_fidelity"] = float(known.mean())
-        found["least_fidelity"] = float(known.min())
     shared = [
         float(used[int(tree.parents[node])][mine].mean())
         for node, mine in used.items()

@@ -1,4 +1,4 @@
-"""What it costs to let sparse rules decide: beside rules that describe, and methods without.
+"""What sparse rules cost: beside the clusters that they follow, and methods without rules.
 
 No setting is chosen by labels.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.defaults import BKM, WARD, Row, all_datasets, n_clusters_of
+from experiments.defaults import BKM, CLUSTERS, WARD, Row, all_datasets, n_clusters_of
 from experiments.methods import Job, find_method, write_settings
 from experiments.plan import Setup
 from experiments.results import NO_RESULTS, introduce, of_jobs, write_page
@@ -20,12 +20,11 @@ from experiments.tables import CORRECTED, Mean, done_jobs, number, percent, summ
 MAX_ROWS = 6000
 """Rows of each data set in the first part; the second has all."""
 
-DECIDE = Row("rules decide", "Taxarbor", {})
-DESCRIBE = Row("rules describe", "Taxarbor", {"rules": "describe"})
+RULES = Row("Taxarbor", "Taxarbor", {})
 ROWS = (
-    DECIDE,
-    Row("decide, 5 features at most", "Taxarbor", {"max_features": 5}),
-    DESCRIBE,
+    RULES,
+    Row("5 features at most", "Taxarbor", {"max_features": 5}),
+    CLUSTERS,
     Row(
         "paper's greedy tree",
         "HMMC",
@@ -36,31 +35,28 @@ ROWS = (
 )
 
 MOST_FEATURES, MOST_LOSS = 10.0, 1.5
-"""What was asked for: features per split, and points of ARI below rules that describe."""
+"""What was asked for: features per split, and points of ARI below clusters without rules."""
 
-BRANCHINGS, LEAST_FIDELITY = (3, 5), 0.93
-"""Children per split in the part on wide trees, and what was asked of their rules."""
+BRANCHINGS = (3, 5)
+"""Children per split in the part on wide trees."""
 
-WIDE = (DECIDE, DESCRIBE, Row("k-means trees, 10 starts", "HKM-D", {"n_init": 10}))
+WIDE = (RULES, CLUSTERS, Row("k-means trees, 10 starts", "HKM-D", {"n_init": 10}))
 
 INTRODUCTION = """\
 # Rules that decide
 
 Written by `make rules`, not by hand: run it again rather than edit this page.
 
-`Taxarbor` sends each row where its sparse rules say (`rules="decide"`, the default), or where
-it fits best by all features, and then the rules describe that as well as they can
-(`rules="describe"`). Here are both, beside methods that have no rules, and the paper's
-method, whose rules decide while the tree is grown (relative strengths of 0.003, children of
-at least 0.3 of an equal share, each node seen from its own mean). As many leaves as classes,
-{seeds} of every method that is random; no method saw a label. Commit {commits}; {machine}.
+`Taxarbor` finds clusters, each row in the one that fits it best by all features, and then
+sparse rules for them, which decide where each row goes. Here are both, beside methods that have
+no rules, and the paper's method, whose rules decide while the tree is grown (relative strengths
+of 0.003, children of at least 0.3 of an equal share, each node seen from its own mean). As many
+leaves as classes, {seeds} of every method that is random; no method saw a label. Commit
+{commits}; {machine}.
 
 Numbers are points, that is percent. aSP, aPS: agreement of the tree with the true one, by
 shortest paths and by shared paths; ARI, AMI: of the leaves with the classes; all four
-corrected for chance. DP: dendrogram purity. *Features*: mean number per split. *Rows that
-follow*: the share of rows for which every rule on their path holds. *Doubtful*: the share of
-clusters whose words are false for a fifth of their rows or more. *Fidelity*: of the rows at a
-split, the share that its rule sends to the child where they are; mean over splits. ± is the
+corrected for chance. DP: dendrogram purity. *Features*: mean number per split. ± is the
 standard deviation over seeds: of the mean over data sets in the first table of a part, of the
 value in the others.
 
@@ -123,32 +119,19 @@ def _describe(jobs: pd.DataFrame, setup: Setup) -> Iterator[str]:
 
 
 def _wide(jobs: pd.DataFrame, setup: Setup) -> str:
-    """Return the means of trees of more children, and what was asked of their rules."""
+    """Return the means of trees of more children."""
     names = all_datasets(setup)
-    measures = [*CORRECTED, "features_per_child", "mean_fidelity"]
+    measures = [*CORRECTED, "features_per_child"]
     lines = [
         [row.told, *(_tell(over_all(jobs, row, names, one), one) for one in measures)]
         for row in WIDE
     ]
-    told = table(["", *CORRECTED.values(), "features per child", "fidelity"], lines)
-    used, share = (
-        over_all(jobs, DESCRIBE, names, one).mean
-        for one in ("features_per_child", "mean_fidelity")
-    )
-    asked = [
-        ["features per child", f"at most {MOST_FEATURES:g}", number(used, 1)],
-        ["fidelity of rules that describe", f"at least {LEAST_FIDELITY}", f"{share:.3f}"],
-    ]
-    holds = [used <= MOST_FEATURES, share >= LEAST_FIDELITY]
-    verdicts = [
-        [*line, "yes" if ok else "**no**"] for line, ok in zip(asked, holds, strict=True)
-    ]
-    return f"{told}\n\n{table(['mean over data sets', 'asked', 'got', 'holds'], verdicts)}"
+    return table(["", *CORRECTED.values(), "features per child"], lines)
 
 
 def _means(jobs: pd.DataFrame, names: list[str]) -> str:
-    measures = [*CORRECTED, "mean_features", "follows", "doubtful"]
-    headings = ["", *CORRECTED.values(), "features", "rows that follow", "doubtful"]
+    measures = [*CORRECTED, "mean_features"]
+    headings = ["", *CORRECTED.values(), "features"]
     lines = [
         [row.told, *(_tell(over_all(jobs, row, names, one), one) for one in measures)]
         for row in ROWS
@@ -157,21 +140,21 @@ def _means(jobs: pd.DataFrame, names: list[str]) -> str:
 
 
 def _asked(jobs: pd.DataFrame, names: list[str]) -> str:
-    """Return what was asked of rules that decide, and whether it came out."""
+    """Return what was asked of the rules, and whether it came out."""
     mean = {
         (row.told, measure): over_all(jobs, row, names, measure).mean
-        for row in (DECIDE, DESCRIBE, WARD)
+        for row in (RULES, CLUSTERS, WARD)
         for measure in (*CORRECTED, "mean_features")
     }
-    used = mean[DECIDE.told, "mean_features"]
+    used = mean[RULES.told, "mean_features"]
     most = f"at most {MOST_FEATURES:g}"
     lines = [("features per split", most, number(used, 1), used <= MOST_FEATURES)]
     for measure, short in CORRECTED.items():
-        ahead = 100.0 * (mean[DECIDE.told, measure] - mean[WARD.told, measure])
+        ahead = 100.0 * (mean[RULES.told, measure] - mean[WARD.told, measure])
         lines.append((f"{short} less Ward's", "at least 0", f"{ahead:+.2f}", ahead >= 0.0))
-    less = 100.0 * (mean[DECIDE.told, "adjusted_rand"] - mean[DESCRIBE.told, "adjusted_rand"])
+    less = 100.0 * (mean[RULES.told, "adjusted_rand"] - mean[CLUSTERS.told, "adjusted_rand"])
     least = f"at least -{MOST_LOSS:g}"
-    lines.append(("ARI less that of describe", least, f"{less:+.2f}", less >= -MOST_LOSS))
+    lines.append(("ARI less that of the clusters", least, f"{less:+.2f}", less >= -MOST_LOSS))
     told = [[*line[:3], "yes" if line[3] else "**no**"] for line in lines]
     return table(["mean over data sets", "asked", "got", "holds"], told)
 

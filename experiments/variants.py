@@ -1,20 +1,20 @@
 """Taxarbor with one choice made otherwise, where the estimator has no parameter for it.
 
-The steps are those of :meth:`taxarbor.Taxarbor.fit` with ``rules="describe"``, but for the
-search of rules, which then moves no row: without settings, rows end where Taxarbor puts them.
+The steps are those of :meth:`taxarbor.Taxarbor.fit`, but for the search of rules: each row is
+in the leaf of the best score.
 """
 
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Literal, final
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from taxarbor import Hierarchy
+from taxarbor import Hierarchy, Taxarbor
 from taxarbor._blas import one_blas_thread
 from taxarbor.grow import StoppingRule
 from taxarbor.refine import (
@@ -28,6 +28,7 @@ from taxarbor.refine import (
 )
 from taxarbor.split import GapSplitter, Refusal, _gap
 from taxarbor.split._gap import Plane
+from taxarbor.tables._checks import check_balance
 
 Worth = Literal["gap", "scatter", "objective", "variance", "size"]
 WORTHS: tuple[Worth, ...] = ("gap", "scatter", "objective", "variance", "size")
@@ -59,14 +60,17 @@ def fit_variant(
 ) -> Hierarchy:
     """Return the tree that Taxarbor finds rules for.
 
-    Settings are what is otherwise: ``more``, how many more leaves are grown than asked for at
-    most; ``power`` of their rows, by which they are linked; ``rounds`` and ``shrinkage`` of
-    their competition; ``coordinates``, their number; ``ridge``, ``starts`` (a list of
-    "principal", "far_rows" and "ward") and ``grow_by`` of the splitter; ``cut_of``, how
-    many times as many clusters the tree has that is cut. A ValueError says which there are.
+    Settings are what is otherwise: ``n_init`` and ``balance``, as those of Taxarbor; ``more``,
+    how many more leaves are grown than asked for at most; ``power`` of their rows, by which
+    they are linked; ``rounds`` and ``shrinkage`` of their competition; ``coordinates``, their
+    number; ``ridge``, ``starts`` (a list of "principal", "far_rows" and "ward") and ``grow_by``
+    of the splitter; ``cut_of``, how many times as many clusters the tree has that is cut. A
+    ValueError says which there are.
     """
     given = dict(settings)
-    splitter: Any = RankedSplitter(given.pop("grow_by", "gap"))
+    balance = check_balance(given.pop("balance", Taxarbor().balance), 2)
+    own = GapSplitter(balance, given.pop("n_init", Taxarbor().n_init))
+    splitter: Any = RankedSplitter(given.pop("grow_by", "gap"), own)
     own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
     n_leaves = min(given.pop("cut_of", 1) * n_clusters, len(X) // 4)
     stop = StoppingRule(max(n_leaves, n_clusters))
@@ -107,11 +111,12 @@ class RankedSplitter:
     """Taxarbor's splitter, with leaves ranked in other ways: by this, times their rows."""
 
     grow_by: Worth = "gap"
+    own: GapSplitter = field(default_factory=GapSplitter)
     min_size: int = 1
 
     def find(self, sample: Any, n_rows: int, seed: int) -> Plane | Refusal:
         """Return the same plane with another gap."""
-        plane = GapSplitter().find(sample, n_rows, seed)
+        plane = self.own.find(sample, n_rows, seed)
         if isinstance(plane, Refusal) or self.grow_by == "gap":
             return plane
         objective = max(plane.info.trace[-1], 1e-300)
@@ -125,4 +130,4 @@ class RankedSplitter:
 
     def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
         """Return how many of the rows that were drawn a child has, least and most."""
-        return GapSplitter().bounds(n_drawn, n_rows)
+        return self.own.bounds(n_drawn, n_rows)

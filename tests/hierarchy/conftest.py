@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import (
-    Follows,
-    Hierarchy,
-    HierarchyBuilder,
-    LinearRule,
-    Placement,
-    Trust,
-)
-from taxarbor.hierarchy._follows import measured_rows
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Trust
+from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.rows import as_rows
 
@@ -28,7 +21,7 @@ def bits(value):
     if isinstance(value, np.ndarray):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, Follows | LinearRule | Placement | SolveInfo | Trust):
+    if isinstance(value, LinearRule | SolveInfo | Trust):
         fields = dataclasses.fields(value)
         return type(value), *(bits(getattr(value, field.name)) for field in fields)
     if isinstance(value, tuple | list):
@@ -94,7 +87,7 @@ def made_by():
 
 
 @st.composite
-def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noqa: B008
+def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
     n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
@@ -115,20 +108,15 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
         builder.record(node, score=score, objective=objective, info=draw(infos()))
     for node in leaves:
         builder.refuse(node, draw(st.text(max_size=5)))
-    placement = means = None
-    if draw(is_placed) and len(leaves) > 1:
-        cells = leaves + draw(st.lists(st.sampled_from(leaves), max_size=3))
-        placed = draw(rules(len(cells), n_features, dtype))
-        placement = Placement(placed, draw(st.permutations(cells)))
+    means = None
     if draw(st.booleans()):  # means, which need not fit together
         values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
         means = draw(hnp.arrays(dtype, (builder.n_nodes, n_features), elements=values))
-    tree = builder.freeze(placement, feature_names=feature_names, means=means)
-    if draw(st.booleans()):  # what the rows tell, which need not be of a tree's own
-        X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
-        tree = measured_rows(tree, as_rows(X))
+    tree = builder.freeze(feature_names=feature_names, means=means)
+    X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
     return dataclasses.replace(
         tree,
+        two_values=find_two_values(as_rows(X)) if draw(st.booleans()) else None,
         temperature=draw(st.none() | st.floats(0.01, 100)),
         trust=draw(st.none() | trusts(tree)),
         made_by=draw(made_by()),
@@ -137,20 +125,14 @@ def random_trees(draw, has_rules=st.booleans(), is_placed=st.booleans()):  # noq
 
 @pytest.fixture(scope="session")
 def trees():
-    """Hypothesis strategy of random trees, with and without rules, placement and means."""
+    """Hypothesis strategy of random trees, with and without rules and means."""
     return random_trees()
 
 
 @pytest.fixture(scope="session")
 def ruled_trees():
     """Hypothesis strategy of random hierarchies that predict by their rules."""
-    return random_trees(st.just(True), st.just(False))
-
-
-@pytest.fixture(scope="session")
-def placed_trees():
-    """Hypothesis strategy of random hierarchies that predict by a placement, or are a root."""
-    return random_trees(is_placed=st.just(True))
+    return random_trees(st.just(True))
 
 
 @pytest.fixture(scope="session")
@@ -198,25 +180,10 @@ def bare(known):
 
 
 @pytest.fixture
-def placed(known):
-    """The known tree with means, fidelities and a placement, of two cells in leaf 4."""
-    W = np.array([[1.0, 0.0], [-1.0, 0.25], [0.0, 1.0], [0.0, -1.0], [0.5, 0.5]])
-    rule = LinearRule(W, np.array([1.0, 2.0]), np.array([0.0, 0.0, 0.0, 0.1, -0.3]))
-    fidelity = [0.9, np.nan, 0.6, np.nan, np.nan, np.nan]
+def with_means(known):
+    """The known tree with means."""
     means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
-    placement = Placement(rule, [4, 1, 3, 5, 4])
-    return dataclasses.replace(known, fidelity=fidelity, placement=placement, means=means)
-
-
-@pytest.fixture
-def doubted(known):
-    """The known tree with rules that fail for some rows of nodes 1, 2, 4 and 5."""
-    broken = [-1, 0, 2, 0, -1, -1, -1, -1, -1, -1]
-    share, worst = [1.0, 2 / 3, 0.8, 1.0, 0.5, 2 / 3], [-1, 0, 0, -1, 2, 0]
-    gap = np.full((6, 2), np.nan)
-    gap[2] = 1.5, 2.5
-    follows = Follows(broken, share, worst, share, gap)
-    return dataclasses.replace(known, follows=follows, two_values=[[0.0, 1.0], [np.nan] * 2])
+    return dataclasses.replace(known, means=means)
 
 
 @pytest.fixture

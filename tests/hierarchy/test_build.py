@@ -1,6 +1,5 @@
 """The tree on its way: splits, moves, rules and means against what they should be by hand."""
 
-import dataclasses
 import sys
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._route import with_means
 from taxarbor.rows import as_rows
 
@@ -130,7 +129,6 @@ def test_rules_come_later():
     assert builder.lineage(4) == ((1, 1), (TWO, TWO))
     tree = builder.freeze()
     assert tree.rules == (TWO, None, TWO, None, None)
-    assert np.isnan(tree.fidelity).all()
 
 
 def test_a_bad_explanation_changes_nothing(refused):
@@ -141,20 +139,6 @@ def test_a_bad_explanation_changes_nothing(refused):
     cases += [((0, three), "node 0 has 2 children, not 3")]
     refused(lambda given: builder.explain(*given), cases)
     assert builder.freeze().rules == (None, None, None)
-
-
-def test_a_placement_is_given_when_the_leaves_are_known():
-    for rule in (TWO, None):
-        builder = HierarchyBuilder(3)
-        builder.add_split(0, [0, 1, 1], rule)
-        placement = Placement(TWO, [2, 1])
-        tree = builder.freeze(placement=placement)
-        assert tree.placement is placement
-        assert tree.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
-        assert builder.freeze().placement is None
-        builder.add_split(2, [0, 1], rule)
-        with pytest.raises(ValueError, match="must send rows to leaves"):
-            builder.freeze(placement=placement)
 
 
 def test_the_builder_goes_on_after_a_freeze():
@@ -222,10 +206,9 @@ def test_means_by_hand(builder, seed, far):
     np.testing.assert_array_equal(builder.freeze(means=means).means, means)
 
 
-def test_means_are_of_the_dtype_of_the_rules(placed):
-    for tree in (placed, dataclasses.replace(placed, placement=None)):
-        whole = as_rows(np.arange(20, dtype="float32").reshape(10, 2))
-        assert with_means(tree, whole).means.dtype == np.float64
+def test_means_are_of_the_dtype_of_the_rules(known):
+    whole = as_rows(np.arange(20, dtype="float32").reshape(10, 2))
+    assert with_means(known, whole).means.dtype == np.float64
 
 
 def test_means_do_not_depend_on_where_rows_lie():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from taxarbor import HMMC, HierarchicalKMeans, Taxarbor
-from taxarbor.exchange import from_json, to_json
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import category_of, known_mean
 from taxarbor.tables import TableEncoder
@@ -56,7 +55,6 @@ def test_words_are_true_of_the_rows_that_follow_them(grown):
     for tree, table in grown:
         for node in range(1, tree.n_nodes):
             rows = tree.rows(node)
-            rows = rows[tree.follows.rows[rows]]
             for reason in tree.reasons(node, None):
                 cells = table[reason.name].iloc[rows]
                 known = cells[cells.notna()]
@@ -72,7 +70,10 @@ def test_words_are_true_of_the_rows_that_follow_them(grown):
                 elif reason.have is not None:
                     is_so = known.astype(bool)
                 else:
-                    is_so = known.astype(float) > reason.threshold
+                    values, is_first = known.astype(float), reason.takes_threshold
+                    is_so = values > reason.threshold
+                    if is_first == (reason.sign > 0):
+                        is_so |= values == reason.threshold
                 assert (is_so == (reason.sign > 0)).all()
                 if len(known) < len(cells):
                     n_unknown += 1
@@ -174,23 +175,20 @@ def test_phrases_of_categories_and_gaps():
     assert said(categories=("a\nb", " "), have=1.0) == "origin = a b or blank"
     alone["threshold"] = 3000.0
     assert said(**alone) == "origin above 3000 or unknown"
-    assert said(weight=-1.0, **alone) == "origin at most 3000 or unknown"
+    assert said(weight=-1.0, **alone) == "origin below 3000 or unknown"
     assert said(have=0.0, weight=-1.0, **alone) == "unknown or no origin"
 
 
-def test_files_json_and_pickles_keep_the_table(grown, same, tmp_path):
+def test_files_and_pickles_keep_the_table(grown, same, tmp_path):
     for tree, table in grown[::4]:
         tree.save(tmp_path / "tree")
-        copies = Hierarchy.load(tmp_path / "tree"), from_json(to_json(tree))
-        for copy in (*copies, pickle.loads(pickle.dumps(tree))):
+        for copy in (Hierarchy.load(tmp_path / "tree"), pickle.loads(pickle.dumps(tree))):
             same(tree, copy)
             np.testing.assert_array_equal(copy.missing, tree.missing)
             assert copy.encoding.to_dict() == tree.encoding.to_dict()
             assert str(copy) == str(tree)
             assert (copy.predict(table) == tree.predict(table)).all()
-        assert to_json(copies[1]) == to_json(tree)
         pruned = tree.prune(3)
-        assert (pruned.predict(table) == pruned.labels).all() or not tree.follows.rows.all()
         np.testing.assert_array_equal(pruned.missing, tree.missing[: pruned.n_nodes])
 
 

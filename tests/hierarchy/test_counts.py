@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import TableWarning, Taxarbor, load_animals
-from taxarbor._errors import FileFormatError, InputError, InputTypeError
-from taxarbor.exchange import from_json, to_dot, to_frame, to_json, to_linkage, to_newick
-from taxarbor.hierarchy import Follows, Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._file import _write_archive, pack
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._remade import without_rows
 from taxarbor.metrics import score_hierarchy
 from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
@@ -35,11 +34,8 @@ def animals():
 @pytest.fixture
 def weighted(known):
     """The known tree as one of counts, from a fit with weights and noise."""
-    share, worst = [1.0, 2 / 3, 0.8, 1.0, 0.5, 2 / 3], [-1, 0, 0, -1, 2, 0]
-    follows = Follows(None, share, worst, share, np.full((6, 2), np.nan))
     totals = [12.5, 3.0, 6.5, 3.0, 2.5, 4.0]
-    told = {"totals": totals, "n_noise": 7, "follows": follows}
-    return dataclasses.replace(known, order=None, **told)
+    return dataclasses.replace(known, order=None, totals=totals, n_noise=7)
 
 
 def test_what_needs_no_rows_is_the_same(animals):
@@ -78,13 +74,11 @@ def test_what_needs_rows_says_what_to_do(animals):
         lambda: counts.labels,
         lambda: counts.rows(0),
         lambda: counts.cut(3),
-        lambda: counts.follows.rows,
         lambda: score_hierarchy(counts, np.arange(tree.n_rows) % 3),
         lambda: plot_tree(counts, classes=np.arange(tree.n_rows) % 3),
     ):
         with pytest.raises(InputError, match=COUNTS):
             ask()
-    assert "rows" not in repr(counts.follows)
 
 
 def test_plots_without_classes_need_no_rows(animals):
@@ -103,7 +97,6 @@ def test_node_weights_are_kept(weighted, same, tmp_path):
     weighted.save(path)
     for again in (
         Hierarchy.load(path),
-        from_json(to_json(weighted)),
         pickle.loads(pickle.dumps(weighted)),
         copy.deepcopy(weighted),
     ):
@@ -116,44 +109,7 @@ def test_node_weights_are_kept(weighted, same, tmp_path):
 def test_any_tree_of_counts_is_written_and_read(data, trees, same):
     tree = without_rows(data.draw(trees))
     same(pickle.loads(pickle.dumps(tree)), tree)
-    same(from_json(to_json(tree)), tree)
-    assert json.loads(to_json(tree))["version"] == 4
-
-
-def test_only_trees_of_counts_are_of_version_4(known, weighted, tmp_path, refused):
-    """An older reader must not take one for a tree with rows."""
-    assert json.loads(str(pack(known)["meta"]))["version"] == 3
-    packed = pack(weighted)
-    meta = json.loads(str(packed["meta"]))
-    assert meta["version"] == 4
-    assert not {"order", "follows_broken"} & packed.keys()
-
-    def load(change):
-        path = tmp_path / "forged.taxarbor"
-        with path.open("wb") as file:
-            _write_archive(file, packed | change)
-        Hierarchy.load(path)
-
-    def told(**change):
-        return {"meta": np.array(json.dumps(meta | change))}
-
-    cases = [
-        (told(version=3), "n_noise must be a number in a tree of counts"),
-        (told(n_noise="7"), "n_noise must be a number"),
-        (told(n_noise=-1), "n_noise must be a number of rows"),
-        (told(n_noise=None), r"missing: \['order'\]"),
-        ({"totals": np.zeros(6)}, "totals must not be negative"),
-        ({"totals": np.zeros(5)}, "totals must be finite, one for each of 6 nodes"),
-        ({"row_weights": np.ones(10)}, "row_weights has shape"),
-        ({"noise": np.array([3])}, "a tree of counts has no weights, noise or trust"),
-        ({"order": np.arange(10)}, "foreign"),
-        ({"follows_broken": np.arange(10)}, "foreign"),
-    ]
-    refused(load, cases, FileFormatError)
-    document = json.loads(to_json(weighted))
-    for change in ({"version": 3}, {"n_noise": None}, {"order": [0, 1]}):
-        with pytest.raises(FileFormatError):
-            from_json(json.dumps(document | change))
+    assert json.loads(to_json(tree))["order"] is None
 
 
 def test_rows_are_attached(animals):
@@ -163,10 +119,9 @@ def test_rows_are_attached(animals):
     for given_rows in (X, sparse.csr_array(X)):
         again = counts.attach(given_rows)
         assert again.has_rows
-        for name in ("order", "labels", "sizes", "fidelity", "start", "parents", "two_values"):
+        for name in ("order", "labels", "sizes", "start", "parents", "two_values"):
             np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
         np.testing.assert_allclose(again.means, tree.means, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(again.follows.broken, tree.follows.broken)
         assert str(again) == str(tree)
     half = counts.attach(X[::2], np.full(103, 2.0))
     assert half.n_rows == 103

@@ -45,8 +45,8 @@ def test_text(known, bare):
         "node 0: 10 rows",
         "  node 1: 3 rows, higher a [c0]",
         "  node 2: 5 rows, higher b",
-        "    node 4: 2 rows, lower a [c1]",
-        "    node 5: 3 rows, higher a [c2]",
+        "    node 4: 2 rows, a at most 2 [c1]",
+        "    node 5: 3 rows, a above 2 [c2]",
         "  node 3: 2 rows, lower b, lower a [c3]",
     ]
     assert str(known) == known.to_text() == "\n".join(lines)
@@ -74,7 +74,7 @@ def test_trees_say_what_came_back(assessed):
     assert page.count("came back in") == 5
     html = assessed._repr_html_()
     assert '<span class="n">(came back in 18 of 20 refits)</span>' in html
-    assert f'<span class="doubt">{gapless}</span>' in html
+    assert f'<span class="unstable">{gapless}</span>' in html
 
 
 def test_text_without_names_and_of_equal_weights():
@@ -169,7 +169,7 @@ def test_hostile_names_stay_text():
             assert page.tags.count("b") == 3
             clean = "".join(c if c.isprintable() else " " for c in name.replace("\ud800", "?"))
             clean = clean.strip() or "unnamed"
-            assert {f"higher {clean}", f"lower {clean}"} <= set(page.texts)
+            assert {f"{clean} at least 0", f"{clean} below 0"} <= set(page.texts)
 
 
 @given(names=st.lists(st.text(), min_size=1, max_size=3))

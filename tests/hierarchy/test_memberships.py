@@ -1,7 +1,6 @@
 """Probabilities of leaves: highest where rows go, on every tree; and their temperature."""
 
 import dataclasses
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from taxarbor.exchange import from_json, from_sklearn, to_json
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, _file, _memberships
-from taxarbor.hierarchy._memberships import PLACED, RULED, calibrated, stays
+from taxarbor.exchange import from_sklearn
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, _memberships
+from taxarbor.hierarchy._memberships import TEMPERATURE, calibrated, stays
 
 LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
 """Of the values of rows: with the larger ones, scores overflow float32, or tie."""
@@ -25,7 +24,7 @@ def test_probabilities_agree_with_predict_on_any_tree(trees):
     def check(data, largest):
         tree = data.draw(trees)
         P = 1 if tree.n_features is None else tree.n_features
-        if tree.n_leaves > 1 and tree.placement is None and tree.rules[0] is None:
+        if tree.n_leaves > 1 and tree.rules[0] is None:
             return
         whole = st.integers(-2, 2).map(lambda x: x * largest / 2)
         X = data.draw(hnp.arrays("float64", (7, P), elements=whole | st.floats(-1, 1)))
@@ -51,23 +50,11 @@ def softmax(scores, temperature):
     return odds / odds.sum()
 
 
-def test_a_placement_by_hand(placed):
-    """Leaf 4 has the cells 0 and 4, of which the better one counts."""
-    rule, X = placed.placement.rule, np.random.default_rng(0).normal(size=(20, 2))
-    for temperature in (None, 0.3):
-        tree = dataclasses.replace(placed, temperature=temperature)
-        for x, P in zip(X, tree.predict_proba(X), strict=True):
-            a, b, c, d, e = rule.weights @ (x - rule.center) + rule.offsets
-            scores = dict(zip([4, 1, 3, 5], [max(a, e), b, c, d], strict=True))
-            expected = softmax([scores[leaf] for leaf in tree.leaves], temperature or PLACED)
-            np.testing.assert_allclose(P, expected)
-
-
 def random_rule(rng, n_children):
     return LinearRule(*(rng.normal(size=size) for size in ((n_children, 2), 2, n_children)))
 
 
-def test_rules_by_hand(placed):
+def test_rules_by_hand(with_means):
     """Margins in units of those at the means of the children, two ways and more."""
     rng = np.random.default_rng(0)
     builder = HierarchyBuilder(12)  # not split in the order of its nodes
@@ -75,9 +62,9 @@ def test_rules_by_hand(placed):
     for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
         builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
     other = builder.freeze(means=rng.normal(size=(builder.n_nodes, 2)))
-    for tree in (dataclasses.replace(placed, placement=None), other):
+    for tree in (with_means, other):
         X = rng.normal(size=(60, 2)) * 3
-        expected = [softmax(scores_by_hand(tree, x), RULED) for x in X]
+        expected = [softmax(scores_by_hand(tree, x), TEMPERATURE) for x in X]
         np.testing.assert_allclose(tree.predict_proba(X), expected)
 
 
@@ -108,21 +95,18 @@ def test_ties_go_to_the_first_leaf():
     assert (P.argmax(axis=1) == 0).all()
 
 
-def test_units_do_not_matter(placed):
+def test_units_do_not_matter(with_means):
     X = np.random.default_rng(0).normal(size=(30, 2))
-    tree = dataclasses.replace(placed, temperature=0.7)
-    ruled = dataclasses.replace(tree, placement=None)
+    ruled = dataclasses.replace(with_means, temperature=0.7)
     grown = [
         rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
         for rule in ruled.rules
     ]
     P = ruled.predict_proba(X)
     np.testing.assert_allclose(dataclasses.replace(ruled, rules=grown).predict_proba(X), P)
-    for one in (tree, ruled):
-        far = one.unscale([5.0, -3.0], [100.0, 0.01])
-        assert far.temperature == 0.7
-        again = far.predict_proba(X * [100.0, 0.01] + [5.0, -3.0])
-        np.testing.assert_allclose(again, one.predict_proba(X))
+    far = ruled.unscale([5.0, -3.0], [100.0, 0.01])
+    assert far.temperature == 0.7
+    np.testing.assert_allclose(far.predict_proba(X * [100.0, 0.01] + [5.0, -3.0]), P)
 
 
 def test_trees_without_means_are_read_as_k_means():
@@ -138,14 +122,12 @@ def test_trees_without_means_are_read_as_k_means():
     assert 0.3 < found[0].max(axis=1).mean() < 0.95
 
 
-def test_memory_is_bounded(placed, chain, monkeypatch):
+def test_memory_is_bounded(with_means, chain, monkeypatch):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    trees = [placed, dataclasses.replace(placed, placement=None)]
-    whole = [tree.predict_proba(X) for tree in trees]
+    whole = with_means.predict_proba(X)
     monkeypatch.setattr(_memberships, "BLOCK", 13)
     monkeypatch.setattr(_memberships, "ROWS", 1)
-    for tree, expected in zip(trees, whole, strict=True):
-        np.testing.assert_allclose(tree.predict_proba(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(with_means.predict_proba(X), whole, rtol=1e-12)
     P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels
     np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
 
@@ -159,48 +141,39 @@ def test_rows_stay_where_names_alone_differ():
     assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
 
 
-def test_a_temperature_that_fits(placed):
+def test_a_temperature_that_fits(with_means):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    for tree in (placed, dataclasses.replace(placed, placement=None)):
-        heats, labels = [], (tree.predict(X) + 1) % 4  # other names, the same clusters
-        for wrong in (0.6, 0.4, 0.1, 0.0):
-            others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
-            stayed = stays(tree.predict(X), others).mean()
-            found = calibrated(tree, X, [others] * 2)
-            mean = found.predict_proba(X).max(axis=1).mean()
-            assert mean == pytest.approx(stayed, abs=0.02)
-            heats.append(found.temperature)
-        assert heats == sorted(heats, reverse=True)
-        assert calibrated(tree, X, []) is tree
-    single = placed.prune(1)
+    heats, labels = [], (with_means.predict(X) + 1) % 4  # other names, the same clusters
+    for wrong in (0.6, 0.4, 0.1, 0.0):
+        others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
+        stayed = stays(with_means.predict(X), others).mean()
+        found = calibrated(with_means, X, [others] * 2)
+        mean = found.predict_proba(X).max(axis=1).mean()
+        assert mean == pytest.approx(stayed, abs=0.02)
+        heats.append(found.temperature)
+    assert heats == sorted(heats, reverse=True)
+    assert calibrated(with_means, X, []) is with_means
+    single = with_means.prune(1)
     assert calibrated(single, X, [np.zeros(300, dtype=int)]) is single
     np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
 
 
-def test_the_temperature_is_kept(placed, same, tmp_path):
-    tree = dataclasses.replace(placed, temperature=1.25)
+def test_the_temperature_is_kept(with_means, same, tmp_path):
+    tree = dataclasses.replace(with_means, temperature=1.25)
     tree.save(tmp_path / "tree")
     same(tree, Hierarchy.load(tmp_path / "tree"))
-    same(tree, from_json(to_json(tree)))
     assert tree.prune(2).temperature == tree.rename_features([*"ba"]).temperature == 1.25
     for bad in (0.0, -1.0, np.inf, np.nan, 2, "1"):
         with pytest.raises(ValueError, match="temperature must be None or a positive"):
-            dataclasses.replace(placed, temperature=bad)
+            dataclasses.replace(with_means, temperature=bad)
 
 
-def test_files_without_a_temperature_are_read(placed, same):
-    arrays, document = _file.pack(placed), json.loads(to_json(placed))
-    meta = json.loads(str(arrays["meta"]))
-    del meta["temperature"], document["temperature"]
-    arrays["meta"] = np.array(json.dumps(meta))
-    same(placed, Hierarchy(**_file.unpack(arrays)))
-    same(placed, from_json(json.dumps(document)))
-
-
-def test_what_is_refused_as_in_predict(bare, placed, refused):
+def test_what_is_refused_as_in_predict(bare, with_means, refused):
     with pytest.raises(ValueError, match="made from labels or merges alone"):
         bare.predict_proba(np.zeros((2, 2)))
     cases = [(np.zeros((2, 3)), "3 features"), ([[np.nan, 0]], "NaN"), ([1.0], "two dim")]
-    refused(placed.predict_proba, cases)
-    refused(placed.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")])
+    refused(with_means.predict_proba, cases)
+    refused(
+        with_means.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")]
+    )

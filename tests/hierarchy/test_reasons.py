@@ -84,8 +84,7 @@ def test_the_first_reasons_are_those_that_pull_apart(tree, X):
 
 def test_the_root_has_no_reasons_and_nor_have_trees_without_rules(tree):
     assert tree.reasons(0) == tree.reasons(0, None) == ()
-    nothing = dict.fromkeys(("fidelity", "placement", "follows"))
-    bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **nothing)
+    bare = dataclasses.replace(tree, rules=(None,) * tree.n_nodes)
     assert bare.means is not None
     assert not any(bare.reasons(node, None) for node in range(bare.n_nodes))
     for node in (-1, tree.n_nodes):

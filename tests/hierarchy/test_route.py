@@ -11,8 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
-from taxarbor.exchange import from_json, to_json
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement, _route
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule, _route
 from taxarbor.hierarchy._route import route
 from taxarbor.rows import as_rows
 from taxarbor.rows._base import best_scores
@@ -62,34 +61,13 @@ def tree(request):
     return builder.freeze(feature_names=["a", "b", "c"])
 
 
-@pytest.fixture(params=DTYPES)
-def placing(request):
-    """A tree with a placement, whose cells are in any order."""
-    rng = np.random.default_rng(8)
-    builder = HierarchyBuilder(12)
-    first = exact_rule(rng, 3, request.param)
-    builder.add_split(0, np.arange(12) % 3, first)
-    builder.add_split(2, [0, 1, 1, 0], exact_rule(rng, 2, request.param))
-    cells = exact_rule(rng, 7, request.param)
-    placement = Placement(cells, [5, 3, 1, 4, 1, 4, 5])
-    return builder.freeze(placement, feature_names=["a", "b", "c"])
-
-
 @pytest.fixture(name="X")
 def data():
     return np.random.default_rng(6).integers(-5, 6, (200, 3)).astype(float)
 
 
-def expected_leaves(placement, X):
-    """Place the rows by the formula, in float64."""
-    rule = placement.rule
-    W, center, offsets = (a.astype(float) for a in (rule.weights, rule.center, rule.offsets))
-    return placement.leaves[((X - center) @ W.T + offsets).argmax(axis=1)]
-
-
 def without_rules(tree):
-    nothing = {"fidelity": None, "follows": None}
-    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, **nothing)
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes)
 
 
 def test_rows_go_where_one_by_one_they_would(tree, X):
@@ -112,31 +90,7 @@ def test_any_tree_routes(ruled_trees, data):
     assert tree.predict(X).tolist() == [walk(tree, x) for x in X]
 
 
-@given(data=st.data())
-def test_any_placed_tree_routes(placed_trees, data):
-    tree = data.draw(placed_trees)
-    if tree.placement is None:
-        assert tree.n_nodes == 1
-        return
-    rule = tree.placement.rule
-    X = np.random.default_rng(0).normal(size=(7, tree.n_features)).astype(rule.dtype)
-    chosen = tree.placement.leaves[scores_of(rule, X).argmax(axis=1)]
-    np.testing.assert_array_equal(tree.leaves[tree.predict(X)], chosen)
-
-
-def test_the_placement_decides_and_not_the_rules(placing, X):
-    leaves = expected_leaves(placing.placement, X)
-    assert set(leaves) == set(placing.leaves)
-    by_rules = dataclasses.replace(placing, placement=None).predict(X)
-    assert (placing.predict(X) != by_rules).any()
-    for cast in CASTS:
-        np.testing.assert_array_equal(placing.leaves[placing.predict(cast(X))], leaves)
-    bare = without_rules(placing)
-    for kind in KINDS:
-        np.testing.assert_array_equal(bare.predict(kind(X)), placing.predict(X))
-
-
-def test_no_mean_is_computed_of_new_rows(tree, placing, X, monkeypatch):
+def test_no_mean_is_computed_of_new_rows(tree, X, monkeypatch):
     """It would take a sweep, and the rules have centres of their own."""
 
     def about(X, *, center=None, n_threads=1):
@@ -144,27 +98,20 @@ def test_no_mean_is_computed_of_new_rows(tree, placing, X, monkeypatch):
         return as_rows(X, center=center, n_threads=n_threads)
 
     monkeypatch.setattr(_route, "as_rows", about)
-    for one in (tree, placing):
-        for kind in KINDS:
-            assert len(one.predict(kind(X))) == len(X)
+    for kind in KINDS:
+        assert len(tree.predict(kind(X))) == len(X)
 
 
 def test_ties_go_to_the_first():
     rule = LinearRule(np.zeros((3, 1)), np.zeros(1))
     assert one_split(3, rule).predict([[1.0], [-1.0]]).tolist() == [0, 0]
-    for leaves, label in (([2, 1, 1], 1), ([1, 2, 2], 0)):
-        tree = dataclasses.replace(one_split(2, None), placement=Placement(rule, leaves))
-        assert tree.predict([[1.0], [-1.0]]).tolist() == [label, label]
 
 
 def test_offsets_move_the_boundary():
     W = np.array([[-1.0], [1.0]])
     for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
-        rule = LinearRule(W, np.zeros(1), offsets)
-        by_rule = one_split(2, rule)
-        by_cells = dataclasses.replace(one_split(2, None), placement=Placement(rule, [1, 2]))
-        for tree in (by_rule, by_cells):
-            assert tree.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
+        tree = one_split(2, LinearRule(W, np.zeros(1), offsets))
+        assert tree.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
 
 
 def test_many_children_and_deep_trees_route(chain):
@@ -215,7 +162,7 @@ def test_all_kinds_of_data_give_the_same(tree, X):
     np.testing.assert_array_equal(tree.predict(X), expected)
 
 
-def test_bad_data_is_refused(tree, placing, refused):
+def test_bad_data_is_refused(tree, refused):
     zeros = np.zeros((2, 3))
     cases = [
         (np.zeros(3), "two dimensions"),
@@ -235,9 +182,8 @@ def test_bad_data_is_refused(tree, placing, refused):
         (pd.DataFrame(zeros, columns=[*"bac"]), r"order.*use X\[hierarchy.feature_names"),
         (pd.DataFrame(zeros, columns=[*"bad"]), r"not those .* missing: \['c'\]"),
     ]
-    for one in (tree, placing, without_rules(placing)):
-        for method in (one.predict, one.decision_path):
-            refused(method, cases)
+    for method in (tree.predict, tree.decision_path):
+        refused(method, cases)
     assert len(tree.predict(pd.DataFrame(zeros, columns=[*"cab"])[tree.feature_names])) == 2
 
 
@@ -283,45 +229,36 @@ def test_values_too_large_for_the_rules():
     assert tree.predict([[1e308], [1e308], [-1.0]]).tolist() == [1, 1, 0]
 
 
-def test_no_rows_no_labels(tree, placing):
-    for one in (tree, placing):
-        for empty in (np.zeros((0, 3)), sparse.csr_array((0, 3))):
-            assert (one.predict(empty).shape, one.predict(empty).dtype) == ((0,), np.intp)
-            assert one.decision_path(empty).shape == (0, one.n_nodes)
-        with pytest.raises(ValueError, match="features"):
-            one.predict(np.zeros((0, 2)))
+def test_no_rows_no_labels(tree):
+    for empty in (np.zeros((0, 3)), sparse.csr_array((0, 3))):
+        assert (tree.predict(empty).shape, tree.predict(empty).dtype) == ((0,), np.intp)
+        assert tree.decision_path(empty).shape == (0, tree.n_nodes)
+    with pytest.raises(ValueError, match="features"):
+        tree.predict(np.zeros((0, 2)))
 
 
-def test_a_root_alone_takes_all(same):
+def test_a_root_alone_takes_all():
     tree = HierarchyBuilder(3).freeze()
     assert tree.predict(np.ones((2, 5))).tolist() == [0, 0]
     assert tree.decision_path(np.ones((2, 5))).toarray().tolist() == [[1], [1]]
     with pytest.raises(ValueError, match="NaN"):
         tree.predict([[np.nan]])
-    cells = exact_rule(np.random.default_rng(0), 3, "float64")
-    tree = HierarchyBuilder(2).freeze(Placement(cells, [0, 0, 0]))
-    assert tree.predict(np.ones((4, 3))).tolist() == [0] * 4
-    with pytest.raises(ValueError, match="X has 2 features"):
-        tree.predict(np.ones((4, 2)))
-    same(tree, from_json(to_json(tree)))
-    assert tree.prune(1).placement is None
     tree = Taxarbor(1).fit(load_animals().X).hierarchy_
     assert tree.predict(np.zeros((2, 85))).tolist() == [0, 0]
     with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
         tree.predict(np.zeros((2, 3)))
 
 
-def test_decision_paths(tree, placing, X):
-    for one in (tree, placing):
-        for kind in KINDS:
-            visited = one.decision_path(kind(X))
-            assert sparse.issparse(visited)
-            assert visited.format == "csr"
-            assert visited.shape == (len(X), one.n_nodes)
-            for i, label in enumerate(one.predict(X)):
-                indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
-                assert tuple(indices) == one.path(one.leaves[label])
-            assert (visited.data == 1).all()
+def test_decision_paths(tree, X):
+    for kind in KINDS:
+        visited = tree.decision_path(kind(X))
+        assert sparse.issparse(visited)
+        assert visited.format == "csr"
+        assert visited.shape == (len(X), tree.n_nodes)
+        for i, label in enumerate(tree.predict(X)):
+            indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
+            assert tuple(indices) == tree.path(tree.leaves[label])
+        assert (visited.data == 1).all()
 
 
 def test_rows_go_to_the_nearest_of_many_centers():

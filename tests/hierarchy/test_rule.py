@@ -1,4 +1,4 @@
-"""Rules of nodes and placements: what they hold and what they refuse."""
+"""Rules of nodes: what they hold and what they refuse."""
 
 import copy
 import pickle
@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from taxarbor.hierarchy import LinearRule, Placement
-from taxarbor.hierarchy._rule import deciding_rule
+from taxarbor.hierarchy import LinearRule
 
-THREE = LinearRule(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.zeros(2))
 DTYPES = ("float32", "float64")
 
 
@@ -100,39 +98,3 @@ def test_points_that_make_no_rule(refused):
         (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),
     ]
     refused(LinearRule.nearest, cases)
-
-
-def test_a_placement_is_frozen_and_owns_its_array():
-    leaves = np.array([4, 2, 4], dtype="uint8")
-    placement = Placement(THREE, leaves)
-    leaves[0] = 5
-    assert repr(placement) == "Placement(n_cells=3, n_leaves=2, n_features=2, dtype=float64)"
-    for again in copies(placement):
-        assert (again.n_cells, again.leaves.dtype) == (3, np.intp)
-        assert again.leaves.tolist() == [4, 2, 4]
-        assert again.rule.weights.tobytes() == THREE.weights.tobytes()
-        assert_frozen(again.leaves, again.rule.weights, again.rule.center, again.rule.offsets)
-        with pytest.raises(AttributeError):
-            again.leaves = leaves
-
-
-def test_what_are_no_leaves_is_refused(refused):
-    cases = [
-        ([1, 2], r"3 integers, one per cell of the placement, got int64 of shape \(2,\)"),
-        ([[1, 2, 3]], "3 integers"),
-        (1, "3 integers"),
-        ([], "3 integers"),
-        ([1.0, 2.0, 3.0], "got float64"),
-        ([True, False, True], "got bool"),
-        (["1", "2", "3"], "3 integers"),
-        ([1, 2, 10**30], "got object"),
-        ([1, -1, 2], "from 0 on, got -1 to 2"),
-        (np.array([1, 2, 2**63], dtype="uint64"), "from 0 on, got 1 to 9223372036854775808"),
-    ]
-    refused(lambda leaves: Placement(THREE, leaves), cases)
-
-
-def test_the_rule_that_new_rows_meet_first(known, placed, bare):
-    assert deciding_rule(known) is known.rules[0]
-    assert deciding_rule(placed) is placed.placement.rule
-    assert deciding_rule(bare) is None

@@ -19,11 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Placement
+from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._tree import expect_hierarchy, hierarchy_of
 
 INDICES = ("order", "start", "stop", "parents", "birth", "depth", "leaves")
-ARRAYS = (*INDICES, "score", "objective", "fidelity")
+ARRAYS = (*INDICES, "score", "objective")
 KINDS_OF_MEANS = ("int64", "float16", "complex128", "object")
 
 
@@ -65,12 +65,11 @@ def test_a_root_alone():
     assert tree.labels.tolist() == tree.cut(1).tolist() == tree.cut(depth=3).tolist() == [0] * 3
 
 
-def test_the_number_of_columns_is_known_where_anything_tells(bare, placed):
+def test_the_number_of_columns_is_known_where_anything_tells(bare, with_means):
     unnamed = dataclasses.replace(bare, feature_names=None)
     assert (bare.n_features, unnamed.n_features) == (2, None)
     assert dataclasses.replace(unnamed, means=np.zeros((6, 7))).n_features == 7
-    assert dataclasses.replace(unnamed, **place([1, 4, 5, 3], 3)).n_features == 3
-    assert placed.prune(1).n_features == 2
+    assert with_means.prune(1).n_features == 2
 
 
 def test_names_are_a_list_that_frames_take_and_no_one_can_change(known, same):
@@ -85,15 +84,15 @@ def test_names_are_a_list_that_frames_take_and_no_one_can_change(known, same):
     same(known, dataclasses.replace(unnamed, feature_names=["a", "b"]))
 
 
-def test_other_names_change_nothing_else(placed, same, refused):
-    renamed = placed.rename_features(["x", 7])
+def test_other_names_change_nothing_else(with_means, same, refused):
+    renamed = with_means.rename_features(["x", 7])
     assert renamed.feature_names == ["x", "7"]
-    assert placed.feature_names == ["a", "b"]
-    same(placed, renamed.rename_features(np.array(["a", "b"])))
+    assert with_means.feature_names == ["a", "b"]
+    same(with_means, renamed.rename_features(np.array(["a", "b"])))
     cases = [(list("abc"[:n]), f"{n} feature names for rules over") for n in (0, 1, 3)]
-    refused(placed.rename_features, cases)
+    refused(with_means.rename_features, cases)
     with pytest.raises(TypeError, match="must be a list of names, got the text 'ab'"):
-        placed.rename_features("ab")
+        with_means.rename_features("ab")
 
 
 @given(data=st.data())
@@ -119,32 +118,20 @@ def test_nothing_can_be_changed(known):
     for array in [getattr(known, name) for name in ARRAYS] + derived:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    for name in (*ARRAYS, "rules", "notes", "placement", "new"):
+    for name in (*ARRAYS, "rules", "notes", "new"):
         with pytest.raises((AttributeError, TypeError)):
             setattr(known, name, None)
     assert isinstance(known.rules, tuple)
 
 
 def test_the_arrays_given_stay_their_owners(known):
-    order, fidelity, means = known.order.copy(), np.full(6, np.nan), np.ones((6, 2))
-    fidelity[0] = 0.5
-    tree = dataclasses.replace(known, order=order, fidelity=fidelity, means=means)
-    order[:], fidelity[0], means[:] = 0, 7, 7
+    order, means = known.order.copy(), np.ones((6, 2))
+    tree = dataclasses.replace(known, order=order, means=means)
+    order[:], means[:] = 0, 7
     np.testing.assert_array_equal(tree.order, known.order)
-    assert tree.fidelity[0] == 0.5
     assert (tree.means == 1).all()
     with pytest.raises(ValueError, match="read-only"):
         tree.means[0] = 2.0
-
-
-def test_by_default_fidelity_is_unknown_and_there_is_no_placement(known):
-    names = [f.name for f in dataclasses.fields(Hierarchy) if f.init][:10]
-    assert names[-1] == "notes"
-    tree = Hierarchy(**{name: getattr(known, name) for name in names})
-    assert (tree.fidelity.shape, tree.fidelity.dtype) == ((tree.n_nodes,), np.float64)
-    assert np.isnan(tree.fidelity).all()
-    assert not tree.fidelity.flags.writeable
-    assert tree.placement is tree.means is tree.feature_names is None
 
 
 def by_skops(tree):
@@ -163,13 +150,13 @@ def by_pickle(tree, protocol=None):
     return pickle.loads(pickle.dumps(tree, protocol))
 
 
-def test_copies_are_the_same(known, bare, placed, chain, same):
-    by_columns = dataclasses.replace(placed, means=np.asfortranarray(placed.means))
+def test_copies_are_the_same(known, bare, with_means, chain, same):
+    by_columns = dataclasses.replace(with_means, means=np.asfortranarray(with_means.means))
     for again in (copy.copy, copy.deepcopy, by_pickle, by_joblib, by_skops):
-        for tree in (known, bare, placed):
+        for tree in (known, bare, with_means):
             same(tree, again(tree))
-        same(placed, again(by_columns))
-    same(placed, by_pickle(placed, 2))
+        same(with_means, again(by_columns))
+    same(with_means, by_pickle(with_means, 2))
     same(chain, by_pickle(chain))
     same(chain, copy.deepcopy(chain))
 
@@ -188,18 +175,11 @@ def test_a_deep_tree_is_no_trouble(chain):
     assert chain.prune(depth=1234).height == 1234
 
 
-def place(leaves, n_features=2, dtype="float64"):
-    shape = len(leaves), n_features
-    rule = LinearRule(np.ones(shape, dtype), np.zeros(n_features, dtype))
-    return {"placement": Placement(rule, leaves)}
-
-
 def faults(t):
     """Return what breaks the known tree, and what is said of it."""
     no_rules, means = (None,) * 6, np.zeros((6, 2))
     other = LinearRule(np.ones((2, 2), "float32"), np.zeros(2, "float32"))
     unruled, a_note = {"rules": no_rules}, ("split", *t.notes[1:])
-    shares = [put(t.fidelity, 0, share) for share in (1.001, -0.001, np.inf, -np.inf)]
     smaller = [put(t.parents, 4, parent) for parent in (5, 4, -1, 10**9)]
     births = [put(t.birth, [1, 2, 3], 0), t.birth[[0, 5, 4, 3, 2, 1]], put(t.birth, 5, 4)]
     rules = [(None, *t.rules[1:]), (t.rules[2], *t.rules[1:]), (*t.rules[:-1], t.rules[2])]
@@ -231,9 +211,6 @@ def faults(t):
         ("notes", "only leaves may have a note", [a_note]),
         ("feature_names", "names must be strings", [(1, 2)]),
         ("feature_names", "3 feature names", [("a", "b", "c")]),
-        ("fidelity", "fidelity has shape", [*(np.full(s, np.nan) for s in (5, (6, 1), ()))]),
-        ("fidelity", "fidelity must be from 0 to 1", shares),
-        ("fidelity", "only a node with a rule may", [put(t.fidelity, 1, 1.0)]),
         ("means", r"each of 6 nodes, got float64 of shape \(5, 2\)", [means[:5]]),
         ("means", r"each of 6 nodes, got float64 of shape \(\)", [0.0]),
         ("means", "each of 6 nodes", [means[:, 0], []]),
@@ -243,32 +220,22 @@ def faults(t):
         ("means", "number of features of the rules", [np.zeros((6, 3))]),
         ("means", "finite", [means + np.nan, means - np.inf]),
     ]
-    nodes = [[1, 4, 5, 3, node] for node in (2, 0, 6, 10**15)]
     return [({name: bad}, told) for name, told, values in table for bad in values] + [
         ({"notes": a_note} | unruled, "only leaves may have a note"),
-        ({"fidelity": put(t.fidelity, 0, 1.0)} | unruled, "only a node with a rule"),
         ({"means": np.zeros((6, 3))} | unruled, "2 feature names for rules over"),
-        *((place(leaves), "must send rows to leaves") for leaves in nodes),
-        *(
-            (place(leaves), "every leaf must have a cell")
-            for leaves in ([1, 4, 5], [1, 4, 5, 1])
-        ),
-        (place([1, 4, 5, 3], 3), "the placement's too"),
-        (place([1, 4, 5, 3], dtype="float32"), "the placement's too"),
-        (place([1, 4, 5, 3], 3) | unruled, r"2 feature names .* over \{3\}"),
     ]
 
 
 def test_broken_invariants_are_named(known, refused):
     cases = faults(known)
-    assert len(cases) == 75
+    assert len(cases) > 50
     refused(lambda change: dataclasses.replace(known, **change), cases)
 
 
-def test_means_must_fit_the_rules_and_the_placement(placed, refused):
-    cases = [(change, told) for change, told in faults(placed) if list(change) == ["means"]]
+def test_means_must_fit_the_rules(with_means, refused):
+    cases = [(change, told) for change, told in faults(with_means) if list(change) == ["means"]]
     assert len(cases) == 13
-    refused(lambda change: dataclasses.replace(placed, **change), cases)
+    refused(lambda change: dataclasses.replace(with_means, **change), cases)
 
 
 def test_a_split_needs_two_children(known):
@@ -276,16 +243,6 @@ def test_a_split_needs_two_children(known):
     parts = {name: getattr(known, name)[:2] for name in names}
     with pytest.raises(ValueError, match="two children"):
         Hierarchy(**parts, order=known.order, start=[0, 0], stop=[10, 10])
-
-
-def test_what_is_allowed(known):
-    for share in (0.0, 0.5, 1.0, np.nan):
-        tree = dataclasses.replace(known, fidelity=put(known.fidelity, 2, share))
-        np.testing.assert_array_equal(tree.fidelity, put(known.fidelity, 2, share))
-    changes = place([3, 5, 4, 1, 1], 3, "float32") | {"rules": (None,) * 6}
-    tree = dataclasses.replace(known, feature_names=None, **changes)
-    assert (tree.placement, tree.rules) == (changes["placement"], (None,) * 6)
-    np.testing.assert_array_equal(tree.labels, known.labels)
 
 
 def test_the_tree_of_a_model():
@@ -381,9 +338,6 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
         assert pruned.notes[new] == tree.notes[old]
     for name in ("score", "objective"):
         np.testing.assert_array_equal(getattr(pruned, name), getattr(tree, name)[kept])
-    inner = [not pruned.is_leaf(node) for node in range(pruned.n_nodes)]
-    expected = np.where(inner, tree.fidelity[kept], np.nan)
-    np.testing.assert_array_equal(pruned.fidelity, expected)
     assert pruned.feature_names == tree.feature_names
     assert (pruned.means is None) == (tree.means is None)
     if tree.means is not None:
@@ -391,7 +345,7 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
     assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
 
 
-def test_pruning_the_known_tree(known, placed):
+def test_pruning_the_known_tree(known, with_means):
     tree = known.prune(3)
     text = known.to_text(max_depth=1).replace("[2 clusters]", "[c1]").replace("c3", "c2")
     assert tree.to_text() == text
@@ -399,22 +353,13 @@ def test_pruning_the_known_tree(known, placed):
     assert tree.notes == ("", "too few rows", "", "")
     assert known.prune(2).n_nodes == 1
     assert known.prune(np.int64(1)).info == known.info[:1]
-    # Cells move to the leaves that stay.
-    np.testing.assert_array_equal(placed.prune(4).placement.leaves, [4, 1, 3, 5, 4])
-    for pruned in (placed.prune(3), placed.prune(depth=1)):
-        assert pruned.placement.leaves.tolist() == [2, 1, 3, 2, 2]
-        assert pruned.placement.rule is placed.placement.rule
-        np.testing.assert_array_equal(pruned.fidelity, [0.9, np.nan, np.nan, np.nan])
-    for pruned in (placed.prune(1), placed.prune(depth=0)):
-        assert pruned.placement is None
-        np.testing.assert_array_equal(pruned.fidelity, [np.nan])
+    for pruned in (with_means.prune(1), with_means.prune(depth=0)):
         assert pruned.predict(np.ones((2, 2))).tolist() == [0, 0]
-    assert placed.placement.leaves.tolist() == [4, 1, 3, 5, 4]
 
 
 @given(data=st.data())
-def test_pruned_trees_predict_the_cut_of_what_is_predicted(placed_trees, data):
-    tree = data.draw(placed_trees)
+def test_pruned_trees_predict_the_cut_of_what_is_predicted(ruled_trees, data):
+    tree = data.draw(ruled_trees)
     X = np.random.default_rng(1).normal(scale=1e8, size=(30, tree.n_features or 1))
     # Of each leaf, the first of its rows: where the cut puts that, it puts the leaf.
     first = tree.order[tree.start[tree.leaves]]
@@ -422,8 +367,6 @@ def test_pruned_trees_predict_the_cut_of_what_is_predicted(placed_trees, data):
         pruned = tree.prune(**limit)
         expected = tree.cut(**limit)[first][tree.predict(X)]
         np.testing.assert_array_equal(pruned.predict(X), expected)
-        if pruned.placement is not None:
-            assert pruned.placement.n_cells == tree.placement.n_cells
 
 
 def test_splits_are_counted_anew_when_pruned_by_depth():

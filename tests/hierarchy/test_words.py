@@ -88,7 +88,9 @@ def test_reasons_in_words():
 
     assert [told(sign, "age") for sign in (1, -1)] == ["higher age", "lower age"]
     alone = [told(sign, "age", threshold=41.5) for sign in (1, -1)]
-    assert alone == ["age above 41.5", "age at most 41.5"]
+    assert alone == ["age above 41.5", "age below 41.5"]
+    ties = [told(sign, "age", threshold=41.5, takes_threshold=True) for sign in (1, -1)]
+    assert ties == ["age at least 41.5", "age at most 41.5"]
     assert told(1, "pay", threshold=46e6) == "pay above 46 million"
     for name, yes, no in (
         ("fur", "has fur", "no fur"),
@@ -106,8 +108,8 @@ def test_reasons_in_words():
 
 def test_the_name_is_cut_and_never_the_number():
     reason = Reason(0, "flipper_length_in_millimetres", -1.0, 1.0, threshold=205.5)
-    assert phrase(reason, 28).endswith("… at most 205.5")
+    assert phrase(reason, 28).endswith("… below 205.5")
     assert len(phrase(reason, 28)) == 28
-    assert phrase(reason) == "flipper_length_in_millimetres at most 205.5"
+    assert phrase(reason) == "flipper_length_in_millimetres below 205.5"
     assert str(reason) == phrase(reason)
-    assert phrase(reason, 3) == "f… at most 205.5"
+    assert phrase(reason, 3) == "f… below 205.5"

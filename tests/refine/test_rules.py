@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from taxarbor.hierarchy._follows import measured_rows
 
 from taxarbor import GrowthWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
 from taxarbor.grow import Run, StoppingRule
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Placement
-from taxarbor.hierarchy._follows import measured_rows
 from taxarbor.hierarchy._route import place
 from taxarbor.refine import (
     Clusters,

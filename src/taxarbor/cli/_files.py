@@ -8,10 +8,9 @@ import io
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from errno import EEXIST
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from numpy.lib import format as npy
 
 from taxarbor._errors import InputError, missing_extra
 from taxarbor.cli._shell import say_data
-from taxarbor.hierarchy._whole import DRAFT, may_write, move_whole, told_as, write_whole
+from taxarbor.hierarchy._whole import may_write, write_whole
 from taxarbor.tables import Table
 
 STDIN = STDOUT = "-"
@@ -90,11 +89,8 @@ def _check_target(path: Path, folder: Path, force: bool) -> None:
         raise InputError(f"{path} may not be written; change its mode, or name another file")
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=DRAFT):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write to the folder {folder}: {error.strerror}") from error
+    if not may_write(folder):
+        raise InputError(f"cannot write to the folder {folder}")
 
 
 def as_file(output: Path | None) -> Path | None:
@@ -103,18 +99,14 @@ def as_file(output: Path | None) -> Path | None:
 
 
 @contextmanager
-def placed(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a name to write to; what is written there gets its place in the end.
+def writing(path: Path, *, force: bool) -> Iterator[None]:
+    """Let signals be exceptions while a file is written, and whoever writes it clean up.
 
-    The library replaces what is there. A file may have come since the outputs were checked:
-    FileExistsError, unless ``force`` is given.
+    A file may have come since the outputs were checked: FileExistsError, unless ``force``.
     """
-    folder = Path(os.path.realpath(path)).parent
-    aside = partial(tempfile.TemporaryDirectory, prefix=DRAFT, dir=folder)
-    with told_as(path), aside() as place:
-        draft = Path(place) / path.name
-        yield draft
-        move_whole(draft, path, replace=force)
+    if not force and path.exists():
+        raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
+    yield
 
 
 def as_bytes(text: str) -> bytes:
@@ -137,7 +129,8 @@ class CsvText(io.StringIO):
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
     data = as_bytes(text)
-    write_whole(path, lambda file: file.write(data), replace=force)
+    with writing(path, force=force):
+        write_whole(path, lambda file: file.write(data))
 
 
 class Block(NamedTuple):
@@ -222,7 +215,8 @@ def write_blocks(
             for text in _lines(blocks, header, "\t" if suffix == ".tsv" else ","):
                 file.write(as_bytes(text))
 
-    write_whole(path, write, replace=force)
+    with writing(path, force=force):
+        write_whole(path, write)
 
 
 def _lines(blocks: Iterable[Block], header: Header, delimiter: str) -> Iterator[str]:

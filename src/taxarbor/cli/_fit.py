@@ -21,7 +21,7 @@ MAX_NAMED = 5
 ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
 """Options of the tree that every method has."""
 ONLY = {
-    **dict.fromkeys(("rules", "max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
+    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
     "noise": ("taxarbor",),
     "balance": ("taxarbor", "hmmc"),
     **dict.fromkeys(
@@ -104,15 +104,6 @@ def fit(
         Literal["euclidean", "cosine"] | None,
         _table("cosine: only the direction of a row counts, not its length."),
     ] = None,
-    memory_limit: opt.MemoryLimit = None,
-    scheduler: Annotated[
-        str | None,
-        opt.option(
-            "Fit on a cluster of Dask: the address of its scheduler, such as tcp://host:8786, "
-            "or local for processes of this machine. The tree is the same.",
-            metavar="ADDRESS",
-        ),
-    ] = None,
     standardize: Annotated[bool, typer.Option("--standardize", hidden=True)] = False,
     method: Annotated[
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
@@ -130,10 +121,6 @@ def fit(
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,
     jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
-    rules: Annotated[
-        Literal["decide", "describe"] | None,
-        _some("rules", "Rows go where the rules send them, or to the cluster that fits best."),
-    ] = None,
     max_features: Annotated[
         int | None, _some("max_features", "Most features per split.", min=1)
     ] = None,
@@ -201,7 +188,7 @@ def fit(
     import numpy as np
 
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import cluster, fit_table, make_encoder, make_estimator
+    from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
@@ -216,13 +203,10 @@ def fit(
     options["scale"] = scale or ("standard" if standardize else None)
     table, encoder = make_encoder(table, categories, dates, **options)
     estimator.set_params(encoder=encoder)
-    if beside is not None:
-        estimator.set_params(memory_limit=memory_limit)
-    with cluster(scheduler, jobs, memory_limit) as make_engine:
-        fitted = fit_table(table, estimator, notes, counts, make_engine)
-        found = np.asarray(() if labels is None else estimator.labels_)
-    with files.placed(model, force=force) as path:
-        fitted.tree.save(path)
+    fitted = fit_table(table, estimator, notes, counts)
+    found = np.asarray(() if labels is None else estimator.labels_)
+    with files.writing(model, force=force):
+        fitted.tree.save(model)
     if labels is not None:
         if beside is not None:
             beside.write_labels(labels, found, id_column, force=force)
@@ -241,8 +225,7 @@ def _read(
     from taxarbor.cli import _reading as reading
 
     data, format, weights = given["data"], given["format"], given["weights"]
-    limits = {name: given[name] for name in ("format", "memory_limit", "scheduler")}
-    is_streamed = reading.is_streamed(data, whole=_needs_all(given, settings), **limits)
+    is_streamed = reading.is_streamed(data, format=format, whole=_needs_all(given, settings))
     if is_streamed:
         beside = given["id_column"], weights
         table = reading.open_columns(data, given["columns"], beside, format)
@@ -273,8 +256,8 @@ def _write_page(
     X: Any = as_features(fitted.tree, table).X if beside is None else table.X
     named: dict[str, Any] = files.heading(given["title"], given["data"])
     named |= {"row_names": names, "classes": table.labels}
-    with files.placed(given["report"], force=given["force"]) as path, noted(notes):
-        report(fitted.tree, X, path, **named)
+    with files.writing(given["report"], force=given["force"]), noted(notes):
+        report(fitted.tree, X, given["report"], **named)
     if given["show"] and not files.opened(given["report"]):
         notes.append(f"there is no browser here; open {given['report']} in one")
 

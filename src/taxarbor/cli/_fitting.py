@@ -1,25 +1,21 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from taxarbor._errors import InputError, TableWarning, counted, missing_extra
+from taxarbor._errors import InputError, TableWarning, counted
 from taxarbor.cli._reading import as_frame, is_framed, marked, named_columns, split_names
 from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
-from taxarbor.sweep._room import size_of
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
-from taxarbor.tables._stream import make_engine
 from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {
@@ -33,12 +29,6 @@ OPTIONS = {
     AS_DATES: "dates; name it in --dates to use it",
 }
 """Why columns are left out, in words of the command line."""
-LOCAL = "local"
-WORKER = 500_000_000
-"""Bytes that a process of Dask needs at least: it stands still where it has hardly more than
-what it takes itself."""
-SECONDS = 10.0
-"""How long to wait for a scheduler to answer."""
 MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
 
 
@@ -86,17 +76,10 @@ def _has_named_gaps(table: Table) -> bool:
     return table.feature_names is not None and is_dense and not all_finite(X)
 
 
-def fit_table(
-    table: Table, estimator: Any, notes: list[str], weights: Any, make_engine: Any = None
-) -> Fitted:
-    """Fit an estimator to a table, wherever its rows are, by threads or what makes an engine.
-
-    What it did and warns of goes to the notes.
-    """
+def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any) -> Fitted:
+    """Fit an estimator to a table; what it did and warns of goes to the notes."""
     X: Any = table.X if estimator.encoder == "auto" else as_frame(table)
     names = None if is_framed(replace(table, X=X)) else table.feature_names
-    if make_engine is not None:
-        X = replace(X, make_engine=make_engine)
     counts = {} if weights is None else {"sample_weight": weights}
     begun = time.perf_counter()
     warned: list[str] = []
@@ -130,11 +113,8 @@ def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: An
     """Fit a model again to its table, and return its tree."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
-    if kind is None or "standardized" in made_by:  # which an encoder says now
-        raise InputError(
-            "the model does not say how it was fitted, as it was made by an older taxarbor or "
-            "from labels alone: fit it again"
-        )
+    if kind is None:
+        raise InputError("the model was made from labels alone, and cannot be fitted again")
     X: Any = table.X
     try:
         if isinstance(made_by.get("encoder"), dict):
@@ -150,53 +130,3 @@ def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: An
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     with noted(notes):
         return assess(model, X, **settings)
-
-
-@contextmanager
-def cluster(
-    scheduler: str | None, jobs: int, memory_limit: str | None
-) -> Iterator[Callable[..., Any] | None]:
-    """Yield what makes the engine of a fit on a cluster, None for one in this process.
-
-    It is the cluster of a scheduler, or one of processes of this machine, which end with it.
-    """
-    if scheduler is None:
-        yield None
-        return
-    if scheduler != LOCAL and "://" not in scheduler:
-        told = f"must be local or an address such as tcp://host:8786; got {scheduler!r}"
-        raise InputError(told, "scheduler")
-    try:
-        import distributed
-    except ImportError as error:
-        raise missing_extra("--scheduler", "dask", "distributed") from error
-    dask: Any = distributed
-    if scheduler == LOCAL:
-        n_workers, share = _workers(check_jobs(-1 if jobs == 1 else jobs), memory_limit)
-        options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": share}
-        with (
-            dask.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as own,
-            dask.Client(own),
-        ):
-            yield make_engine
-        return
-    try:
-        client = dask.Client(scheduler, timeout=SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
-        told = f"names {scheduler}, where no scheduler of Dask answers"
-        raise InputError(told, "scheduler") from error
-    with client:
-        yield make_engine
-
-
-def _workers(n_workers: int, memory_limit: str | None) -> tuple[int, Any]:
-    """Return how many processes there are, fewer if memory is short, and the bytes of each."""
-    if memory_limit is None:
-        return n_workers, "auto"
-    room = size_of(memory_limit)
-    if room < WORKER:
-        told = f"must be at least {WORKER // 1_000_000} MB for a process of Dask, which "
-        told += f"--scheduler local starts; got {memory_limit!r}"
-        raise InputError(told, "memory_limit")
-    n_workers = min(n_workers, room // WORKER)
-    return n_workers, room // n_workers

@@ -1,6 +1,5 @@
 """``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
 
-import json
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -35,8 +34,7 @@ def show(
 ) -> None:
     """Show the tree of a model: what leads into a branch, in words.
 
-    The features that do most come first. Where the words are false for a fifth of the rows or
-    more, it says for how many they hold. In a pipe, it is plain text.
+    The features that do most come first. In a pipe, it is plain text.
     """
     from taxarbor.cli._render import say_tree
     from taxarbor.hierarchy import Hierarchy
@@ -63,8 +61,6 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
             "n_rows": int(tree.sizes[node]),
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
-            "fidelity": float(tree.fidelity[node]),
-            "follows": None if tree.follows is None else float(tree.follows.share[node]),
             "reasons": [
                 {
                     **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
@@ -136,8 +132,8 @@ def cut(
         raise InputError(f"{told}, and run taxarbor predict with that")
     labels: Any = smaller.labels.tolist() if tree.has_rows else None
     if is_model and output is not None:
-        with files.placed(output, force=force) as path:
-            smaller.save(path)
+        with files.writing(output, force=force):
+            smaller.save(output)
     elif output is not None or not as_json:
         files.write_labels(output, labels, table, force=force)
     found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
@@ -233,15 +229,12 @@ def _told(value: Any) -> str:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    import numpy as np
-
     from taxarbor.cli._render import model_facts
     from taxarbor.hierarchy import Hierarchy
+    from taxarbor.hierarchy._file import VERSION
 
     tree = Hierarchy.load(path)
-    with np.load(path) as arrays:
-        version = json.loads(str(arrays["meta"]))["version"]
-    facts = {"model": path, "format_version": version, **model_facts(tree)}
+    facts = {"model": path, "format_version": VERSION, **model_facts(tree)}
     facts["feature_names"] = tree.feature_names
     if tree.encoding is not None:
         columns, dropped = tree.encoding.columns, tree.encoding.dropped

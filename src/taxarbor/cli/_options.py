@@ -53,14 +53,6 @@ Format = Annotated[
 ]
 Truth = Annotated[Path | None, option("The true tree of the classes: nested JSON or Newick.")]
 Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
-MemoryLimit = Annotated[
-    str | None,
-    option(
-        "Memory to take at most, such as 2GB: npy, parquet and h5ad are read part by part, as "
-        "they are anyway where they are large.",
-        metavar="SIZE",
-    ),
-]
 Output = Annotated[
     Path | None, option("File to write; default: standard output.", "--output", "-o")
 ]

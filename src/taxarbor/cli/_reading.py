@@ -21,9 +21,8 @@ from taxarbor.cli._options import given
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
 from taxarbor.hierarchy._route import check_data, expand
-from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.metrics import ClassTree
-from taxarbor.sweep._room import available, size_of
+from taxarbor.sweep._room import available
 from taxarbor.tables import Table, read_table
 from taxarbor.tables._profile import ASKED
 from taxarbor.tables._stream import Stream, open_stream, stored_format
@@ -43,24 +42,16 @@ def is_streamed(
     data: Path,
     *,
     format: str | None,
-    memory_limit: str | None = None,
-    scheduler: str | None = None,
     whole: str | None = None,
 ) -> bool:
     """Say whether rows are to be read part by part.
 
-    Folders are, and all files if that is asked for; an option that needs all rows, ``whole``,
-    is refused then. Large files are, too, unless there is such an option.
+    Folders are; an option that needs all rows, ``whole``, is refused then. Large files are,
+    too, unless there is such an option.
     """
-    if memory_limit is not None:
-        size_of(memory_limit)
-    is_asked = memory_limit is not None or scheduler is not None
     if str(data) == STDIN:
-        if is_asked:
-            told = "standard input cannot be read part by part: drop"
-            raise InputError(f"{told} {'--scheduler' if scheduler else '--memory-limit'}")
         return False
-    if data.is_dir() or is_asked:
+    if data.is_dir():
         if whole is not None:
             told = "needs all rows in memory at once, and"
             raise InputError(f"{whole} {told} {data} is read part by part")
@@ -408,19 +399,19 @@ def read_own(tree: Hierarchy, path: Path, **asked: str | None) -> Table:
 def read_both(tree: Hierarchy, path: Path, **asked: str | None) -> tuple[Table, Table]:
     """Return the rows that a model was fitted on, as they are and as its features.
 
-    A doubt that they are those is a note.
+    A note says so if they do not seem to be those.
     """
     table = _read_for(tree, path, **asked)
     _refuse_other_length(tree, path, table)
     ready: Any = as_features(tree, table)
-    if deciding_rule(tree) is None or not tree.has_rows:
+    if tree.rules[tree.root] is None or not tree.has_rows:
         check_data(ready.X, tree)
     else:
         share = float((tree.predict(ready.X) == tree.labels).mean())
         if share < LIKELY:
-            doubt = f"the model would put only {share:.0%} of these rows where it has them: "
-            doubt += "are they those it was fitted on, in the same order?"
-            ready, table = (replace(one, notes=(*one.notes, doubt)) for one in (ready, table))
+            note = f"the model would put only {share:.0%} of these rows where it has them: "
+            note += "are they those it was fitted on, in the same order?"
+            ready, table = (replace(one, notes=(*one.notes, note)) for one in (ready, table))
     return table, ready
 
 
@@ -483,7 +474,6 @@ class NewRows:
         *,
         id_column: str | None,
         format: str | None,
-        memory_limit: str | None,
         proba: bool,
     ) -> None:
         self._tree, self._id_column, self._proba = tree, id_column, proba
@@ -491,7 +481,7 @@ class NewRows:
         self._notes: tuple[str, ...] = ()
         width = tree.n_leaves if proba else None
         self._tables: Iterable[Table]
-        if is_streamed(path, format=format, memory_limit=memory_limit):
+        if is_streamed(path, format=format):
             stream = _open_for(tree, path, id_column, format)
             n_rows = count_rows(_table_of(stream))
             self.header = Header(id_column, id_column is not None, n_rows, width)

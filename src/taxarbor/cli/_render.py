@@ -18,10 +18,8 @@ from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._rule import deciding_rule
 from taxarbor.hierarchy._words import (
     count_leaves,
-    describe_doubt,
     format_column,
     format_number,
     phrase,
@@ -45,8 +43,6 @@ SCALE = "1 is perfect, 0 is chance"
 FEW = 3
 """Features and rows in a line of the table of all nodes."""
 LEVELS = "▁▂▃▄▅▆▇█"
-DOUBT = "yellow"
-DOUBTFUL = "Doubtful: the rules above are false for a fifth of the rows or more."
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
 FIRST_LEVELS = 3
 FIRST_LINES = 40
@@ -153,8 +149,6 @@ def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text
         text.append(f"  {label[node]}", "bold green")
     if node != tree.root and reasons:
         text.append(f"  node {node}", "dim")
-    if doubt := describe_doubt(tree, node):
-        text.append(f"  ({doubt})", "yellow")
     if tree.trust is not None and node != tree.root:
         style = "dim" if tree.trust.is_stable[node] else "yellow"
         text.append(f"  ({tree.trust.told(node)})", style)
@@ -197,7 +191,6 @@ def score_table(scores: Mapping[str, float]) -> Table:
 def model_facts(tree: Hierarchy) -> dict[str, Any]:
     """Return sizes and means of a tree, as plain values."""
     used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
-    known = tree.fidelity[~np.isnan(tree.fidelity)]
     return {
         "n_rows": tree.n_rows,
         "n_noise": tree.n_noise,
@@ -205,29 +198,24 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "median_features_per_split": float(np.median(used)) if used else None,
-        "mean_fidelity": float(known.mean()) if len(known) else None,
-        "places_new_rows": deciding_rule(tree) is not None,
+        "places_new_rows": tree.rules[tree.root] is not None,
     }
 
 
 def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
     """Print a line per node."""
     few = min(FEW, top)
-    numbers = ("node", "rows", "rules hold for")
+    numbers = ("node", "rows")
     names = ("name", "what stands out", "typical rows", "at the border")
     table = make_table("node", "cluster", *numbers[1:], *names, right=numbers)
     for told in nodes:
         cluster = "" if told["cluster"] is None else f"c{told['cluster']}"
-        holds = Text(percent(told["follows"]), DOUBT if told["doubt"] else "")
-        name = plain("  " * told["depth"] + told["name"])
-        name.append(" (doubtful)" if told["doubt"] else "", DOUBT)
-        cells = (told["node"], Text(cluster, "bold green"), f"{told['n_rows']:,}", holds, name)
+        name = "  " * told["depth"] + told["name"]
+        cells = (told["node"], Text(cluster, "bold green"), f"{told['n_rows']:,}", name)
         features = (_words(one, one["effect"]) for one in told["standout"][:few])
         rows = (_rows(told[kind][:few]) for kind in ("typical", "borderline"))
         add_row(table, *cells, Text(", ").join(features), *rows)
     say(table)
-    if any(told["doubt"] for told in nodes):
-        say(f"\n{DOUBTFUL}")
 
 
 def say_node(why: "Explanation", told: dict[str, Any]) -> None:
@@ -240,14 +228,8 @@ def say_node(why: "Explanation", told: dict[str, Any]) -> None:
     above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
     if above:
         say(plain(f"within {above}"))
-        doubt = f"doubtful: {printable(told['doubt'])}" if told["doubt"] else ""
-        holds = f"the rules above hold for {percent(told['follows'])} of its rows"
-        say(Text(doubt or holds, DOUBT if doubt else ""))
     if told["children"]:
-        rule = f"divided by {counted(told['n_features'], 'feature')}"
-        if told["fidelity"] is not None:
-            rule += f"; this rule holds for {told['fidelity']:.0%} of its rows"
-        say(rule)
+        say(f"divided by {counted(told['n_features'], 'feature')}")
     if told["standout"]:
         say("\nWhat stands out, against all rows:\n")
         _say_standout(told["standout"])
@@ -310,7 +292,7 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
             is_beyond = (one["margin"] or 0.0) < 0.0
             margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
             cells = (first, step, one["child_name"], margin, percent(one["surer_than"]))
-            add_row(table, *cells, Text(printable(one["why"]), "" if one["holds"] else DOUBT))
+            add_row(table, *cells, one["why"])
             first = ""
         if not told["steps"]:
             add_row(table, first, "", "", "", "", "")
@@ -326,12 +308,10 @@ def place_rows(why: "Explanation", X: Any, row_names: Sequence[str] | None) -> l
         name = None if row_names is None else row_names[row].strip() or f"row {row}"
         leaf = None if label < 0 else int(tree.leaves[label])
         place = {"leaf": leaf, "cluster": label}
-        rows.append({"row": row, "name": name, **place, "follows": True, "steps": []})
-    kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "holds", "why")
+        rows.append({"row": row, "name": name, **place, "steps": []})
+    kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "why")
     for line in why.place(X, row_names).to_dict("records"):
-        told = rows[line["row"]]
-        told["steps"].append({name: line[name] for name in kept})
-        told["follows"] &= line["holds"]
+        rows[line["row"]]["steps"].append({name: line[name] for name in kept})
     return rows
 
 

@@ -26,7 +26,6 @@ def predict(
         bool, typer.Option("--proba", help="Add probabilities, by cluster.")
     ] = False,
     format: opt.Format = None,
-    memory_limit: opt.MemoryLimit = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -38,15 +37,14 @@ def predict(
     from taxarbor.cli import _files as files
     from taxarbor.cli._reading import NewRows
     from taxarbor.hierarchy import Hierarchy
-    from taxarbor.hierarchy._rule import deciding_rule
 
     output = files.as_file(output)
     files.check_labels_name(output, proba=proba)
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
-    if deciding_rule(tree) is None and tree.n_leaves > 1:
+    if tree.rules[tree.root] is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
-    asked = {"id_column": id_column, "format": format, "memory_limit": memory_limit}
+    asked = {"id_column": id_column, "format": format}
     rows = NewRows(tree, data, proba=proba, **asked)
     told: dict[str, Any] = {"output": output, "rows": None}
     blocks = rows.blocks(told if as_json else None)
@@ -130,8 +128,8 @@ def report(
         tree = tree.rename_features(table.feature_names)
     X: Any = table.X
     notes = [*table.notes]
-    with files.placed(output, force=force) as path, noted(notes):
-        write_report(tree, X, path, **options)
+    with files.writing(output, force=force), noted(notes):
+        write_report(tree, X, output, **options)
     answer({"report": output, "notes": notes}, as_json, f"report -> {output}")
 
 
@@ -264,8 +262,8 @@ def assess(
     assessed = assess_table(table, tree, notes, **settings)
     trust = assessed.trust
     assert trust is not None
-    with files.placed(target, force=force or output is None) as path:
-        assessed.save(path)
+    with files.writing(target, force=force or output is None):
+        assessed.save(target)
     told = {
         "model": target,
         "n_refits": trust.n_refits,

@@ -1,11 +1,10 @@
 """Trees to and from other forms: frames, graphs, linkages, text formats, scikit-learn."""
 
-from taxarbor.exchange._json import from_json, to_json
+from taxarbor.exchange._json import to_json
 from taxarbor.exchange._read import from_labels, from_linkage, from_sklearn
 from taxarbor.exchange._write import to_dot, to_frame, to_linkage, to_networkx, to_newick
 
 __all__ = [
-    "from_json",
     "from_labels",
     "from_linkage",
     "from_sklearn",

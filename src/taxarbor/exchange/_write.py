@@ -17,7 +17,6 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._words import (
     count_rows,
-    describe_doubt,
     describe_trust,
     leaf_names,
     top_features,
@@ -36,8 +35,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
     leaf = np.full(hierarchy.n_nodes, -1)
     leaf[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
     told = [top_features(hierarchy, node, n_top) for node in range(hierarchy.n_nodes)]
-    unknown, follows = np.full(hierarchy.n_nodes, np.nan), hierarchy.follows
-    trust = hierarchy.trust
+    unknown, trust = np.full(hierarchy.n_nodes, np.nan), hierarchy.trust
     return {
         "parent": hierarchy.parents.tolist(),
         "depth": hierarchy.depth.tolist(),
@@ -48,11 +46,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
         "score": hierarchy.score.tolist(),
         "objective": hierarchy.objective.tolist(),
         "n_features_used": hierarchy.n_features_used.tolist(),
-        "fidelity": hierarchy.fidelity.tolist(),
         "top_features": told,
-        "follows": (unknown if follows is None else follows.share).tolist(),
-        "worst_rule": [-1] * len(told) if follows is None else follows.worst.tolist(),
-        "worst_rule_holds": (unknown if follows is None else follows.worst_share).tolist(),
         **{
             name: (unknown if trust is None else getattr(trust, name)).tolist()
             for name in ("came_back", "apart", "rule_came_back", "is_stable")
@@ -76,13 +70,9 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
-        node's own rule), fidelity (the share of its rows that this rule sends to their own
-        child), top_features (of the parent's rule: what sends rows here), follows (the share
-        of the node's rows for which all rules above it hold), worst_rule (the ancestor whose
-        rule is false for most of them, -1 for none), worst_rule_holds (the share for which
-        that rule holds), came_back, apart, rule_came_back and is_stable (as
-        :class:`~taxarbor.hierarchy.Trust` has them) and note. NaN where it is not known: trust,
-        unless the tree was assessed.
+        node's own rule), top_features (of the parent's rule: what sends rows here), came_back,
+        apart, rule_came_back and is_stable (as :class:`~taxarbor.hierarchy.Trust` has them;
+        NaN unless the tree was assessed) and note.
 
     Raises
     ------
@@ -236,8 +226,7 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     lines = ["digraph hierarchy {", "  node [shape=box];"]
     for node in range(hierarchy.n_nodes):
         told = top_features(hierarchy, node, n_top), count_rows(hierarchy, node)
-        beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
-        parts = [printable(leaves.get(node, "")), *told, *beside]
+        parts = [printable(leaves.get(node, "")), *told, describe_trust(hierarchy, node)]
         label = r"\n".join(_escaped(part) for part in parts if part)
         lines.append(f'  {node} [label="{label}"];')
     lines += [f"  {p} -> {node};" for node, p in enumerate(hierarchy.parents) if node]

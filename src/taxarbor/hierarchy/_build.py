@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy._checks import node_id
 from taxarbor.hierarchy._route import arranged, node_means
-from taxarbor.hierarchy._rule import LinearRule, Placement
+from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._tree import Hierarchy, number
 from taxarbor.rows import Rows
 
@@ -165,8 +165,7 @@ class HierarchyBuilder:
             The child, from 0 on, of each row of the node, in the order of ``rows(node)``.
             Rows keep their order within a child.
         rule : LinearRule, optional
-            How new rows are sent to the children. A tree without rules cannot predict,
-            unless it has a placement.
+            How new rows are sent to the children. A tree without rules cannot predict.
 
         Raises
         ------
@@ -252,7 +251,6 @@ class HierarchyBuilder:
 
     def freeze(
         self,
-        placement: Placement | None = None,
         *,
         feature_names: Sequence[str] | None = None,
         means: Array | None = None,
@@ -263,8 +261,6 @@ class HierarchyBuilder:
 
         Parameters
         ----------
-        placement : Placement, optional
-            What sends new rows to the leaves instead of the rules, which then need not be.
         feature_names, means, made_by : optional
             Names of the columns, the mean of each node's rows, and what made the tree.
         order : int array or False, optional
@@ -289,7 +285,6 @@ class HierarchyBuilder:
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
             feature_names=None if feature_names is None else [*map(str, feature_names)],
-            placement=placement,
             means=means,
             made_by=made_by,
         )

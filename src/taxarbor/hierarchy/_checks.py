@@ -97,7 +97,6 @@ def check(h: "Hierarchy") -> None:
     _check_lineage(h)
     _check_slices(h)
     _check_features(h, _check_rules(h))
-    _check_follows(h)
     _check_encoding(h)
     _check_counts(h)
     if h.weights is not None:
@@ -124,7 +123,7 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 def _check_lengths(h: "Hierarchy") -> None:
     n_nodes = len(h.parents)
     _require(n_nodes > 0, "there must be a root")
-    for name in ("start", "stop", "parents", "birth", "score", "objective", "fidelity"):
+    for name in ("start", "stop", "parents", "birth", "score", "objective"):
         shape = getattr(h, name).shape
         _require(shape == (n_nodes,), f"{name} has shape {shape}, not ({n_nodes},)")
     for name in ("rules", "info", "notes"):
@@ -204,7 +203,7 @@ def _check_slices(h: "Hierarchy") -> None:
 
 
 def _check_rules(h: "Hierarchy") -> set[tuple[np.dtype[Any], int]]:
-    """Rules, fidelities and the placement; return the one dtype and width of all rules."""
+    """Check the rules; return the one dtype and width of all of them."""
     n_children = np.bincount(h.parents[1:], minlength=len(h.parents))
     given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
     _require(
@@ -212,25 +211,8 @@ def _check_rules(h: "Hierarchy") -> set[tuple[np.dtype[Any], int]]:
         "an inner node must have a rule with one row of weights per child, a leaf none; "
         "or no node has a rule",
     )
-    known = ~np.isnan(h.fidelity)
-    shares = h.fidelity[known]
-    _require(((shares >= 0) & (shares <= 1)).all(), "fidelity must be from 0 to 1, or NaN")
-    _require((given[known] > 0).all(), "only a node with a rule may have a fidelity")
-    rules = [rule for rule in h.rules if rule is not None]
-    if h.placement is not None:
-        rules.append(h.placement.rule)
-        named, is_leaf = h.placement.leaves, n_children == 0
-        _require(
-            named.max() < len(is_leaf) and is_leaf[named].all(),
-            "the placement must send rows to leaves, got the id of another node or of none",
-        )
-        n_named = len(np.unique(named))
-        _require(n_named == is_leaf.sum(), "every leaf must have a cell of the placement")
-    kinds = {(rule.dtype, len(rule.center)) for rule in rules}
-    _require(
-        len(kinds) <= 1,
-        "all rules must have the same dtype and number of features, the placement's too",
-    )
+    kinds = {(rule.dtype, len(rule.center)) for rule in h.rules if rule is not None}
+    _require(len(kinds) <= 1, "all rules must have the same dtype and number of features")
     return kinds
 
 
@@ -294,39 +276,6 @@ def _check_encoding(h: "Hierarchy") -> None:
             is_right and ((missing >= 0.0) & (missing <= 1.0)).all(),
             "missing must have a share for each node and column of the encoding",
         )
-
-
-def _check_follows(h: "Hierarchy") -> None:
-    """Check that what was measured of the rules is of this tree."""
-    f = h.follows
-    if f is None:
-        return
-    n = len(h.parents)
-    shapes = {"broken": (h.n_rows,), "gap": (n, 2)}
-    _require((f.broken is None) == (h.order is None), "follows.broken must be of rows, or None")
-    known = () if f.broken is None else ("broken",)
-    for name in (*known, "share", "worst", "worst_share", "gap"):
-        shape, expected = getattr(f, name).shape, shapes.get(name, (n,))
-        _require(shape == expected, f"follows.{name} has shape {shape}, not {expected}")
-    has_rule = np.array([*(rule is not None for rule in h.rules), True])  # the last for -1
-    named, start, stop = f.worst, h.start, h.stop
-    if f.broken is not None and h.order is not None:
-        # As if each row that names a node were a leaf; noise is in no node.
-        at, (own,) = np.full(h.n_rows, -1), np.nonzero(f.broken != -1)
-        if len(own):
-            at[h.order] = np.arange(len(h.order))
-        pairs = (named, f.broken[own]), (start, at[own]), (stop, at[own] + 1)
-        named, start, stop = map(np.concatenate, pairs)
-    _require(
-        named.min() >= -1 and named.max() < n and has_rule[named].all(),
-        "follows must name nodes that have rules, or -1",
-    )
-    is_above = (h.start[named] <= start) & (stop <= h.stop[named])
-    is_above[:n] &= named[:n] < np.arange(n)
-    _require(((named < 0) | is_above).all(), "follows must name nodes above, or -1")
-    shares = np.concatenate((f.share, f.worst_share))
-    _require(((shares >= 0) & (shares <= 1)).all(), "the shares of follows must be from 0 to 1")
-    _require(not np.isinf(f.gap).any(), "the gaps of follows must be finite, or NaN")
 
 
 def _check_trust(h: "Hierarchy", trust: "Trust") -> None:

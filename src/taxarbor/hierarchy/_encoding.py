@@ -599,18 +599,15 @@ def to_unit_length(data: Any) -> None:
 
 def _in_double(tree: "Hierarchy") -> "Hierarchy":
     """Return the same tree with all that is of features in float64."""
-    placement, means, usual = tree.placement, tree.means, tree.usual
+    means, usual = tree.means, tree.usual
 
     def double(rule: LinearRule) -> LinearRule:
         parts = rule.weights, rule.center, rule.offsets
         return LinearRule(*(part.astype(np.float64) for part in parts))
 
-    if placement is not None:
-        placement = replace(placement, rule=double(placement.rule))
     return replace(
         tree,
         rules=tuple(rule and double(rule) for rule in tree.rules),
-        placement=placement,
         means=None if means is None else means.astype(np.float64),
         usual=usual and replace(usual, centers=usual.centers.astype(np.float64)),
     )

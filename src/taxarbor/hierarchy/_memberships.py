@@ -5,11 +5,10 @@ method is fitted to other rows of the same kind. It is a softmax of scores of th
 
     P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
 
-and highest for the leaf where the row goes. With a placement, ``s`` are its scores: up to T the
-log-posterior of normal clusters of one shape. Where rules decide, a margin is how much higher a
-child scores than its best sibling, in units of what it is on average; ``s`` is the sum of the
-negative margins on the way to the leaf or, for the one leaf that has none, its least margin. (A
-product of probabilities along the path would often be highest for another leaf.)
+and highest for the leaf where the row goes. A margin is how much higher a child scores than its
+best sibling, in units of what it is on average; ``s`` is the sum of the negative margins on the
+way to the leaf or, for the one leaf that has none, its least margin. (A product of
+probabilities along the path would often be highest for another leaf.)
 
 T stands for all that may come out otherwise in another fit, most of which no score can know:
 the tree as a whole. So it is measured, by fitting again.
@@ -31,19 +30,18 @@ from taxarbor.sweep._sums import below
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
-PLACED, RULED = 2.0, 0.5
-"""The temperature before it is measured, with a placement and with rules that decide: about the
-middle of what was measured on many data."""
+TEMPERATURE = 0.5
+"""Before it is measured: about the middle of what was measured on many data."""
 
 SAMPLE = 5000
 """Rows on which a temperature is found, at most."""
 
 BLOCK, ROWS = 250_000, 256
-"""Scores, rows times nodes or cells, that are held at a time: more do not fit into a cache. But
+"""Scores, rows times nodes, that are held at a time: more do not fit into a cache. But
 so many rows at least, as a block costs some time per node."""
 
 LEAST = 0.01
-"""The least temperature that is measured, in units of those above; its inverse is the most."""
+"""The least temperature that is measured, in units of that above; its inverse is the most."""
 
 
 def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> Array:
@@ -107,8 +105,7 @@ def calibrated(
     every = -(-len(labels) // SAMPLE)
     scores = np.concatenate([*_leaf_scores(hierarchy, X, every=every)])
     scores = scores[np.isfinite(scores).all(axis=1)]
-    usual = _temperature(replace(hierarchy, temperature=None))
-    low, high = np.log(usual * LEAST), np.log(usual / LEAST)
+    low, high = np.log(TEMPERATURE * LEAST), np.log(TEMPERATURE / LEAST)
     for _ in range(30):  # the mean falls as the temperature rises
         middle = (low + high) / 2
         is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
@@ -140,9 +137,7 @@ def jaccard(labels: IndexArray, others: IndexArray) -> Array:
 
 
 def _temperature(hierarchy: "Hierarchy") -> float:
-    if hierarchy.temperature is not None:
-        return hierarchy.temperature
-    return RULED if hierarchy.placement is None else PLACED
+    return TEMPERATURE if hierarchy.temperature is None else hierarchy.temperature
 
 
 def _softmax(scores: Array, temperature: float) -> Array:
@@ -156,28 +151,16 @@ def _leaf_scores(
     tree: "Hierarchy", X: ArrayLike, n_threads: int = 1, every: int = 1
 ) -> Iterator[Array]:
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
-    data, placement = check_data(X, tree), tree.placement
-    if placement is None:
-        weights, offsets, center = _stack(tree)
-        units = _units(tree)
-    else:
-        weights, center = placement.rule.weights, placement.rule.center
-        offsets = placement.rule.offsets
-        # The cells of a leaf come side by side, and the best of them is the leaf's.
-        first_rows = tree.start[placement.leaves]
-        order = np.argsort(first_rows, kind="stable")
-        starts = np.unique(first_rows[order], return_index=True)[1]
-    rows = as_rows(data, center=center, n_threads=n_threads)
+    weights, offsets, center = _stack(tree)
+    units = _units(tree)
+    rows = as_rows(check_data(X, tree), center=center, n_threads=n_threads)
     wanted = range(0, rows.n_rows, every)
     step = max(BLOCK // len(weights), ROWS)
     for first in range(0, len(wanted), step):
         some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = (some.scores(weights) + offsets).astype(np.float64)
-            if placement is None:
-                yield _path_scores(tree, scores, units)
-            else:
-                yield np.maximum.reduceat(scores[:, order], starts, axis=1)
+            yield _path_scores(tree, scores, units)
 
 
 def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.hierarchy._words import MOSTLY, phrase, round_between
+from taxarbor.hierarchy._rule import LinearRule, threshold_of
+from taxarbor.hierarchy._words import MOSTLY, phrase
+from taxarbor.rows import Rows
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -52,9 +53,9 @@ class Reason:
         that are positive add up to 1. Negative if the others have to make up for it. NaN
         where the means of the nodes are not known; then the largest weight comes first.
     threshold : float or None
-        Where this feature alone divides the parent in two: the rows that follow the rule have
-        at most this value in one child, and more in the other. Rounded as far as no row of
-        the parent is passed over. 0.5 where a category alone does.
+        Where this feature alone divides the parent in two: exactly where the rule does, as
+        the shortest number that the dtype of the rule rounds to it. 0.5 where a category
+        alone does.
     have : float or None
         The share of the node's rows that have it, for a feature of yes and no, or one of the
         ``categories``; of the rows with a value, None if there are none.
@@ -65,6 +66,8 @@ class Reason:
         The share of the node's rows that have no value in this column.
     takes_unknown : bool
         Whether some have none and come here for it, where this column alone divides.
+    takes_threshold : bool
+        Whether rows at the threshold itself come here: the first child takes them.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Reason:
     categories: tuple[str, ...] = ()
     unknown: float = 0.0
     takes_unknown: bool = False
+    takes_threshold: bool = False
 
     @property
     def sign(self) -> int:
@@ -172,19 +176,26 @@ class _Told(NamedTuple):
             if (category := category_of(tree, feature)) is not None:
                 return self._of_category(category, share, unknown)
             fill = tree.encoding.columns[place].fill[0]
-        weight, have = float(self.contrast[feature]), None
-        threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
-        takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
-        if threshold is None and self._differs_by_gaps(feature, share):
+        weight, have, values = float(self.contrast[feature]), None, tree.two_values
+        if not self.is_alone and self._differs_by_gaps(feature, share):
             rest = float(missing_shares(tree, self.node, beside=True)[place])
             return self._of_missing(
                 feature, tree.encoding.columns[place].label, share, unknown, rest
             )
-        values = tree.two_values
-        if self.here is not None and values is not None and are_zero_and_one(values[feature]):
+        is_boolean = values is not None and are_zero_and_one(values[feature])
+        if self.here is not None and is_boolean:
             have = _share(self.here[feature])
+        threshold, takes, is_first = None, False, False
+        if self.is_alone:
+            at = threshold_of(self.rule, feature)
+            is_first = self.node == tree.children(tree.parents[self.node])[0]
+            ahead = np.sign(weight) * (self.rule.dtype.type(fill) - at)
+            takes = unknown > 0.0 and bool(ahead > 0.0 or (is_first and ahead == 0.0))
+            if not is_boolean or 0.0 <= at <= 1.0:
+                threshold = float(str(at))
         name = names[feature] if names else f"x{feature}"
-        return Reason(feature, name, weight, share, threshold, have, (), unknown, takes)
+        told = share, threshold, have, (), unknown, takes, is_first
+        return Reason(feature, name, weight, *told)
 
     def _differs_by_gaps(self, feature: int, share: float) -> bool:
         """Say whether a feature leads here only by what stands for its missing values.
@@ -348,27 +359,11 @@ def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Ar
     return known
 
 
-def dividing_feature(rule: LinearRule) -> int | None:
-    """Return the feature by which alone a rule divides rows in two, or None."""
-    weights = rule.weights.astype(np.float64)
-    difference = np.abs(weights[0] - weights[1])
-    used = np.flatnonzero(difference > 1e-12 * np.abs(weights).max(axis=0))
-    return int(used[0]) if len(weights) == 2 and len(used) == 1 else None
-
-
-def _threshold(hierarchy: "Hierarchy", parent: int) -> float | None:
-    """Return where one feature divides a node in two, in few digits, no row passed over."""
-    rule, follows = hierarchy.rules[parent], hierarchy.follows
-    if rule is None or follows is None or np.isnan(follows.gap[parent]).any():
-        return None
-    column = dividing_feature(rule)
-    if column is None:
-        return None
-    weights, center, offsets = (
-        part.astype(np.float64) for part in (rule.weights[:, column], rule.center, rule.offsets)
-    )
-    exact = center[column] - (offsets[0] - offsets[1]) / (weights[0] - weights[1])
-    return round_between(float(exact), *follows.gap[parent].tolist())
+def find_two_values(rows: Rows) -> Array:
+    """Return the two values of features that have no others, NaN for all other features."""
+    pairs = rows.few_values()
+    has_two = pairs[:, 0] < pairs[:, 1]
+    return np.where(has_two[:, None], pairs, nan).astype(np.float64)
 
 
 def are_zero_and_one(values: Array) -> Any:

@@ -2,18 +2,16 @@
 
 import operator
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._encoding import missing_in_leaves, shares_missing
-from taxarbor.hierarchy._follows import Follows, measured_rows
-from taxarbor.hierarchy._reasons import dividing_feature
+from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import (
     arranged,
@@ -23,7 +21,7 @@ from taxarbor.hierarchy._route import (
     route,
     with_means,
 )
-from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule, unscaled
+from taxarbor.hierarchy._rule import LinearRule, unscaled
 from taxarbor.rows import Rows, as_rows
 from taxarbor.sweep._sums import below
 
@@ -49,15 +47,8 @@ def pruned(
 ) -> "Hierarchy":
     """Return a coarser tree; see :meth:`Hierarchy.prune`."""
     kept, is_inner = kept_nodes(tree, n_clusters, depth)
-    placement = tree.placement if len(kept) > 1 else None
     new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
     new_id[kept] = np.arange(len(kept))
-    if placement is not None:
-        frontier = from_left(tree, kept[~is_inner])
-        # The slices of the new leaves tile all rows: a leaf lies where its first row does.
-        first_rows = tree.start[placement.leaves]
-        owners = np.searchsorted(tree.start[frontier], first_rows, side="right") - 1
-        placement = Placement(placement.rule, new_id[frontier[owners]])
     return _taken(
         tree,
         kept,
@@ -67,9 +58,7 @@ def pruned(
         parents=new_id[tree.parents[kept]],
         # Splits that stay are counted anew: by depth, earlier ones may have gone.
         birth=np.unique(tree.birth[kept], return_inverse=True)[1],
-        placement=placement,
         totals=None if tree.totals is None else tree.totals[kept],
-        follows=tree.follows and _follows(tree.follows, kept, is_inner, new_id),
         trust=None if tree.trust is None else tree.trust.take(kept, is_inner),
     )
 
@@ -85,7 +74,6 @@ def _taken(
         "notes": tuple(tree.notes[node] for node, _ in own),
         "score": tree.score[nodes],
         "objective": tree.objective[nodes],
-        "fidelity": np.where(is_inner, tree.fidelity[nodes], np.nan),
         "means": None if tree.means is None else tree.means[nodes],
         "missing": None if tree.missing is None else tree.missing[nodes],
     }
@@ -123,21 +111,6 @@ def from_left(tree: "Hierarchy", nodes: IndexArray) -> IndexArray:
     return nodes[np.argsort(tree.start[nodes])]
 
 
-def _follows(
-    follows: Follows, kept: IndexArray, is_inner: NDArray[np.bool_], new_id: IndexArray
-) -> Follows:
-    """Forget the rules that have gone; all above a node that stays, stay as well."""
-    inner_id = np.full_like(new_id, -1)
-    inner_id[kept[is_inner]] = np.flatnonzero(is_inner)
-    return Follows(
-        broken=None if follows.broken is None else inner_id[follows.broken],
-        share=follows.share[kept],
-        worst=new_id[follows.worst[kept]],
-        worst_share=follows.worst_share[kept],
-        gap=np.where(is_inner[:, None], follows.gap[kept], np.nan),
-    )
-
-
 # Other rows
 
 
@@ -160,7 +133,8 @@ def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -
     rows = as_rows(found.data)
     weights = None if sample_weight is None else _checked(sample_weight, len(labels))
     new = weighted(regrouped(without_rows(tree), labels), weights, rows, found.gaps)
-    return measured_rows(new, rows, two_values=tree.two_values)
+    has_values = new.two_values is not None
+    return new if has_values else replace(new, two_values=find_two_values(rows))
 
 
 def weighted(tree: "Hierarchy", weights: Array | None, rows: Rows, gaps: Any) -> "Hierarchy":
@@ -183,9 +157,7 @@ def weighted(tree: "Hierarchy", weights: Array | None, rows: Rows, gaps: Any) ->
 
 def without_rows(tree: "Hierarchy") -> "Hierarchy":
     """Return a tree of counts, without what is known of rows and of their weights."""
-    follows = tree.follows and replace(tree.follows, broken=None)
-    known: Any = {"n_noise": tree.n_noise, "follows": follows, "trust": None}
-    return replace(tree, **_NO_ROWS, **known)
+    return replace(tree, **_NO_ROWS, n_noise=tree.n_noise, trust=None)
 
 
 def for_new_rows(tree: "Hierarchy") -> "Hierarchy":
@@ -220,100 +192,33 @@ def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
     return weights
 
 
-def per_row(
-    tree: "Hierarchy", index: IndexArray, rows: Rows, run: Run | None = None
-) -> "Hierarchy":
+def per_row(tree: "Hierarchy", index: IndexArray, rows: Rows) -> "Hierarchy":
     """Return a tree of copies as one of rows, given the row of each copy, ascending.
 
-    A row goes where most of its copies are, to the first such leaf; one without copies goes
-    where equal rows are, or else new ones go. A leaf that has no row then, as a bound on sizes
-    put the lesser part of some rows' copies there, is removed. What is known of the nodes is
-    what was measured of the copies.
+    A row goes to the leaf of most of its copies, the first of ties; one without copies goes
+    where the rules send it. Leaves without rows are removed.
     """
     n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
     cells, counts = np.unique(index * K + labels, return_counts=True)
     cells = cells[np.lexsort((-counts, cells // K))]
     own, first = np.unique(cells // K, return_index=True)
-    homes = np.full(n, -1, dtype=np.intp)
-    homes[own] = cells[first] % K
-    if not np.bincount(homes[own], minlength=K).all():
-        copies = rows.take(index)
-        moved = measured_rows(with_means(regrouped(tree, homes[index]), copies), copies, run)
-        return per_row(moved, index, rows, run)
-    copy = np.zeros(n, dtype=np.intp)  # one that is where its row is
-    stays = np.flatnonzero(homes[index] == labels)
-    copy[index[stays]] = stays
-    alone = np.flatnonzero(homes < 0)
-    if len(alone):
-        rule, sent = deciding_rule(tree), np.zeros(n, dtype=np.intp)
-        if rule is not None:
-            sent = place(tree, rows.take(np.arange(n), rule.center))
-        (stray,) = np.nonzero((homes >= 0) & (homes != sent))
-        homes[alone] = Strays.of(rows, stray, homes).lead(rows, alone, sent)
-    found = regrouped(tree, homes)
-    if tree.follows is None:
+    sizes = np.bincount(cells[first] % K, minlength=K)
+    found, position = resized(tree, sizes), np.cumsum(sizes > 0) - 1
+    leaves, rule = np.zeros(n, dtype=np.intp), found.rules[found.root]
+    if rule is not None and len(own) < n:
+        leaves = place(found, rows.take(np.arange(n), rule.center))
+    leaves[own] = position[cells[first] % K]
+    found = regrouped(found, leaves)
+    if sizes.all() and (leaves[index] == labels).all():
         return found
-    broken = np.full(n, -1, dtype=np.intp)
-    follows = tree.follows
-    assert follows.broken is not None
-    broken[own] = follows.broken[copy[own]]
-    if len(alone):  # of whom what is said must hold as well, and may not where rules describe
-        again = measured_rows(found, rows, run, two_values=tree.two_values).follows
-        assert again is not None
-        assert again.broken is not None
-        broken[alone] = again.broken[alone]
-        follows = replace(follows, gap=again.gap)
-    return replace(found, follows=replace(follows, broken=broken))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Strays:
-    """Rows that a bound on sizes, or a graph, put elsewhere than where new rows go.
-
-    Equal rows that take no part in the fit go after them.
-    """
-
-    marks: NDArray[np.uint64]
-    leaves: NDArray[np.integer]
-
-    @classmethod
-    def none(cls) -> "Strays":
-        """Return no rows."""
-        return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.intp))
-
-    @classmethod
-    def of(cls, rows: Rows, positions: IndexArray, labels: NDArray[np.integer]) -> "Strays":
-        """Return some rows, each once, given the leaves of all."""
-        return cls(rows.marks(positions), labels[positions]).sorted()
-
-    def sorted(self) -> "Strays":
-        """Return them in order, each once."""
-        marks, first = np.unique(self.marks, return_index=True)
-        return Strays(marks, self.leaves[first])
-
-    def merge(self, other: "Strays") -> "Strays":
-        """Return these and others."""
-        marks = np.concatenate([self.marks, other.marks])
-        return Strays(marks, np.concatenate([self.leaves, other.leaves]))
-
-    def lead(
-        self, rows: Rows, positions: IndexArray, sent: NDArray[np.integer]
-    ) -> NDArray[np.integer]:
-        """Return the leaves of some rows: that of an equal stray, else where it is sent."""
-        found = sent[positions]
-        if len(self.marks):
-            own = rows.marks(positions)
-            at = np.minimum(np.searchsorted(self.marks, own), len(self.marks) - 1)
-            found = np.where(self.marks[at] == own, self.leaves[at], found)
-        return found
+    return with_means(found, rows, np.bincount(index, minlength=n))
 
 
 def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     """Return the tree with other rows, by the position of their leaves; those at -1 are noise.
 
     A leaf without rows is removed, and where a node has one child left, that takes its place.
-    What rows tell of the rules, and their weights, are not known any more.
+    The weights of rows are not known any more.
     """
     (there,) = np.nonzero(labels >= 0)
     counts = np.bincount(labels[there], minlength=tree.n_leaves)
@@ -363,8 +268,6 @@ def resized(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarc
         parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
         birth=np.unique(tree.birth[kept], return_inverse=True)[1],
         rules=tuple(rules),
-        placement=tree.placement and _of_leaves(tree.placement, sizes > 0, new_id[home]),
-        follows=None,
     )
 
 
@@ -374,17 +277,6 @@ def _of_children(tree: "Hierarchy", node: int, children: list[int]) -> LinearRul
     if rule is None or len(own) == rule.n_children:
         return rule
     return LinearRule(rule.weights[own], rule.center, rule.offsets[own])
-
-
-def _of_leaves(
-    placement: Placement, is_left: NDArray[np.bool_], new_id: IndexArray
-) -> Placement | None:
-    """Return the placement in those leaves that are left, None if that is one."""
-    own = is_left[placement.leaves]
-    leaves, rule = new_id[placement.leaves[own]], placement.rule
-    if len(np.unique(leaves)) == 1:
-        return None
-    return Placement(LinearRule(rule.weights[own], rule.center, rule.offsets[own]), leaves)
 
 
 # Other units
@@ -400,26 +292,16 @@ def unscaled_tree(
             "rows as they are: what was scaled for the fit is undone already"
         )
     shift, factor = _scaling(tree, mean, scale)
-    placement, means = tree.placement, tree.means
-    if placement is not None:
-        placement = Placement(unscaled(placement.rule, shift, factor), placement.leaves)
+    means, values = tree.means, tree.two_values
     if means is not None:
         means = (means * factor + shift).astype(means.dtype)
     rules = tuple(rule and unscaled(rule, shift, factor) for rule in tree.rules)
-    follows, values = tree.follows, tree.two_values
-    if follows is not None:
-        alone = [rule and dividing_feature(rule) for rule in tree.rules]
-        columns = np.array([-1 if column is None else column for column in alone])
-        gap = follows.gap * factor[columns, None] + shift[columns, None]
-        follows = replace(follows, gap=gap)
     if values is not None:
         values = values * factor[:, None] + shift[:, None]
     return replace(
         tree,
         rules=rules,
-        placement=placement,
         means=means,
-        follows=follows,
         two_values=values,
         usual=tree.usual and tree.usual.unscaled(shift, factor),
     )
@@ -430,7 +312,7 @@ def _scaling(
 ) -> tuple[Array, Array]:
     """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
     shapes = [np.shape(values) for values in (mean, scale) if values is not None]
-    scaled = deciding_rule(tree), tree.means, tree.two_values
+    scaled = tree.rules[tree.root], tree.means, tree.two_values
     if any(part is not None for part in scaled):
         shapes = [(tree.n_features,)]
     expected = shapes[0] if shapes else (0,)

@@ -1,7 +1,7 @@
-"""What sends rows on: the rule of a node, and the placement of a whole tree."""
+"""The rule of a node, which sends rows to its children."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,9 +9,6 @@ from numpy.typing import ArrayLike
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import keep
-
-if TYPE_CHECKING:
-    from taxarbor.hierarchy._tree import Hierarchy
 
 
 @final
@@ -114,10 +111,63 @@ class LinearRule:
         return len(self.features)
 
 
+def dividing_feature(rule: LinearRule) -> int | None:
+    """Return the feature by which alone a rule divides rows in two, or None."""
+    weights = rule.weights.astype(np.float64)
+    difference = np.abs(weights[0] - weights[1])
+    used = np.flatnonzero(difference > 1e-12 * np.abs(weights).max(axis=0))
+    return int(used[0]) if len(weights) == 2 and len(used) == 1 else None
+
+
+def threshold_of(rule: LinearRule, feature: int) -> np.floating:
+    """Return where a rule divides rows by this feature alone, in the dtype of the rule.
+
+    A row at the threshold is a tie, and goes to the first child.
+    """
+    return _toward_first(rule, feature, _boundary(rule, feature))
+
+
+def with_threshold(rule: LinearRule, feature: int, threshold: float) -> LinearRule:
+    """Return the rule that divides rows in two exactly at a threshold of one feature.
+
+    The scores of the children are ``w (x - threshold)`` and its negative, so that rounding
+    cannot change which is higher.
+    """
+    first, second = rule.weights[:, feature].astype(np.float64)
+    weights, center = np.zeros_like(rule.weights), rule.center.copy()
+    weights[0, feature] = (first - second) / 2
+    weights[1, feature] = -weights[0, feature]
+    center[feature] = _toward_first(rule, feature, threshold)
+    return LinearRule(weights, center)
+
+
+def _boundary(rule: LinearRule, feature: int) -> float:
+    """Return the value of a feature at which both children score the same, in float64."""
+    first, second = rule.weights[:, feature].astype(np.float64)
+    offsets = rule.offsets.astype(np.float64)
+    return float(rule.center[feature] - (offsets[0] - offsets[1]) / (first - second))
+
+
+def _toward_first(rule: LinearRule, feature: int, value: float) -> np.floating:
+    """Round to the dtype of a rule such that the same numbers of it are on either side.
+
+    The first child takes ties, so its side must not become larger.
+    """
+    rounded: np.floating = rule.dtype.type(value)
+    is_low = rule.weights[0, feature] < rule.weights[1, feature]
+    if (rounded > value) if is_low else (rounded < value):
+        rounded = np.nextafter(rounded, rule.dtype.type(-np.inf if is_low else np.inf))
+    return rounded
+
+
 def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
     """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
     exact = rule.center * factor + shift
     weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
+    feature = dividing_feature(rule)
+    if feature is not None and not rule.offsets.any():  # a threshold stays one
+        threshold = _boundary(rule, feature) * factor[feature] + shift[feature]
+        return with_threshold(LinearRule(weights, center), feature, threshold)
     # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
     # this adds to the scores is known, and taken back.
     added = weights.astype(np.float64) @ (center - exact)
@@ -150,68 +200,3 @@ def _check(weights: Array, center: Array, offsets: Array) -> None:
         raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
         raise InputError("weights, center and offsets must be finite, got NaN or infinity")
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
-    """A row ``x`` goes to leaf ``leaves[argmax(W (x - center) + offsets)]``, the first of ties.
-
-    Each row of ``W`` stands for a cell, and several cells may make up one leaf. The array
-    is copied and cannot be written to.
-
-    Parameters
-    ----------
-    rule : LinearRule
-        The ``W``, ``center`` and ``offsets`` above; its children are the cells.
-    leaves : int array of shape (n_cells,)
-        Id of the leaf that each cell belongs to.
-
-    Raises
-    ------
-    ValueError
-        If there is not one id per cell, or they cannot be ids.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rule = LinearRule.nearest(np.array([[0.0], [4.0], [9.0]]))
-    >>> Placement(rule, [1, 2, 1])
-    Placement(n_cells=3, n_leaves=2, n_features=1, dtype=float64)
-    """
-
-    rule: LinearRule
-    leaves: IndexArray
-
-    def __post_init__(self) -> None:
-        given = np.asarray(self.leaves)
-        if given.shape != (self.rule.n_children,) or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"leaves must be {self.rule.n_children} integers, one per cell of the "
-                f"placement, got {given.dtype} of shape {given.shape}"
-            )
-        leaves = given.astype(np.intp)
-        if leaves.min() < 0:
-            raise ValueError(
-                f"leaves must be ids of nodes, from 0 on, got {given.min()} to {given.max()}"
-            )
-        keep(self, leaves=leaves)
-
-    def __repr__(self) -> str:
-        cells, P = f"n_cells={self.n_cells}", len(self.rule.center)
-        n_leaves = len(np.unique(self.leaves))
-        return f"Placement({cells}, {n_leaves=}, n_features={P}, dtype={self.rule.dtype})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Placement, (self.rule, self.leaves)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells, each of which belongs to one leaf."""
-        return len(self.leaves)
-
-
-def deciding_rule(hierarchy: "Hierarchy") -> LinearRule | None:
-    """Return the first rule that new rows meet: the placement's, else the root's, or None."""
-    placement = hierarchy.placement
-    return hierarchy.rules[hierarchy.root] if placement is None else placement.rule

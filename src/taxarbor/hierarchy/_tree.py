@@ -14,10 +14,9 @@ from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _file, _memberships, _reasons, _remade, _route, _words
 from taxarbor.hierarchy._checks import check, indices, keep, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._follows import Follows
 from taxarbor.hierarchy._noise import Usual
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one
-from taxarbor.hierarchy._rule import LinearRule, Placement, deciding_rule
+from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._trust import Trust
 from taxarbor.sweep._lazy_results import in_blocks, is_dask
 
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-_FLOATS = (
-    *("score", "objective", "fidelity"),
-    *("means", "two_values", "missing", "weights", "totals"),
-)
+_FLOATS = ("score", "objective", "means", "two_values", "missing", "weights", "totals")
 
 
 @final
@@ -64,17 +60,9 @@ class Hierarchy:
         What it took to find the split or the candidate; why a leaf could not be split, or "".
     feature_names : list of str or None
         Names of the columns, where known: a copy, which data frames take as columns.
-    fidelity : float array of shape (n_nodes,)
-        The share of a node's rows that its rule sends to their own child; NaN where that
-        is not known, the default, and where there is no rule.
-    placement : Placement or None
-        What places new rows, with or without rules, where there is one; the rules then
-        describe the splits and decide nothing.
     means : array of shape (n_nodes, n_features) or None
         The mean of each node's rows, where known, of the dtype of the rules; of those that
         took part in the fit, by their weights.
-    follows : Follows or None
-        For which rows the rules above them hold; every fit measures it.
     two_values : float array of shape (n_features, 2) or None
         The two values of each column that has no others, the smaller first, and NaN for all
         other columns, where known: features of yes and no have 0 and 1.
@@ -131,10 +119,7 @@ class Hierarchy:
     info: tuple[SolveInfo | None, ...]
     notes: tuple[str, ...]
     feature_names: Sequence[str] | None = None
-    fidelity: Array = None  # type: ignore[assignment]  # always an array once made
-    placement: Placement | None = None
     means: Array | None = None
-    follows: Follows | None = None
     two_values: Array | None = None
     temperature: float | None = None
     trust: Trust | None = None
@@ -154,8 +139,6 @@ class Hierarchy:
     def __post_init__(self) -> None:
         if self.noise is None:
             keep(self, noise=np.zeros(0, dtype=np.intp))
-        if self.fidelity is None:
-            keep(self, fidelity=np.full(np.shape(self.parents), np.nan))
         self._copy_arrays()
         keep(self, rules=tuple(self.rules), info=tuple(self.info), notes=tuple(self.notes))
         if self.feature_names is not None:
@@ -236,7 +219,7 @@ class Hierarchy:
     @property
     def n_features(self) -> int | None:
         """Number of columns; None where no rule, mean or name tells."""
-        rule = deciding_rule(self)
+        rule = self.rules[self.root]
         if rule is not None:
             return len(rule.center)
         if self.means is not None:
@@ -401,9 +384,8 @@ class Hierarchy:
         """Return the coarser tree whose labels :meth:`cut` returns for the same argument.
 
         Nodes are numbered anew, and keep what is known of them. One whose split is undone
-        keeps its score, objective and info, as a leaf that was tried, but not its rule and
-        fidelity. A placement goes on with the leaves there are, unless that is the root
-        alone. Takes and raises what :meth:`cut` does.
+        keeps its score, objective and info, as a leaf that was tried, but not its rule. Takes
+        and raises what :meth:`cut` does.
 
         Examples
         --------
@@ -417,9 +399,9 @@ class Hierarchy:
     def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Hierarchy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
 
-        Sizes, means, gaps and whom the rules hold for are then those of these rows; the rows
-        of the fit have the same sizes again, unless bounds on sizes kept some of them from
-        where the rules send them. What else is known of the tree stays, but for its trust.
+        Sizes, means and shares of missing values are then those of these rows; the rows of the
+        fit have the same sizes again, unless bounds on sizes kept some of them from where the
+        rules send them. What else is known of the tree stays, but for its trust.
 
         Parameters
         ----------
@@ -460,15 +442,14 @@ class Hierarchy:
         Parameters
         ----------
         X : array or CSR matrix of shape (n_rows, n_features)
-            Floats are cast to the dtype of the rules or the placement, integers to float64.
+            Floats are cast to the dtype of the rules, integers to float64.
             Of an array or a frame of Dask the result is a Dask array, computed when asked for.
 
         Raises
         ------
         ValueError
             If X is not two-dimensional, has another number of features than the rules,
-            holds NaN or infinity, or is not numeric; or if the tree has neither rules nor
-            a placement.
+            holds NaN or infinity, or is not numeric; or if the tree has no rules.
         """
         return self._of_rows(X, _route.route, np.intp)
 
@@ -540,9 +521,8 @@ class Hierarchy:
 
         ``max_depth`` leaves out what is deeper. A line says of ``n_top`` features what leads
         to the node: ``node 4: 12 rows, age at most 41.5 [c2]`` where one feature decides,
-        ``higher age, lower height`` where several do, and where the rules above it are false
-        for a fifth of its rows or more, ``(words hold for 63 % of rows)``. Once the tree was
-        assessed, ``(came back in 18 of 20 refits)``.
+        ``higher age, lower height`` where several do. Once the tree was assessed, ``(came back
+        in 18 of 20 refits)``.
         """
         return _words.to_text(self, max_depth, n_top, max_nodes)
 

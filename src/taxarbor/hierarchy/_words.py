@@ -38,7 +38,7 @@ STYLE = """
 .taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
 .taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
 .taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
-.taxarbor .doubt{color:#c2600c}
+.taxarbor .unstable{color:#c2600c}
 .taxarbor .bar{display:inline-block;height:.55em;
 min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
 """
@@ -108,10 +108,11 @@ def round_between(value: float, low: float, high: float) -> float:
 def phrase(reason: "Reason", longest: int | None = None) -> str:
     """Say what a feature does for a node, in ``longest`` characters, of which the name gives.
 
-    A feature that divides the parent alone: ``age at most 41.5``, ``age above 41.5``, for yes
-    and no ``has fur``, ``no fur``. One of several: ``higher age``, ``lower age``; ``has fur``
-    or ``no fur`` where that is so for more than four fifths of the rows, else ``more often
-    fur``, ``less often fur``. A name of several words speaks for itself: ``gives_milk``,
+    A feature that divides the parent alone: ``age at most 41.5``, ``age above 41.5``, or ``age
+    below 41.5``, ``age at least 41.5``, as the first child takes ties; for yes and no ``has
+    fur``, ``no fur``. One of several: ``higher age``, ``lower age``; ``has fur`` or ``no fur``
+    where that is so for more than four fifths of the rows, else ``more often fur``, ``less
+    often fur``. A name of several words speaks for itself: ``gives_milk``,
     ``not gives_milk``; ``is_tame`` is ``is tame``, ``not tame``. Likewise of categories
     ``origin = japan or europe``, ``origin not usa``, ``more often origin = japan``. Where rows
     without a value are sent the same way: ``age above 41.5 or unknown``, ``origin unknown or
@@ -136,8 +137,8 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
         words = SAID[verb] if is_plain else ("more often ", "less often ")
         before = words[0 if is_more else 1]
     elif reason.threshold is not None:
-        side = "above" if is_more else "at most"
-        before, after = "", f" {side} {format_exactly(reason.threshold)}"
+        sides = ("at least", "at most") if reason.takes_threshold else ("above", "below")
+        before, after = "", f" {sides[not is_more]} {format_exactly(reason.threshold)}"
     if reason.takes_unknown and reason.unknown < 1.0:
         is_denied = reason.have is not None and not is_more  # "not x or unknown" has two senses
         before = "unknown or " + before if is_denied else before
@@ -165,14 +166,6 @@ def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int
         if longest is None or len(text) <= longest:
             return text
     return text[: max(longest - 1, 1)].rstrip() + "…" if longest is not None else text
-
-
-def describe_doubt(hierarchy: "Hierarchy", node: int) -> str:
-    """Return ``words hold for 63 % of rows`` if they are false for a fifth or more, or ""."""
-    follows = hierarchy.follows
-    if follows is None or not follows.is_doubtful[node]:
-        return ""
-    return f"words hold for {100 * follows.share[node]:.0f} % of rows"
 
 
 def describe_trust(hierarchy: "Hierarchy", node: int) -> str:
@@ -214,8 +207,8 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
         depth = int(hierarchy.depth[node])
         parts = [count_rows(hierarchy, node), top_features(hierarchy, node, n_top)]
         line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
-        beside = describe_doubt(hierarchy, node), describe_trust(hierarchy, node)
-        line += "".join(f" ({told})" for told in beside if told)
+        if trust := describe_trust(hierarchy, node):
+            line += f" ({trust})"
         if node in names:
             line += f" [{names[node]}]"
         elif max_depth is not None and depth >= max_depth:
@@ -282,11 +275,9 @@ def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
     share = hierarchy.sizes[node] / hierarchy.sizes[0]
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
     beside = [("n", f"{count_rows(hierarchy, node)} · {label}")]
-    if doubt := describe_doubt(hierarchy, node):
-        beside.append(("doubt", f"({doubt})"))
     if hierarchy.trust is not None and node != hierarchy.root:
         is_stable = hierarchy.trust.is_stable[node]
-        beside.append(("n" if is_stable else "doubt", f"({hierarchy.trust.told(node)})"))
+        beside.append(("n" if is_stable else "unstable", f"({hierarchy.trust.told(node)})"))
     marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
     bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
     return f"{bar}<b>{told}</b> {marks}"

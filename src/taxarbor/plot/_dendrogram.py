@@ -163,7 +163,6 @@ def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     return [
         (f"c{label}", "title"),
         (size, "plain"),
-        *_layout.doubts(hierarchy, leaf),
         *_layout.describe_reasons(hierarchy, leaf, 1),
     ]
 

@@ -124,7 +124,7 @@ def plot_icicle(
 def _describe(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
     reasons = _layout.describe_reasons(hierarchy, node)
     size: StyledLine = (count_rows(hierarchy, node), "plain")
-    first = [*_layout.doubts(hierarchy, node), *reasons[:1], size]
+    first = [*reasons[:1], size]
     return [*first, *makeup.describe(hierarchy, node), *reasons[1:]]
 
 

@@ -12,7 +12,7 @@ from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import describe_doubt, phrase
+from taxarbor.hierarchy._words import phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import (
@@ -138,15 +138,6 @@ def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> lis
         (phrase(reason, LONGEST), "plus" if reason.sign > 0 else "minus")
         for reason in hierarchy.reasons(node, n_top)
     ]
-
-
-def doubts(hierarchy: Hierarchy, node: int) -> list[StyledLine]:
-    """Return a line for a node whose words are often false, and none for another.
-
-    Where lines are cut, it comes first: no words are shown without it.
-    """
-    told = describe_doubt(hierarchy, node)
-    return [(told, "plain")] if told else []
 
 
 def explain_lost(hierarchy: Hierarchy, layout: TreeLayout) -> Entries:

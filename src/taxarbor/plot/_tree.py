@@ -162,8 +162,7 @@ def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[Style
     """Return the number of rows, the features that lead here, and the largest classes."""
     size: StyledLine = (count_rows(hierarchy, node), "title")
     reasons = _layout.describe_reasons(hierarchy, node)
-    doubts = _layout.doubts(hierarchy, node)
-    return [size, *reasons, *doubts, *makeup.describe(hierarchy, node)]
+    return [size, *reasons, *makeup.describe(hierarchy, node)]
 
 
 def make_strips(
