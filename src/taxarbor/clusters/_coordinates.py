@@ -1,6 +1,6 @@
 """The rows of a sample in a few coordinates: where clusters are found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -84,6 +84,11 @@ class Coordinates:
         zero = np.zeros(self.values.shape[1])
         return as_rows(self.values, center=zero, n_threads=self.n_threads)
 
+    def take(self, positions: IndexArray) -> "Coordinates":
+        """Return the same coordinates of some of the rows."""
+        values = self.values[positions]
+        return replace(self, values=values, scatter=_scatter(values))
+
     def rule(self, weights: Array, offsets: Array) -> LinearRule:
         """Return a linear rule on the coordinates as one on the features."""
         parts = weights @ self.directions, self.center, offsets
@@ -107,11 +112,14 @@ def find_coordinates(X: Any, seed: int, n_threads: int = 1) -> Coordinates:
     scores *= scores.dtype.type(unit)
     values = np.ascontiguousarray(scores, dtype=np.float32)
     values[:, -1] = max(round(LIFT / unit), 1) * unit
+    own = values, directions, rows.center, _scatter(values), unit, rows.dtype
+    return Coordinates(*own, n_threads=n_threads)
+
+
+def _scatter(values: Array) -> Array:
     exact = values[:, :-1].astype(np.float64)
-    scatter = exact.T @ exact / len(exact)
-    return Coordinates(
-        values, directions, rows.center, scatter, unit, rows.dtype, n_threads=n_threads
-    )
+    found: Array = exact.T @ exact / len(exact)
+    return found
 
 
 def _principal_directions(rows: Rows, rng: np.random.Generator) -> Array:

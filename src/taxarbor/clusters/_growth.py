@@ -1,8 +1,8 @@
 """The first tree of our method: rows in coordinates, divided by planes, best first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
@@ -150,14 +150,15 @@ def grow_leaves(
     """
     growing = SampledTree(coordinates.values, splitter, run)
 
-    def observe(event: GrowthEvent, /) -> bool:
-        if stop.n_leaves is None or n_reported is None:
-            return run.observer(event)
-        done = max(event.n_leaves * n_reported // stop.n_leaves, 1)
-        return run.observer(GrowthEvent(done, n_reported, event.n_tried))
+    def observe(event: GrowthEvent, /) -> None:
+        if stop.n_leaves is not None and n_reported is not None:
+            done = max(event.n_leaves * n_reported // stop.n_leaves, 1)
+            event = GrowthEvent(done, n_reported, event.n_tried)
+        run.observer(event)
 
-    options: dict[str, Any] = {"branching": 2, "stop": stop, "gather": gather}
-    tree = grow_on(growing, run=run.with_observer(observe), **options)
+    tree = grow_on(
+        growing, branching=2, stop=stop, run=replace(run, observer=observe), gather=gather
+    )
     labels = np.empty(coordinates.n_rows, dtype=np.int32)
     for position, leaf in enumerate(tree.leaves):
         labels[growing.ids[tree.lineage(leaf)[0]]] = position

@@ -73,7 +73,9 @@ def find_outliers(X: Any, seed: int) -> NDArray[np.bool_] | None:
         some = candidates[begin : begin + ROWS_AT_ONCE]
         away = distances[some]
         around = np.clip(WIDEST * usual, ROUNDING * away, AROUND * away)
-        n_around, n_equal = _count_within(X[some], X[reference], middle, around, ROUNDING * away)
+        n_around, n_equal = _count_within(
+            X[some], X[reference], middle, around, ROUNDING * away
+        )
         # If the reference holds an equal row, one of these is the row itself.
         found[some] = n_around - (n_equal > 0) < max(round(company), 1)
     return found if found.any() else None
@@ -101,9 +103,7 @@ def _robust_mean(X: Any) -> Array:
     return rows.center
 
 
-def _count_within(
-    X: Any, others: Any, middle: Array, *within: Array
-) -> tuple[IndexArray, ...]:
+def _count_within(X: Any, others: Any, middle: Array, *within: Array) -> tuple[IndexArray, ...]:
     """Count, for each row, the others that are no farther from it than each distance."""
     rows = as_rows(X.astype(np.float64), center=middle)
     norms = rows.norms()[:, None]

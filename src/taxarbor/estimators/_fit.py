@@ -18,12 +18,12 @@ from taxarbor._run import Run, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._encoding import Encoding, Expanded, missing_shares
+from taxarbor.hierarchy._encoding import Encoding, Expanded, add_below, share_missing
 from taxarbor.hierarchy._noise import NoiseModel, find_noise_model
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._remade import for_new_rows, regroup, resize
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import below, expand, fills_of, place_rows, route, with_means
+from taxarbor.hierarchy._route import expand, fills_of, place_rows, read_rows, route, with_means
 from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
@@ -90,7 +90,9 @@ class Training:
             raise InputError(f"{few}; a fit needs 2 at least", "sample_weight")
         if n_clusters is not None and n_clusters > n:
             rows = f"n_samples={n} rows" + (" that take part" if n < sample.n_rows else "")
-            raise InputError(f"is {n_clusters}, but {rows} make fewer leaves; lower it", "n_clusters")
+            raise InputError(
+                f"is {n_clusters}, but {rows} make fewer leaves; lower it", "n_clusters"
+            )
         return cls(sample, features, repeats, per_row)
 
     @property
@@ -152,7 +154,9 @@ class Training:
         """Return the tree with what the sample says of its nodes, given the leaves of its rows."""
         tree = with_means(tree, expanded.data, labels, self.repeats)
         if tree.encoding is not None:
-            return replace(tree, missing=missing_shares(tree, expanded.gaps, labels, self.repeats))
+            return replace(
+                tree, missing=share_missing(tree, expanded.gaps, labels, self.repeats)
+            )
         taking_part = None if self.repeats is None else np.flatnonzero(self.repeats)
         rows = as_rows(expanded.data, center=np.zeros(expanded.data.shape[1]))
         if taking_part is not None:
@@ -190,7 +194,7 @@ class RouteBlock:
     n_threads: int
 
     def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
-        expanded, n_leaves = expand(table, self.tree), self.tree.n_leaves
+        expanded, n_leaves = read_rows(table, self.tree), self.tree.n_leaves
         labels = route(self.tree, expanded, n_threads=self.n_threads)
         scores = score_rows(
             self.tree, self.usual, self.center_of, expanded, labels, n_threads=self.n_threads
@@ -237,7 +241,7 @@ def route_all(
         return replace(regroup(tree, labels), weights=weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
     if weights is not None:
-        totals = below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
+        totals = add_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
         tree = replace(tree, totals=totals)
     return tree, labels, scores
 
@@ -259,5 +263,7 @@ def made_by(estimator: Any) -> dict[str, Any]:
         return int(value) if isinstance(value, Integral) else float(value)
 
     given = estimator.get_params(deep=False)
-    settings = {k: v for k, v in given.items() if k not in ("random_state", "n_jobs", "verbose")}
+    settings = {
+        k: v for k, v in given.items() if k not in ("random_state", "n_jobs", "verbose")
+    }
     return {"estimator": type(estimator).__name__} | {k: plain(v) for k, v in settings.items()}

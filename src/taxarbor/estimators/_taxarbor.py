@@ -245,7 +245,9 @@ class Taxarbor(HierarchyEstimator):
             stop,
             Sparsity(check_strength("novelty", self.novelty), most),
             GapSplitter(
-                check_balance(self.balance, 2), check_count("n_init", self.n_init, least=1), least
+                check_balance(self.balance, 2),
+                check_count("n_init", self.n_init, least=1),
+                least,
             ),
             check_noise(self.noise),
         )
@@ -337,7 +339,7 @@ def _describe(
         usual, center_of = training.find_noise(described, expanded, labels, noise)
         if not np.isfinite(usual.limit):
             return described, usual, center_of
-        described = replace(described, usual=usual)
+        described = replace(described, noise_model=usual)
         labels = route(described, expanded)
         sizes = np.bincount(labels[labels >= 0], minlength=frozen.n_leaves)
         if sizes.all():

@@ -5,7 +5,7 @@
     {"format": "taxarbor-hierarchy", "version": 1,
      "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
      "weights": [1.0, 2.0, 1.5], "noise": [3], "n_noise": 1, "totals": null,
-     "usual": {"centers": [[...], [...]], "units": [...], "limit": 4.5, "scale": null},
+     "noise_model": {"centers": [[...], [...]], "units": [...], "limit": 4.5, "scale": null},
      "two_values": [[0.0, 1.0], null],
      "trust": {"n_refits": 20, "came_back": [20, 18, 19], "apart": [...],
                "rule_came_back": [...], "feature_came_back": [[17, 3], [], []],
@@ -42,7 +42,7 @@ import numpy as np
 
 from taxarbor.hierarchy import Hierarchy, LinearRule, Trust
 from taxarbor.hierarchy._file import FORMAT, VERSION, encode_float, encode_info
-from taxarbor.hierarchy._noise import Usual
+from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.hierarchy._whole import write_whole
 
@@ -80,7 +80,7 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
         "noise": hierarchy.noise.tolist(),
         "n_noise": hierarchy.n_noise,
         "totals": _plain(hierarchy.totals),
-        "usual": _plain(hierarchy.usual),
+        "noise_model": _plain(hierarchy.noise_model),
         "two_values": _plain(hierarchy.two_values),
         "trust": _plain(hierarchy.trust),
         "made_by": hierarchy.made_by,
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
 
     NaN is null, and so is a pair of numbers with one.
     """
-    if isinstance(value, Usual | Trust | Curve):
+    if isinstance(value, NoiseModel | Trust | Curve):
         return {name: _plain(getattr(value, name)) for name in value.__match_args__}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

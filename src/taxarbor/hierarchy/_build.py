@@ -11,13 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy._checks import node_id
-from taxarbor.hierarchy._route import arranged, node_means
+from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._tree import Hierarchy, number
-from taxarbor.rows import Rows
-
-MOVED = ", before rows moved"
-"""What is added to the note of a leaf that has other rows now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -215,25 +211,19 @@ class HierarchyBuilder:
         """Keep the reason why this leaf cannot be split."""
         self._leaf(node).note = reason
 
-    def resize(self, sizes: IndexArray, has_moved: Sequence[bool]) -> None:
+    def resize(self, sizes: IndexArray) -> None:
         """Give the leaves other numbers of rows, and forget which rows; the shape stays.
 
         Of the leaves from left to right, none empty. Their sum may be another than before.
-        The notes of leaves that have other rows now tell so.
         """
         n_leaves = self.n_leaves
         if np.shape(sizes) != (n_leaves,) or not (np.asarray(sizes) > 0).all():
             raise ValueError(f"sizes must be {n_leaves} positive numbers, one for each leaf")
         stops = np.cumsum(sizes)
-        slices = zip(stops - sizes, stops, strict=True)
-        for leaf, (start, stop), moved in zip(self.leaves, slices, has_moved, strict=True):
-            owner = self._nodes[leaf]
-            if owner.note and moved:
-                owner.note = owner.note.removesuffix(MOVED) + MOVED
-            owner.start, owner.stop = int(start), int(stop)
+        for leaf, start, stop in zip(self.leaves, stops - sizes, stops, strict=True):
+            self._nodes[leaf].start, self._nodes[leaf].stop = int(start), int(stop)
         for node in reversed(self.inner):
-            own = self._splits[node]
-            owner = self._nodes[node]
+            own, owner = self._splits[node], self._nodes[node]
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
         self._rows, self._knows_rows = None, False
 
@@ -243,11 +233,6 @@ class HierarchyBuilder:
             n_children = len(self._splits.get(node, ()))
             raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
         self._node(node).rule = rule
-
-    def means(self, rows: Rows) -> Array:
-        """Return the mean of each node's rows, given all rows that the tree divides."""
-        means: Array = node_means(self, rows).astype(rows.dtype)
-        return means
 
     def freeze(
         self,

@@ -234,11 +234,11 @@ def _check_features(h: "Hierarchy", kinds: set[tuple[np.dtype[Any], int]]) -> No
     _require(all(isinstance(note, str) for note in h.notes), "notes must be strings")
     noted = np.array([bool(note) for note in h.notes])
     _require(not noted[h.parents[1:]].any(), "only leaves may have a note")
-    if h.usual is not None:
-        width = h.usual.centers.shape[1]
+    if h.noise_model is not None:
+        width = h.noise_model.centers.shape[1]
         _require(
             {width} >= {other for _, other in kinds},
-            f"usual must have a column for each feature, got {width}",
+            f"noise_model must have a column for each feature, got {width}",
         )
     names, values = h.feature_names, h.two_values
     if values is not None:

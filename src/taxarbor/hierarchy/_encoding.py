@@ -30,7 +30,6 @@ from taxarbor.hierarchy._cells import (
 )
 from taxarbor.hierarchy._checks import check_structure, keep
 from taxarbor.hierarchy._rule import LinearRule
-from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -231,29 +230,14 @@ class Encoding:
         kept = np.float32 if self.is_sparse else dtype or float_type(X)
         return self._built(X, kept, scaled=True)
 
-    def decode(
-        self, tree: "Hierarchy", gaps: Any = None, missing: Array | None = None
-    ) -> "Hierarchy":
-        """Return a tree of encoded rows as one that takes rows of the table.
-
-        With the ``gaps`` of its rows, it knows which share of each node's is missing; or with
-        how much of each leaf is ``missing``, by weight, of shape (n_leaves, n_columns).
-        """
+    def decode(self, tree: "Hierarchy") -> "Hierarchy":
+        """Return a tree of encoded rows as one that takes rows of the table."""
         if self.is_sparse:  # the user's units may need more digits
             tree = _in_double(tree)
         tree = tree.unscale(self.shift, self.scale)
-        if gaps is not None:
-            missing = missing_in_leaves(tree, gaps)
-        shares = None if missing is None else shares_missing(tree, missing)
         has_own = self.has_names or self._has_words or bool(self.dropped)
         names = self.feature_names if has_own else tree.feature_names
-        return replace(
-            tree,
-            encoding=self,
-            missing=shares,
-            two_values=self.two_values,
-            feature_names=names,
-        )
+        return replace(tree, encoding=self, two_values=self.two_values, feature_names=names)
 
     def equalize_columns(self) -> "Encoding":
         """Return the same with categories that weigh as much as a number each.
@@ -599,7 +583,6 @@ def to_unit_length(data: Any) -> None:
 
 def _in_double(tree: "Hierarchy") -> "Hierarchy":
     """Return the same tree with all that is of features in float64."""
-    means, usual = tree.means, tree.usual
 
     def double(rule: LinearRule) -> LinearRule:
         parts = rule.weights, rule.center, rule.offsets
@@ -608,29 +591,40 @@ def _in_double(tree: "Hierarchy") -> "Hierarchy":
     return replace(
         tree,
         rules=tuple(rule and double(rule) for rule in tree.rules),
-        means=None if means is None else means.astype(np.float64),
-        usual=usual and replace(usual, centers=usual.centers.astype(np.float64)),
+        means=None if tree.means is None else tree.means.astype(np.float64),
     )
 
 
-def missing_in_leaves(tree: "Hierarchy", gaps: Any) -> Array:
-    """Return how many rows of each leaf, by weight, have no value, per column of the table."""
-    labels, n_leaves = tree.labels, tree.n_leaves
-    counts = np.zeros((n_leaves, gaps.shape[1]))
-    for at in range(gaps.shape[1]):
-        if sparse.issparse(gaps):
-            matrix: Any = gaps
-            rows = matrix.indices[matrix.indptr[at] : matrix.indptr[at + 1]]
-        else:
-            rows = np.flatnonzero(gaps[:, at])
-        rows = rows[labels[rows] >= 0]
-        own = None if tree.weights is None else tree.weights[rows]
-        counts[:, at] = np.bincount(labels[rows], own, minlength=n_leaves)
-    return counts
+def share_missing(
+    tree: "Hierarchy", gaps: Any, labels: IndexArray, counts: IndexArray | None = None
+) -> Array | None:
+    """Return the share of each node's rows that have no value in each column of a table.
 
-
-def shares_missing(tree: "Hierarchy", missing: Array) -> Array:
-    """Return the share of each node's rows that have no value, from what its leaves lack."""
-    counts = below(missing, tree.leaves, tree.parents)
-    shares: Array = np.clip(counts / tree.node_weights[:, None], 0.0, 1.0)
+    ``gaps`` are the missing cells of rows, an array or a sparse matrix, or None; ``labels`` the
+    positions of their leaves, and ``counts`` how often each counts.
+    """
+    if gaps is None:
+        return None
+    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
+    own, n_leaves = labels >= 0, tree.n_leaves
+    indicator = sparse.csr_array(
+        (weights[own], (labels[own], np.flatnonzero(own))), shape=(n_leaves, len(labels))
+    )
+    missing = indicator @ sparse.csr_array(gaps, dtype=np.float64)
+    sizes = np.bincount(labels[own], weights[own], minlength=n_leaves)
+    both = np.column_stack([missing.toarray(), sizes])
+    sums = add_below(both, tree.leaves, tree.parents)
+    shares: Array = np.clip(sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300), 0.0, 1.0)
     return shares
+
+
+def add_below(values: NDArray[Any], leaves: Any, parents: Any) -> NDArray[Any]:
+    """Return for all nodes of a tree what there is in the leaves below them, added up.
+
+    ``parents`` are those of all nodes, each before its children.
+    """
+    sums = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
+    sums[leaves] = values
+    for node in range(len(parents) - 1, 0, -1):
+        sums[parents[node]] += sums[node]
+    return sums

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._noise import Usual
+from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._trust import Curve, Trust
 from taxarbor.hierarchy._whole import write_whole
@@ -42,7 +42,7 @@ MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
 _INDICES = ("start", "stop", "parents", "birth")
 _OPTIONAL = ("order", "noise", "means", "two_values", "missing", "totals")
-_USUAL = ("centers", "units", "limit", "scale")
+_NOISE = ("centers", "units", "limit", "scale")
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 # What the standard library and NumPy raise on bytes that are no sound archive.
 _DAMAGE = (
@@ -74,7 +74,7 @@ def load(path: str | os.PathLike[str], kind: "type[Hierarchy]") -> "Hierarchy":
 
 def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
     """Return the hierarchy as plain arrays, none of them of objects."""
-    trust, usual = hierarchy.trust, hierarchy.usual
+    trust, noise_model = hierarchy.trust, hierarchy.noise_model
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -91,7 +91,7 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         **{name: getattr(hierarchy, name) for name in (*_INDICES, "score", "objective")},
         **{name: getattr(hierarchy, name) for name in _OPTIONAL},
         "row_weights": hierarchy.weights,
-        **{f"usual_{name}": getattr(usual, name, None) for name in _USUAL},
+        **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
     }
     if rules := [rule for rule in hierarchy.rules if rule is not None]:
         arrays["weights"] = np.concatenate([rule.weights for rule in rules])
@@ -126,9 +126,11 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "made_by": meta["made_by"],
         "encoding": None if encoding is None else Encoding.from_dict(encoding),
     }
-    if "usual_centers" in arrays:
-        centers, units, limit = (arrays[f"usual_{part}"] for part in _USUAL[:-1])
-        fields["usual"] = Usual(centers, units, float(limit), arrays.get("usual_scale"))
+    if "noise_centers" in arrays:
+        centers, units, limit = (arrays[f"noise_{part}"] for part in _NOISE[:-1])
+        fields["noise_model"] = NoiseModel(
+            centers, units, float(limit), arrays.get("noise_scale")
+        )
     if meta["n_refits"] is not None:
         fields["trust"] = _unpack_trust(arrays, meta["n_refits"], rules)
     return fields

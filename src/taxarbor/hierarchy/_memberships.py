@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._encoding import add_below
 from taxarbor.hierarchy._route import check_data, expand, send
 from taxarbor.rows import as_rows
-from taxarbor.sweep._sums import below
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -76,7 +76,7 @@ def node_sums(hierarchy: "Hierarchy", P: ArrayLike) -> Array:
             f"P must have a column for each of {hierarchy.n_leaves} leaves, as predict_proba "
             f"returns it, got shape {given.shape}"
         )
-    return np.ascontiguousarray(below(given.T, hierarchy.leaves, hierarchy.parents).T)
+    return np.ascontiguousarray(add_below(given.T, hierarchy.leaves, hierarchy.parents).T)
 
 
 def calibrated(

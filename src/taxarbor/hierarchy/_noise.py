@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import keep
@@ -85,12 +84,16 @@ class NoiseModel:
 
         ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
         """
-        scores = self._distances(X, fill, nearest, n_threads) / np.append(self.units, 1.0)[nearest]
+        scores = (
+            self._distances(X, fill, nearest, n_threads) / np.append(self.units, 1.0)[nearest]
+        )
         (far,) = np.nonzero(scores > min(FAR, self.limit))
         scores[far] = np.minimum(scores[far], self._least(X, fill, far, n_threads))
         return scores
 
-    def find_noise(self, X: Any, fill: Array | None, *, n_threads: int = 1) -> NDArray[np.bool_]:
+    def find_noise(
+        self, X: Any, fill: Array | None, *, n_threads: int = 1
+    ) -> NDArray[np.bool_]:
         """Return which rows are farther from every cluster than the limit."""
         found: NDArray[np.bool_] = (
             self._least(X, fill, np.arange(X.shape[0]), n_threads) > self.limit
@@ -107,7 +110,11 @@ class NoiseModel:
             for center, unit in enumerate(self.units):
                 label = np.full(len(own), center, dtype=np.int32)
                 distances = self._distances(rows, fill, label, n_threads)
-                np.minimum(least[first : first + step], distances / unit, out=least[first : first + step])
+                np.minimum(
+                    least[first : first + step],
+                    distances / unit,
+                    out=least[first : first + step],
+                )
         return least
 
     def _distances(

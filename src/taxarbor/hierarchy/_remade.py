@@ -10,20 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._encoding import missing_in_leaves, shares_missing
+from taxarbor.hierarchy._encoding import Expanded, add_below, share_missing
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import (
-    arranged,
-    check_columns,
-    expand,
-    place,
-    route,
-    with_means,
-)
+from taxarbor.hierarchy._route import arranged, expand, route, with_means
 from taxarbor.hierarchy._rule import LinearRule, unscaled
-from taxarbor.rows import Rows, as_rows
-from taxarbor.sweep._sums import below
+from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
@@ -117,8 +109,6 @@ def from_left(tree: "Hierarchy", nodes: IndexArray) -> IndexArray:
 def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Hierarchy":
     """Return the tree with these rows; see :meth:`Hierarchy.attach`."""
     _refuse_streams(X)
-    if tree.encoding is None:
-        check_columns(X, tree.feature_names)
     found = expand(X, tree)
     if not found.data.shape[0]:
         raise InputError("X has no rows, and a tree with rows needs one in each leaf")
@@ -130,14 +120,14 @@ def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -
             f"no row of X goes to {counted(len(empty), 'cluster')} of the tree, {told}: pass "
             "more rows, such as those of the fit, or a smaller tree, as tree.prune returns it"
         )
-    rows = as_rows(found.data)
     weights = None if sample_weight is None else _checked(sample_weight, len(labels))
-    new = weighted(regrouped(without_rows(tree), labels), weights, rows, found.gaps)
-    has_values = new.two_values is not None
-    return new if has_values else replace(new, two_values=find_two_values(rows))
+    new = weighted(regroup(without_rows(tree), labels), weights, found)
+    if new.two_values is not None:
+        return new
+    return replace(new, two_values=find_two_values(as_rows(found.data)))
 
 
-def weighted(tree: "Hierarchy", weights: Array | None, rows: Rows, gaps: Any) -> "Hierarchy":
+def weighted(tree: "Hierarchy", weights: Array | None, rows: Expanded) -> "Hierarchy":
     """Return the tree with what is known of its nodes by these weights of its rows."""
     repeats = None if weights is None else repeats_of(weights)
     new = replace(tree, weights=weights)
@@ -149,10 +139,10 @@ def weighted(tree: "Hierarchy", weights: Array | None, rows: Rows, gaps: Any) ->
             f"tree, {told}: give some of them a weight, or pass a smaller tree, as tree.prune "
             "returns it"
         )
-    new = with_means(new, rows, repeats)
-    if gaps is None or tree.encoding is None:
+    new = with_means(new, rows.data, tree.labels, repeats)
+    if rows.gaps is None or tree.encoding is None:
         return new
-    return replace(new, missing=shares_missing(new, missing_in_leaves(new, gaps)))
+    return replace(new, missing=share_missing(new, rows.gaps, tree.labels, repeats))
 
 
 def without_rows(tree: "Hierarchy") -> "Hierarchy":
@@ -170,7 +160,7 @@ def _refuse_streams(X: Any) -> None:
     """Raise for what may be larger than memory: a file, a part of one, or a lazy table."""
     is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
     is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
-    is_dataset = type(X).__module__.startswith("pyarrow.") or hasattr(X, "make_engine")
+    is_dataset = type(X).__module__.startswith("pyarrow._dataset")
     if is_mapped or is_lazy or is_dataset:
         raise InputTypeError(
             "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
@@ -192,29 +182,7 @@ def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
     return weights
 
 
-def per_row(tree: "Hierarchy", index: IndexArray, rows: Rows) -> "Hierarchy":
-    """Return a tree of copies as one of rows, given the row of each copy, ascending.
-
-    A row goes to the leaf of most of its copies, the first of ties; one without copies goes
-    where the rules send it. Leaves without rows are removed.
-    """
-    n, K, labels = rows.n_rows, tree.n_leaves, tree.labels
-    cells, counts = np.unique(index * K + labels, return_counts=True)
-    cells = cells[np.lexsort((-counts, cells // K))]
-    own, first = np.unique(cells // K, return_index=True)
-    sizes = np.bincount(cells[first] % K, minlength=K)
-    found, position = resized(tree, sizes), np.cumsum(sizes > 0) - 1
-    leaves, rule = np.zeros(n, dtype=np.intp), found.rules[found.root]
-    if rule is not None and len(own) < n:
-        leaves = place(found, rows.take(np.arange(n), rule.center))
-    leaves[own] = position[cells[first] % K]
-    found = regrouped(found, leaves)
-    if sizes.all() and (leaves[index] == labels).all():
-        return found
-    return with_means(found, rows, np.bincount(index, minlength=n))
-
-
-def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
+def regroup(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     """Return the tree with other rows, by the position of their leaves; those at -1 are noise.
 
     A leaf without rows is removed, and where a node has one child left, that takes its place.
@@ -223,18 +191,18 @@ def regrouped(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     (there,) = np.nonzero(labels >= 0)
     counts = np.bincount(labels[there], minlength=tree.n_leaves)
     return replace(
-        resized(tree, counts, len(labels) - len(there)),
+        resize(tree, counts, len(labels) - len(there)),
         order=arranged(there, labels[there], tree.n_leaves),
         noise=np.flatnonzero(labels < 0),
     )
 
 
-def resized(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarchy":
+def resize(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarchy":
     """Return a tree of counts with other numbers of rows in its leaves, and of noise.
 
-    As :func:`regrouped` does. The leaves that are left stay in their order.
+    As :func:`regroup` does. The leaves that are left stay in their order.
     """
-    sizes = below(np.asarray(counts, dtype=np.intp), tree.leaves, tree.parents)
+    sizes = add_below(np.asarray(counts, dtype=np.intp), tree.leaves, tree.parents)
     left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
     is_gone, source = sizes == 0, np.arange(tree.n_nodes)
     for node in reversed(range(tree.n_nodes)):
@@ -303,7 +271,7 @@ def unscaled_tree(
         rules=rules,
         means=means,
         two_values=values,
-        usual=tree.usual and tree.usual.unscaled(shift, factor),
+        noise_model=tree.noise_model and tree.noise_model.unscale(shift, factor),
     )
 
 

@@ -11,9 +11,9 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import refuse_times, unmasked
+from taxarbor.hierarchy._cells import as_frame, refuse_times, unmasked
 from taxarbor.hierarchy._checks import all_finite, check_structure
-from taxarbor.hierarchy._encoding import Expanded, empty_rows
+from taxarbor.hierarchy._encoding import Expanded, add_below, empty_rows, fill_gaps
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -69,19 +69,22 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 def route(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
     """Send rows to their leaves, or apart as noise; see :meth:`Hierarchy.predict`."""
-    expanded = expand(X, hierarchy)
+    expanded = read_rows(X, hierarchy)
     labels = place_rows(hierarchy, expanded.data, n_threads=n_threads).astype(np.intp)
-    if hierarchy.usual is not None and len(labels):
+    if hierarchy.noise_model is not None and len(labels):
         fill = fills_of(hierarchy)
-        is_noise = hierarchy.usual.find_noise(expanded.data, fill, n_threads=n_threads)
+        is_noise = hierarchy.noise_model.find_noise(expanded.data, fill, n_threads=n_threads)
         empty = empty_rows(expanded.gaps)
+        if empty is None and isinstance(expanded.data, np.ndarray):
+            empty = np.zeros(len(labels), dtype=bool)
+            empty[is_noise] = np.isnan(expanded.data[is_noise]).all(axis=1)
         labels[is_noise if empty is None else is_noise & ~empty] = -1
     return labels
 
 
 def send(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -> IndexArray:
     """Send all rows to leaves, noise as well."""
-    data = check_data(X, hierarchy)
+    data = read_rows(X, hierarchy).data
     return place_rows(hierarchy, data, n_threads=n_threads).astype(np.intp)
 
 
@@ -129,7 +132,9 @@ def _refused_value(hierarchy: "Hierarchy", data: Any, row: int) -> InputError:
     column = int(np.flatnonzero(wrong)[0])
     names = hierarchy.feature_names
     name = f"x{column}" if names is None else names[column]
-    value = "NaN" if np.isnan(cells[column]) else f"infinity or a value too large for {cells.dtype}"
+    value = (
+        "NaN" if np.isnan(cells[column]) else f"infinity or a value too large for {cells.dtype}"
+    )
     return InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
 
 
@@ -197,12 +202,30 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
 
 def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     """Return what :func:`check_data` does, with the missing cells of the user's table."""
+    rows = read_rows(X, hierarchy)
+    cells = rows.data.data if sparse.issparse(rows.data) else rows.data
+    if rows.gaps is not None or all_finite(cells):
+        return rows
+    fill = fills_of(hierarchy)
+    if fill is None or np.isinf(cells).any():
+        place_rows(hierarchy, rows.data)  # says which value is refused
+        raise InputError("contains NaN or infinity", "X")
+    own = rows.data.copy() if sparse.issparse(rows.data) else np.array(rows.data, order="C")
+    return fill_gaps(own, fill)
+
+
+def read_rows(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
+    """Return rows as an array or CSR matrix of features; arrays may still hold NaN.
+
+    Cells are not looked at, unless a table is encoded.
+    """
     rule = hierarchy.rules[hierarchy.root]
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
     if isinstance(X, Expanded):
         return X
     if hierarchy.encoding is not None:
         return hierarchy.encoding.expand(X, dtype)
+    X = as_frame(X)
     check_columns(X, hierarchy.feature_names)
     width = hierarchy.n_features
     refuse_times(X)
@@ -246,18 +269,6 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         raise InputError(f"X must hold numbers: {error}") from error
 
 
-def below(values: NDArray[Any], leaves: Any, parents: Any) -> NDArray[Any]:
-    """Return for all nodes of a tree what there is in the leaves below them, added up.
-
-    ``parents`` are those of all nodes, each before its children.
-    """
-    sums = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
-    sums[leaves] = values
-    for node in range(len(parents) - 1, 0, -1):
-        sums[parents[node]] += sums[node]
-    return sums
-
-
 def sum_by_label(
     X: Any, labels: IndexArray, n_labels: int, counts: IndexArray | None = None
 ) -> Array:
@@ -289,10 +300,10 @@ def node_means(
         n_copies = np.bincount(labels[there], counts[there], minlength=n_leaves)
         is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
         counts = np.where(is_whole, 1, counts)
-    sums = below(sum_by_label(X, labels, n_leaves, counts), tree.leaves, tree.parents)
+    sums = add_below(sum_by_label(X, labels, n_leaves, counts), tree.leaves, tree.parents)
     own = None if counts is None else counts[labels >= 0]
     n_rows = np.bincount(labels[labels >= 0], own, minlength=n_leaves)
-    means: Array = sums / below(n_rows, tree.leaves, tree.parents)[:, None]
+    means: Array = sums / add_below(n_rows, tree.leaves, tree.parents)[:, None]
     return means
 
 

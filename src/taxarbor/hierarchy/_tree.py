@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _file, _memberships, _reasons, _remade, _route, _words
 from taxarbor.hierarchy._checks import check, indices, keep, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
-from taxarbor.hierarchy._noise import Usual
+from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._trust import Trust
-from taxarbor.sweep._lazy_results import in_blocks, is_dask
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -84,7 +83,7 @@ class Hierarchy:
     noise : int array
         The numbers of the rows that are in no node, as they are far from every cluster. A tree
         of counts has none.
-    usual : Usual or None
+    noise_model : NoiseModel or None
         By what new rows are told to be noise, where any are; kept whole when pruning.
     totals : float array of shape (n_nodes,) or None
         What the rows of each node count for together, in a tree of counts from a fit with
@@ -128,7 +127,7 @@ class Hierarchy:
     missing: Array | None = None
     weights: Array | None = None
     noise: IndexArray = None  # type: ignore[assignment]  # always an array once made
-    usual: Usual | None = None
+    noise_model: NoiseModel | None = None
     totals: Array | None = None
     n_noise: int = 0
     depth: IndexArray = field(init=False)
@@ -443,7 +442,6 @@ class Hierarchy:
         ----------
         X : array or CSR matrix of shape (n_rows, n_features)
             Floats are cast to the dtype of the rules, integers to float64.
-            Of an array or a frame of Dask the result is a Dask array, computed when asked for.
 
         Raises
         ------
@@ -451,7 +449,7 @@ class Hierarchy:
             If X is not two-dimensional, has another number of features than the rules,
             holds NaN or infinity, or is not numeric; or if the tree has no rules.
         """
-        return self._of_rows(X, _route.route, np.intp)
+        return _route.route(self, X)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -481,16 +479,7 @@ class Hierarchy:
         >>> P.shape, bool((P.argmax(axis=1) == tree.predict(X)).all())
         ((206, 6), True)
         """
-        return self._of_rows(X, _memberships.probabilities, np.float64, self.n_leaves)
-
-    def _of_rows(
-        self, X: Any, find: Any, dtype: type[np.generic], n_columns: int | None = None
-    ) -> NDArray[Any]:
-        """Return what a function finds of rows: at once, or of a Dask collection when asked."""
-        if not is_dask(X):
-            return np.asarray(find(self, X))
-        lazy: NDArray[Any] = in_blocks(find, _remade.for_new_rows(self), X, dtype, n_columns)
-        return lazy
+        return _memberships.probabilities(self, X)
 
     def node_proba(self, P: ArrayLike) -> Array:
         """Return how likely rows are to be in each node: the sum over its leaves.
@@ -506,12 +495,6 @@ class Hierarchy:
         Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
-        if is_dask(X):
-            raise InputTypeError(
-                f"decision_path takes rows in memory, not a {type(X).__name__} of Dask; call "
-                "it for a block at a time, or take the labels of predict: tree.path says how "
-                "to get there"
-            )
         return _route.visited(self, _route.route(self, X))
 
     def to_text(

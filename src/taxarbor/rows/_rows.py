@@ -4,6 +4,9 @@ A solver never touches ``X``. It asks :class:`Rows`, and keeps what comes back: 
 features (float64) and arrays over rows. Nothing is copied.
 """
 
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -224,6 +227,18 @@ class Rows:
             distances, positions = search.kneighbors()
         return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
 
+    def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
+        """Return a number for each of some rows: the same for those whose cells are equal.
+
+        Others have another number, but for a chance of one in 2**64.
+        """
+        index = self._data.index
+        own = _positions(positions, "positions") if index is None else index[positions]
+        step = max(BLOCK // max(self.n_features, 1), FEW)
+        blocks = (self._X[own[first : first + step]] for first in range(0, len(own), step))
+        found = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
+        return np.frombuffer(b"".join(found), dtype=np.uint64)
+
     def solve_pair(self, problem: PairProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         return SplitSolution(*native.pair(self._data, problem))
@@ -260,6 +275,18 @@ class Rows:
         X = self._own()
         dense: Array = X.toarray() if issparse(self._X) else X
         return np.ascontiguousarray(dense - self.center.astype(self.dtype))
+
+
+def _keys(X: Any) -> Iterator[bytes]:
+    """Return bytes of each row of a copy that are the same for equal rows only."""
+    if not issparse(X):
+        return map(np.ndarray.tobytes, X + 0.0)  # no zero has a sign
+    matrix: Any = X
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    columns = matrix.indices.astype(np.int32, copy=False)  # SciPy may choose another type
+    values, ends = matrix.data, pairwise(matrix.indptr)
+    return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 
 def _pairs_of_sparse(X: Any) -> Array:

@@ -6,22 +6,16 @@ process until the system takes it back.
 """
 
 import io
-import mmap
-import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, Any
 
-import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError, InputError
+from taxarbor._errors import FileFormatError
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._scan import File, Stream, edges, one_line, told_rows
 from taxarbor.tables._table import (
     Request,
     Table,
@@ -31,7 +25,6 @@ from taxarbor.tables._table import (
     listed,
     refuse_absent,
     refuse_infinite,
-    refuse_no_table,
     selected,
 )
 
@@ -179,122 +172,3 @@ def _labels(
         expected = f"so {name!r} must number them from 0 to {classes.size - 1}"
         raise request.error(f"holds class_names, {expected}")
     return as_texts(classes.astype(str)[y].tolist())
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayPart:
-    """Some rows of an array that lies in a file, in any order of its axes."""
-
-    file: File
-    first: int
-    place: int
-    """Where the first cell is."""
-    shape: tuple[int, int]
-    strides: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def load(self) -> NDArray[Any]:
-        """Return the rows, in C order."""
-        (n_rows, n_columns), (down, right) = self.shape, self.strides
-        size, native = self.dtype.itemsize, self.dtype.newbyteorder("=")
-        self.file.check()
-        with open(self.file.path, "rb", buffering=0) as stream:
-            if down < right:  # a column after the other
-                found = np.empty(self.shape, native)
-                for j in range(n_columns):
-                    span = self._read(
-                        stream, self.place + j * right, (n_rows - 1) * down + size
-                    )
-                    found[:, j] = np.ndarray(n_rows, self.dtype, span.data, strides=down)
-                return found
-            span = self._read(
-                stream, self.place, (n_rows - 1) * down + (n_columns - 1) * right + size
-            )
-        found = np.ndarray(self.shape, self.dtype, span.data, strides=self.strides)
-        return np.ascontiguousarray(found, native)
-
-    def _read(self, stream: IO[bytes], place: int, n_bytes: int) -> NDArray[np.uint8]:
-        found = np.empty(n_bytes, np.uint8)
-        stream.seek(place)
-        view, done = memoryview(found.data), 0
-        while done < n_bytes:
-            n_more = stream.readinto(view[done:])  # type: ignore[attr-defined]
-            if not n_more:
-                self.file.check()
-                rows = told_rows(self.first, self.shape[0])
-                raise self.file.request.error(f"ends before {rows}: it is truncated")
-            done += n_more
-        return found
-
-    def rows(self, first: int, n_rows: int) -> "ArrayPart":
-        """Return some of the rows."""
-        place, shape = self.place + first * self.strides[0], (n_rows, self.shape[1])
-        return replace(self, first=self.first + first, place=place, shape=shape)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class MappedPart:
-    """Some rows of an array that only its mapping knows."""
-
-    cells: NDArray[Any]
-
-    def load(self) -> NDArray[Any]:
-        """Return a copy of the rows, in C order."""
-        return np.array(self.cells, dtype=self.cells.dtype.newbyteorder("="), order="C")
-
-    def rows(self, first: int, n_rows: int) -> "MappedPart":
-        """Return some of the rows."""
-        return MappedPart(self.cells[first : first + n_rows])
-
-
-def scan_npy(path: str | os.PathLike[str]) -> Stream:
-    """Return the parts of an npy file: one array with two axes, in C or Fortran order."""
-    file = File.of(path)
-    request = file.request
-    with request.reading("npy"), open(file.path, "rb") as stream:
-        version = npy.read_magic(stream)
-        read_header = (
-            npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        )
-        shape, is_fortran, dtype = read_header(stream)
-        place = stream.tell()
-    if dtype.hasobject:
-        raise request.error("holds Python objects, which are not loaded; save plain numbers")
-    refuse_no_table(request, dtype, shape)
-    size, (n_rows, n_columns) = dtype.itemsize, shape
-    if file.size < place + n_rows * n_columns * size:
-        raise request.error(f"is truncated: it is too short for an array of shape {shape}")
-    strides = (size, size * n_rows) if is_fortran else (size * n_columns, size)
-    whole = ArrayPart(file, 0, place, (n_rows, n_columns), strides, dtype)
-    return Stream.of(file.name, edges(n_rows, n_columns), whole.rows, None, dtype)
-
-
-def scan_memmap(X: Any) -> Stream:
-    """Return the parts of a memory map, or of a view of one."""
-    title = "the memory map" if X.filename is None else one_line(Path(X.filename).name)
-    refuse_no_table(Request(title), X.dtype, X.shape)
-    whole = _in_file(X) or MappedPart(X.view(np.ndarray))
-    return Stream.of(title, edges(*X.shape), whole.rows, None, X.dtype)
-
-
-def _in_file(X: Any) -> ArrayPart | None:
-    """Return the rows that a memory map shows of a file, None if it may show something else."""
-    if X.filename is None or X.mode == "c" or min(X.strides) <= 0:
-        return None
-    if X.mode in ("r+", "w+"):
-        X.flush()
-    # Views keep no offset.
-    start = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
-    base = np.frombuffer(X._mmap, np.uint8).__array_interface__["data"][0]
-    place = int(start + X.__array_interface__["data"][0] - base)
-    try:
-        whole = ArrayPart(File.of(X.filename), 0, place, X.shape, X.strides, X.dtype)
-        for row in (0, X.shape[0] - 1):  # another file may be there by now
-            shown = MappedPart(X[row : row + 1]).load().tobytes()
-            if whole.rows(row, 1).load().tobytes() != shown:
-                return None
-    except (OSError, InputError):  # removed, too short, or not from this folder any more
-        return None
-    return whole

@@ -5,20 +5,17 @@ version 3 and bring zarr along, for a few lines of h5py.
 https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import IO, Any, final
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, counted, missing_extra
+from taxarbor._errors import counted, missing_extra
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._scan import File, Stream, edges, told_rows
 from taxarbor.tables._table import (
     Request,
     Table,
@@ -27,8 +24,6 @@ from taxarbor.tables._table import (
     as_texts,
     refuse_absent,
     refuse_infinite,
-    refuse_no_table,
-    refuse_repeated,
     selected,
 )
 
@@ -179,72 +174,3 @@ def _is_group(node: Any) -> bool:
     import h5py
 
     return isinstance(node, h5py.Group)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class H5adPart:
-    """Some rows of ``X`` in an h5ad file."""
-
-    file: File
-    first: int
-    shape: tuple[int, int]
-    is_sparse: bool
-
-    def load(self) -> Any:
-        """Return the rows: an array in C order, or a CSR array."""
-        import h5py
-
-        first, last = self.first, self.first + self.shape[0]
-        rows = told_rows(first, self.shape[0])
-        with (
-            self.file.reading("h5ad", rows, *DAMAGE, InputError),
-            h5py.File(self.file.path, "r") as file,
-        ):
-            X = file["X"]
-            if not self.is_sparse:
-                return np.ascontiguousarray(X[first:last])
-            ends = X["indptr"][first : last + 1]
-            begin, end = int(ends[0]), int(ends[-1])
-            cells = X["data"][begin:end], X["indices"][begin:end], ends - begin
-            found: Any = sparse.csr_array(cells, shape=self.shape)
-            check_structure(found)
-        return found
-
-    def rows(self, first: int, n_rows: int) -> "H5adPart":
-        """Return some of the rows."""
-        return replace(self, first=self.first + first, shape=(n_rows, self.shape[1]))
-
-
-def scan_h5ad(path: str | os.PathLike[str]) -> Stream:
-    """Return the parts of an h5ad file whose ``X`` is an array or a CSR matrix."""
-    source = File.of(path)
-    request = source.request
-    with open(source.path, "rb") as stream, _open(request, stream) as file:
-        names = _feature_names(request, file)
-        X, layout = _locate_matrix(request, file)
-        if layout is not None and layout != "csr_matrix":
-            raise request.error(
-                f"holds X as {layout!r}, which cannot be read by rows; write it as CSR: "
-                "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
-            )
-        unit = 1
-        if layout is None:
-            cells = _array(request, file, "X")
-            shape, n_cells = cells.shape, cells.shape[-1]
-            unit = 1 if cells.chunks is None else cells.chunks[0]
-        else:
-            shape = tuple(int(length) for length in X.attrs["shape"])
-            cells, _, ends = (_array(request, X, part) for part in PARTS)
-            if len(ends) != shape[0] + 1:
-                message = f"X has {len(ends):,} ends of rows for {shape[0]:,} rows"
-                raise request.error(f"is a damaged h5ad file: {message}")
-            n_cells = len(cells) / max(shape[0], 1)
-        dtype = cells.dtype
-    refuse_no_table(request, dtype, shape)
-    if len(names) != shape[1]:
-        raise request.error(f"names {len(names):,} columns and has {shape[1]:,}")
-    refuse_repeated(request, names)
-    whole = H5adPart(source, 0, shape, layout is not None)
-    bounds = edges(shape[0], n_cells, unit)
-    return Stream.of(source.name, bounds, whole.rows, [*names], dtype)

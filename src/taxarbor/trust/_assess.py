@@ -15,11 +15,11 @@ from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
 from taxarbor._run import GrowthEvent, Observer, ignore
 from taxarbor._types import Array, IndexArray
+from taxarbor.clusters import Coordinates, find_coordinates
 from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._memberships import calibrated
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._trust import LIKENESS, Curve
-from taxarbor.refine import Coordinates
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
@@ -163,9 +163,9 @@ class _Study:
         weights = None if tree.weights is None else tree.weights[rows]
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
-            coordinates = Coordinates.in_memory(some, int(rng.randint(2**31 - 1)))
+            coordinates = find_coordinates(some, int(rng.randint(2**31 - 1)))
             drawn = _draw_reference(coordinates, rng)
-            reference = Coordinates.in_memory(drawn, int(rng.randint(2**31 - 1)))
+            reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
         own = _unfitted(model, tree, size, n)
         # Reference rows are coordinates: no table's encoding is theirs.
         bare = clone(own)
@@ -207,7 +207,7 @@ class _Study:
         used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
         features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
-        Z = self.coordinates.array.astype(np.float64)
+        Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
         # Which value of a category a rule names may differ; -1 is in no rule.
         encoding = tree.encoding
@@ -297,12 +297,12 @@ def _unfitted(model: Any, tree: Hierarchy, size: int, n: int) -> Any:
 
 def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
     """Draw as many rows from one normal distribution with the covariance of the coordinates."""
-    Z = coordinates.array.astype(np.float64)
+    Z = coordinates.values[:, :-1].astype(np.float64)
     lengths, directions = np.linalg.eigh(
         np.cov(Z, rowvar=False, bias=True).reshape(2 * Z.shape[1:])
     )
     drawn = rng.standard_normal(Z.shape) * np.sqrt(np.maximum(lengths, 0.0))
-    return np.asarray(drawn @ directions.T, dtype=coordinates.blocks.dtype)
+    return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
 def _fit_all(

@@ -9,11 +9,11 @@ would have been.
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.clusters import Coordinates
+from taxarbor.clusters._compete import Leaves, compete
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._memberships import jaccard
 from taxarbor.hierarchy._trust import LIKENESS
-from taxarbor.refine import Coordinates
-from taxarbor.refine._leaves import Leafing, fit_leaves
 from taxarbor.trust._gaps import find_apart
 
 MAX_CONSECUTIVE, STEP = 50, 1.1
@@ -52,7 +52,7 @@ def measure_stability(
     coordinates : Coordinates
         The rows.
     """
-    Z = coordinates.array.astype(np.float64)
+    Z = coordinates.values[:, :-1].astype(np.float64)
     every_row = np.arange(len(rows))
     found = [1.0]
     for n_clusters in cut_sizes(tree)[1:].tolist():
@@ -77,10 +77,8 @@ def _compete(coordinates: Coordinates, labels: IndexArray, own: IndexArray) -> I
     labels = np.unique(labels, return_inverse=True)[1]
     K = int(labels.max()) + 1
     if K == 1:
-        return np.zeros(coordinates.copies.n, dtype=np.intp)
-    flat = HierarchyBuilder(len(own))
-    flat.divide(0, np.bincount(labels).tolist())
+        return np.zeros(coordinates.n_rows, dtype=np.intp)
     some = coordinates.take(own)
-    model = fit_leaves(Leafing.of(flat, [labels.astype(np.int32)], some), some)
-    scores = coordinates.array @ model.weights.T + model.offsets
+    _, model = compete(Leaves.of(labels.astype(np.int32), K, some), some)
+    scores = coordinates.values[:, :-1] @ model.weights.T + model.offsets
     return np.unique(scores.argmax(axis=1), return_inverse=True)[1]
