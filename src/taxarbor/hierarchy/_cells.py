@@ -1,6 +1,6 @@
-"""The cells of a user's table, whatever it is kept in: as numbers with gaps, or as categories.
+"""The cells of a table of any library, as numbers with NaN or as categories.
 
-Frames of pandas and polars are known by what they can do, so that neither has to be installed.
+Frames of pandas and polars are recognized without an import, so neither has to be installed.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def is_plain(X: Any) -> bool:
 
 
 def unmasked(X: Any) -> Any:
-    """Return a masked array as floats with NaN for gaps, and all else as it is."""
+    """Return a masked array as floats with NaN, and all else as it is."""
     X = _joined(X)
     return _floats(X) if np.ma.isMaskedArray(X) else X
 
@@ -199,7 +199,7 @@ def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
 
 
 def text_of(value: Any) -> str:
-    """Return a category as text: 3.0 is ``3``, as gaps make floats of integers."""
+    """Return a category as text: 3.0 is ``3``, as NaN makes floats of integers."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
@@ -212,7 +212,7 @@ def is_number(cell: Any) -> bool:
 
 
 def is_gap(cell: Any) -> bool:
-    """Say whether a cell has no value: None, NaN, NaT, pandas' NA, a masked or empty text."""
+    """Say whether a value is missing: None, NaN, NaT, NA, a masked cell or empty text."""
     if cell is None or cell is np.ma.masked:
         return True
     if isinstance(cell, str):
@@ -255,7 +255,7 @@ def _floats(cells: Any) -> Array:
 
 
 def _filled(masked: Any) -> NDArray[Any]:
-    """Return a masked array with NaN for gaps; behind a mask may be anything."""
+    """Return a masked array with NaN; behind a mask may be anything."""
     if masked.dtype.kind != "O":
         masked = masked.astype(np.float32 if masked.dtype == np.float32 else np.float64)
     found: NDArray[Any] = masked.filled(np.nan)

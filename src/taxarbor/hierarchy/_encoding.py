@@ -1,9 +1,9 @@
-"""From the columns of a user's table to the features of a tree, and what stands for a gap.
+"""From the columns of a table to the features of a tree.
 
-A tree lives in the user's units: a number is a feature, a category is a feature of yes and no
-per value. What is not there says nothing, so it is what the column's mean would be: the mean of
-the numbers, the share of each value. Only a fit sees features scaled, as factor analysis of
-mixed data does; its tree is brought back.
+A tree is in the units of the table: a number is a feature, categories are one-hot encoded.
+Missing values are imputed by the column's mean: the mean of the numbers, the share of each
+category. Only a fit sees features scaled, as factor analysis of mixed data does; its tree is
+brought back by :meth:`Encoding.decode`.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ KINDS = ("number", "category", "year", "month", "weekday")
 WIDE = 4
 """Times as many features as columns from which on the features are kept sparse."""
 BLOCK = 1 << 20
-"""Cells that are looked at in one go."""
+"""Cells that are processed at once."""
 
 
 @final
@@ -50,19 +50,19 @@ class Column:
     Attributes
     ----------
     name, place : str, int
-        What the table calls it, ``x3`` where it has no names, and where it stands there.
+        Its name, ``x3`` where the table has none, and its position.
     kind : {"number", "category", "year", "month", "weekday"}
         What it is read as.
     fill : tuple of float
-        What stands for a gap: the mean, or the share of each category.
+        What missing values are imputed by: the mean, or the share of each category.
     categories : tuple of str
         The values of a category; of two, the second is the feature.
     values : tuple of float
         The two values of a number that has no others, else ().
     missing : float
-        The share of the rows that have no value, in the fit.
+        The share of missing values, in the fit.
     has_indicator : bool
-        Whether one more feature says which rows have none.
+        Whether one more feature marks the rows where the value is missing.
     """
 
     name: str
@@ -76,12 +76,12 @@ class Column:
 
     @property
     def label(self) -> str:
-        """What to call it: the name, and which part of a date it is."""
+        """The name, and which part of a date it is."""
         return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
 
     @property
     def n_values(self) -> int:
-        """Number of features, but for the indicator."""
+        """Number of features without the indicator."""
         return max(len(self.categories), 1) if len(self.categories) != 2 else 1
 
     @property
@@ -98,13 +98,13 @@ class Column:
 
     @property
     def fills(self) -> tuple[float, ...]:
-        """What stands for a gap in each feature."""
+        """What missing values are imputed by, in each feature."""
         own = self.fill[1:] if len(self.categories) == 2 else self.fill
         return (*own, 1.0) if self.has_indicator else own
 
 
 class Expanded(NamedTuple):
-    """Rows as features, an array or a CSR matrix, and which cells of the table were empty."""
+    """Rows as features, an array or a CSR matrix, and which cells of the table are missing."""
 
     data: Any
     gaps: Any  # (n_rows, n_columns) of bool, an array or CSC; None if there are none
@@ -122,20 +122,20 @@ class Encoding:
     n_columns_in : int
         Number of columns of the table, with those that are left out.
     has_names : bool
-        Whether the table had names, by which columns are found in others.
+        Whether columns have names, by which they are found in other tables.
     shift, scale : arrays of shape (n_features,)
         What the fit subtracted from each feature, and then divided it by.
     unit_length : bool
-        Whether each row is brought to length one first.
+        Whether each row is normalized to length 1 first.
     refuses_gaps : bool
-        Whether rows with gaps are refused.
+        Whether missing values raise an error.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of str
         What was done to the table, a line each.
     owner, blocks : int arrays of shape (n_features,)
-        The column of each feature; of the latter, a negative number for features that say who
-        has none.
+        The column of each feature; in ``blocks`` a negative number for indicators of missing
+        values.
     """
 
     columns: tuple[Column, ...]
@@ -195,17 +195,17 @@ class Encoding:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether features are kept sparse, as most are those of categories."""
+        """Whether features are sparse: most are of categories."""
         return self.n_features > WIDE * len(self.columns)
 
     @property
     def fills(self) -> Array:
-        """What stands for a gap in each feature."""
+        """What missing values are imputed by, in each feature."""
         return np.array([value for column in self.columns for value in column.fills])
 
     @property
     def two_values(self) -> Array:
-        """The two values of each feature that has no others, gaps aside; NaN for others."""
+        """The two values of each feature that has no others; NaN for all other features."""
         pairs = np.full((self.n_features, 2), np.nan)
         if self.unit_length:  # of which the lengths of rows make others
             return pairs
@@ -240,7 +240,7 @@ class Encoding:
         return replace(tree, encoding=self, two_values=self.two_values, feature_names=names)
 
     def equalize_columns(self) -> "Encoding":
-        """Return the same with categories that weigh as much as a number each.
+        """Return the same encoding with categorical columns that weigh as much as numbers.
 
         A category of k values has variance k - 1, which is divided out: clusters, which see
         all directions at once, would else be those of whatever column has most values.
@@ -446,7 +446,7 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
 
 
 def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
-    """Return year and month, NaN for gaps, and the weekday from Monday, 0, on, -1 for gaps."""
+    """Return year and month, NaN if missing, and the weekday from Monday, 0; -1 if missing."""
     is_gap = np.isnat(days)
     filled = np.where(is_gap, np.datetime64(0, "D"), days)
     years = filled.astype("datetime64[Y]").astype(np.int64)
@@ -478,7 +478,7 @@ class _DenseSheet:
 
 
 class _SparseSheet:
-    """Features as a CSR matrix: an entry per row and column, more for gaps in categories."""
+    """Features as CSR: an entry per row and column, more for missing categories."""
 
     def __init__(
         self, n_rows: int, columns: Sequence[Column], dtype: Any, shift: Array, scale: Array
@@ -523,13 +523,13 @@ _Sheet = _DenseSheet | _SparseSheet
 
 
 def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
-    """Return which rows of a table have no value at all, None if all have one."""
+    """Return which rows have no value at all, None if all have one."""
     found = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
     return None if found is None or not found.any() else found
 
 
 def fill_gaps(data: Any, fills: Array) -> Expanded:
-    """Fill the gaps of an array or a CSR matrix, in place, and return where they were.
+    """Impute missing values of an array or a CSR matrix, in place; return where they were.
 
     Raises InputError for infinities.
     """
