@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from taxarbor._run import Run
+from taxarbor._types import IndexArray
 from taxarbor.clusters._compete import Labels, Leaves, compete, fit_leaves
 from taxarbor.clusters._coordinates import Coordinates
 from taxarbor.clusters._growth import grow_leaves
@@ -68,8 +69,9 @@ def find_clusters(
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop
-    options = {"gather": branching, "n_reported": stop.n_leaves}
-    tree, labels = grow_leaves(coordinates, splitter, fine, run, **options)
+    tree, labels = grow_leaves(
+        coordinates, splitter, fine, run, gather=branching, n_reported=stop.n_leaves
+    )
     if tree.n_leaves == 1:
         return Clusters(tree, labels, None)
     leaves = Leaves.of(labels, tree.n_leaves, coordinates)
@@ -104,7 +106,7 @@ def find_clusters(
     return Clusters(tree, labels, scores)
 
 
-def _keep_notes(tree: HierarchyBuilder, place: np.ndarray, notes: dict[int, str]) -> None:
+def _keep_notes(tree: HierarchyBuilder, place: IndexArray, notes: dict[int, str]) -> None:
     """Keep why leaves could not be split, of those that are leaves again."""
     alone = np.bincount(place, minlength=tree.n_leaves) == 1
     leaves = tree.leaves

@@ -62,7 +62,8 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
         -------
         labels : array of shape (n_rows,)
         """
-        return self._apply(X, route, np.intp)
+        labels: NDArray[np.intp] = self._apply(X, route, np.intp)
+        return labels
 
     def predict_proba(self, X: Any) -> Array:
         """Return how likely each row is to be in each cluster, if all were fitted again.
@@ -82,7 +83,8 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
-        return self._apply(X, probabilities, np.float64, self.hierarchy_.n_leaves)
+        found: Array = self._apply(X, probabilities, np.float64, self.hierarchy_.n_leaves)
+        return found
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row visits on its way down.
@@ -187,7 +189,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
 def _labels_of_rows(
     labels: IndexArray, index: IndexArray | None, routed: IndexArray
 ) -> IndexArray:
-    """Return the leaf of most copies of each row, the first of ties; without copies, by rules."""
+    """Return the leaf of most copies of each row, the first of ties; of none, by the rules."""
     if index is None:
         return labels
     n_leaves = int(labels.max()) + 1

@@ -116,15 +116,14 @@ class Training:
         repeats = np.bincount(index[~outliers], minlength=len(self.sample.rows))
         return replace(self, repeats=repeats)
 
-    def in_sample(self, size: int | None) -> int | None:
+    def in_sample(self, size: int) -> int:
         """Return how many copies stand for so many rows of the source, one at least."""
-        if size is None or (self.per_row == 1.0):
-            return size
         return max(round(min(size * self.per_row, 2.0**31)), 1)
 
     def stop(self, asked: StoppingRule) -> StoppingRule:
         """Return when to stop, with sizes in copies of the sample."""
-        return replace(asked, max_leaf_size=self.in_sample(asked.max_leaf_size))
+        most = asked.max_leaf_size
+        return asked if most is None else replace(asked, max_leaf_size=self.in_sample(most))
 
     def weights_of_rows(self, weights: Array | None) -> Array | None:
         """Return what rows of the source count for: nothing for those that had no part.
@@ -151,7 +150,7 @@ class Training:
         return frozen, expanded
 
     def describe(self, tree: Hierarchy, expanded: Expanded, labels: IndexArray) -> Hierarchy:
-        """Return the tree with what the sample says of its nodes, given the leaves of its rows."""
+        """Return the tree with what the sample says of its nodes, given its rows' leaves."""
         tree = with_means(tree, expanded.data, labels, self.repeats)
         if tree.encoding is not None:
             return replace(
@@ -183,8 +182,8 @@ class Training:
 class RouteBlock:
     """Sends the rows of a block to the leaves of a tree, and scores them.
 
-    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and outlier
-    scores; and the rows of each leaf, those of noise first, by number and by weight.
+    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
+    outlier scores; and the rows of each leaf, noise first, by number and by weight.
     """
 
     tree: Hierarchy

@@ -126,7 +126,7 @@ class Taxarbor(HierarchyEstimator):
     tree, and are routed like all rows.
 
     Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
-    ``hierarchy_.attach`` gives them rows. Ctrl-C ends a fit, and leaves the estimator as it was.
+    ``hierarchy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator as it was.
 
     Examples
     --------
@@ -214,11 +214,11 @@ class Taxarbor(HierarchyEstimator):
             n_sample = sample_size(source.n_rows, settings.stop, settings.branching)
             sample = source.sample(n_sample, run.seed, weights)
             training = Training.of(self, sample, settings.stop.n_leaves)
-            tree, training = _find_tree(training, settings, run)
-            tree, usual, center_of = _describe(tree, training, settings.noise, self)
+            grown, training = _find_tree(training, settings, run)
+            found, usual, center_of = _describe(grown, training, settings.noise, self)
             tree, labels, scores = route_all(
                 source,
-                tree,
+                found,
                 usual,
                 center_of,
                 weights=training.weights_of_rows(weights),
@@ -308,7 +308,7 @@ def _find_tree(
 ) -> tuple[HierarchyBuilder, Training]:
     """Return a tree with rules, and the rows that took part: outliers do not."""
     stop, splitter = training.stop(settings.stop), settings.splitter
-    if splitter.min_size > 1:
+    if splitter.min_size > 1:  # or there is no bound, however little a row counts for
         splitter = replace(splitter, min_size=training.in_sample(splitter.min_size))
     training = training.without(find_outliers(training.copies(), run.seed))
     X = training.copies()

@@ -23,7 +23,8 @@ from taxarbor.explain._sample import DrawnRows, check_n_rows, describe_sample, d
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._remade import regrouped, weighted, without_rows
+from taxarbor.hierarchy._reasons import find_two_values
+from taxarbor.hierarchy._remade import regroup, weighted, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
@@ -107,15 +108,15 @@ def explain(
     given = whole = tree if named is None else tree.rename_features(named)
     source = Source.of(given, data, gaps)
     if numbers is None:
-        whole = tree = _described(given, source.rows)
+        whole = tree = _described(given, data, source.rows)
         portraits = Portraits(tree, source)
         check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
         if sample_weight is not None:
             weights = check_weights(sample_weight, n_rows)
-            whole = tree = weighted(tree, weights, source.rows, gaps)
+            whole = tree = weighted(tree, weights, Expanded(data, gaps))
             portraits = Portraits(tree, source)
     else:
-        tree = _of_sample(given, drawn, source.rows)
+        tree = _of_sample(given, drawn, data, source.rows)
         portraits = Portraits(tree, source)
         check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
         found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
@@ -143,13 +144,13 @@ def explain(
     )
 
 
-def _of_sample(whole: Hierarchy, drawn: DrawnRows, rows: Rows) -> Hierarchy:
+def _of_sample(whole: Hierarchy, drawn: DrawnRows, data: Any, rows: Rows) -> Hierarchy:
     """Return the tree with the rows of a sample, and with what is known of all rows."""
     assert drawn.labels is not None
-    tree = replace(regrouped(without_rows(whole), drawn.labels), weights=drawn.weights)
+    tree = replace(regroup(without_rows(whole), drawn.labels), weights=drawn.weights)
     if whole.trust is not None:
         tree = replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[drawn.rows]))
-    return _described(tree, rows)
+    return _described(tree, data, rows)
 
 
 def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
@@ -184,10 +185,10 @@ def _warn_of_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
         warn_caller(f"{message}: are they in the same order?", UserWarning)
 
 
-def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
+def _described(tree: Hierarchy, data: Any, rows: Rows) -> Hierarchy:
     """Return the tree with means, two-valued features, and nearest-mean rules if without."""
     if tree.means is None:
-        tree = with_means(tree, rows)
+        tree = with_means(tree, data, tree.labels)
     assert tree.means is not None
     if not _has_rules(tree):
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
@@ -195,7 +196,5 @@ def _described(tree: Hierarchy, rows: Rows) -> Hierarchy:
         tree = replace(tree, rules=tuple(rules))
     # Where values are missing, the rows do not say which features have two values.
     if tree.two_values is None and tree.encoding is None:
-        pairs = rows.few_values()
-        pairs[pairs[:, 0] == pairs[:, 1]] = np.nan
-        tree = replace(tree, two_values=pairs)
+        tree = replace(tree, two_values=find_two_values(rows))
     return tree

@@ -110,8 +110,9 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
 
 def row_width(data: Any) -> float:
     """Return how many numbers a row has: of a sparse matrix, those that are stored."""
+    matrix: Any = data
     n_rows, n_columns = data.shape
-    return float(data.nnz / max(n_rows, 1) if sparse.issparse(data) else n_columns)
+    return float(matrix.nnz / max(n_rows, 1) if sparse.issparse(data) else n_columns)
 
 
 # Steps
@@ -312,7 +313,8 @@ def _pulls_of(
             category.feature(code),
             category.name,
             category.values[code],
-            *(number_or_none(part[code]) for part in shares),
+            number_or_none(shares[0][code]),
+            number_or_none(shares[1][code]),
             0.0,
         )
         for code in {code for code in cells if code is not None}

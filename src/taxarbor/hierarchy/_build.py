@@ -9,9 +9,9 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor import native
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy._checks import node_id
-from taxarbor.hierarchy._route import arranged
 from taxarbor.hierarchy._rule import LinearRule
 from taxarbor.hierarchy._tree import Hierarchy, number
 
@@ -174,7 +174,7 @@ class HierarchyBuilder:
         n_children = None if rule is None else rule.n_children
         children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
-        own[:] = arranged(own, children, len(sizes))
+        own[:] = own[native.sort_by_label(children.astype(np.int32), len(sizes))]
         leaf.rule = rule
         return self.cut(node, (leaf.start + np.cumsum(sizes)[:-1]).tolist())
 

@@ -29,8 +29,8 @@ FAR = 3.0
 """A row is compared with other clusters than its own if its score there is above this. Other
 clusters are rarely nearer."""
 
-SCORES_AT_ONCE = 1 << 20
-"""Distances, rows times clusters, that are held at a time."""
+CELLS_AT_ONCE = 1 << 20
+"""Cells of rows that are compared with all clusters at a time."""
 
 
 @final
@@ -84,9 +84,8 @@ class NoiseModel:
 
         ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
         """
-        scores = (
-            self._distances(X, fill, nearest, n_threads) / np.append(self.units, 1.0)[nearest]
-        )
+        scores = self._distances(X, fill, nearest, n_threads)
+        scores /= np.append(self.units, 1.0)[nearest]
         (far,) = np.nonzero(scores > min(FAR, self.limit))
         scores[far] = np.minimum(scores[far], self._least(X, fill, far, n_threads))
         return scores
@@ -103,18 +102,14 @@ class NoiseModel:
     def _least(self, X: Any, fill: Array | None, some: IndexArray, n_threads: int) -> Array:
         """Return the least score of some rows over all clusters."""
         least = np.full(len(some), np.inf)
-        step = max(SCORES_AT_ONCE // max(X.shape[1], 1), 256)
+        step = max(CELLS_AT_ONCE // max(X.shape[1], 1), 256)
         for first in range(0, len(some), step):
             own = some[first : first + step]
-            rows = X if len(own) == X.shape[0] else X[own]
+            rows, scores = X[own], least[first : first + step]
             for center, unit in enumerate(self.units):
                 label = np.full(len(own), center, dtype=np.int32)
                 distances = self._distances(rows, fill, label, n_threads)
-                np.minimum(
-                    least[first : first + step],
-                    distances / unit,
-                    out=least[first : first + step],
-                )
+                np.minimum(scores, distances / unit, out=scores)
         return least
 
     def _distances(

@@ -177,7 +177,7 @@ class _Told(NamedTuple):
                 return self._of_category(category, share, unknown)
             fill = tree.encoding.columns[place].fill[0]
         weight, have, values = float(self.contrast[feature]), None, tree.two_values
-        if not self.is_alone and self._differs_by_gaps(feature, share):
+        if tree.encoding and not self.is_alone and self._differs_by_gaps(feature, share):
             rest = float(missing_shares(tree, self.node, beside=True)[place])
             return self._of_missing(
                 feature, tree.encoding.columns[place].label, share, unknown, rest

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from taxarbor import native
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._encoding import Expanded, add_below, share_missing
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import arranged, expand, route, with_means
+from taxarbor.hierarchy._route import expand, route, with_means
 from taxarbor.hierarchy._rule import LinearRule, unscaled
 from taxarbor.rows import as_rows
 
@@ -188,11 +189,10 @@ def regroup(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
     A leaf without rows is removed, and where a node has one child left, that takes its place.
     The weights of rows are not known any more.
     """
-    (there,) = np.nonzero(labels >= 0)
-    counts = np.bincount(labels[there], minlength=tree.n_leaves)
+    counts = np.bincount(labels + 1, minlength=tree.n_leaves + 1)  # noise first
     return replace(
-        resize(tree, counts, len(labels) - len(there)),
-        order=arranged(there, labels[there], tree.n_leaves),
+        resize(tree, counts[1:], int(counts[0])),
+        order=native.sort_by_label(np.asarray(labels), tree.n_leaves),
         noise=np.flatnonzero(labels < 0),
     )
 

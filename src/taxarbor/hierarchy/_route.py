@@ -121,13 +121,14 @@ def fills_of(hierarchy: "Hierarchy") -> Array | None:
     )
     if not may_fill or hierarchy.means is None:
         return None
-    return hierarchy.means[hierarchy.root].astype(np.float64)
+    fills: Array = hierarchy.means[hierarchy.root].astype(np.float64)
+    return fills
 
 
 def _refused_value(hierarchy: "Hierarchy", data: Any, row: int) -> InputError:
     """Return an error that says which value of a row is refused."""
-    cells: Any = data[[row]]
-    cells = cells.toarray()[0] if sparse.issparse(cells) else cells[0]
+    rows: Any = data[[row]]
+    cells: Array = rows.toarray()[0] if sparse.issparse(rows) else rows[0]
     wrong = ~np.isfinite(cells) if fills_of(hierarchy) is None else np.isinf(cells)
     column = int(np.flatnonzero(wrong)[0])
     names = hierarchy.feature_names
@@ -151,17 +152,6 @@ def visited(hierarchy: "Hierarchy", labels: IndexArray) -> sparse.csr_array:
     indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
     ones = np.ones(len(indices), dtype=np.intp)
     return sparse.csr_array((ones, indices, indptr), shape=(len(labels), hierarchy.n_nodes))
-
-
-def arranged(rows: IndexArray, labels: NDArray[np.integer], n_parts: int) -> IndexArray:
-    """Return rows by their labels, in their order within a label.
-
-    A few parts are picked one by one, which is faster than NumPy's fastest sort.
-    """
-    if n_parts > 8:
-        narrow = labels.astype(np.min_scalar_type(n_parts))  # sorted in linear time
-        return rows[np.argsort(narrow, kind="stable")]
-    return np.concatenate([rows[labels == part] for part in range(n_parts)])
 
 
 def leaves_below(
@@ -203,15 +193,15 @@ def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
 def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     """Return what :func:`check_data` does, with the missing cells of the user's table."""
     rows = read_rows(X, hierarchy)
-    cells = rows.data.data if sparse.issparse(rows.data) else rows.data
+    data: Any = rows.data
+    cells = data.data if sparse.issparse(rows.data) else data
     if rows.gaps is not None or all_finite(cells):
         return rows
     fill = fills_of(hierarchy)
     if fill is None or np.isinf(cells).any():
-        place_rows(hierarchy, rows.data)  # says which value is refused
+        place_rows(hierarchy, data)  # says which value is refused
         raise InputError("contains NaN or infinity", "X")
-    own = rows.data.copy() if sparse.issparse(rows.data) else np.array(rows.data, order="C")
-    return fill_gaps(own, fill)
+    return fill_gaps(data.copy(), fill)
 
 
 def read_rows(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
@@ -283,7 +273,8 @@ def sum_by_label(
     ones = np.ones(len(there)) if counts is None else counts[there].astype(np.float64)
     cells = ones, (labels[there], there)
     indicator = sparse.csr_array(cells, shape=(n_labels, len(labels)))
-    sums: Any = indicator @ sparse.csr_array(X).astype(np.float64)
+    matrix: Any = X
+    sums: Any = indicator @ matrix.astype(np.float64)
     return np.asarray(sums.toarray())
 
 

@@ -94,46 +94,28 @@ def halve(data: Data, problem: object) -> tuple[NDArray[int8], Array, float, lis
     Divide lifted rows in two, as the fields of a HalveProblem say; None if all are equal.
     """
 
-def exact_sums(data: Data, labels: NDArray[int32] | None, counts: NDArray[int32] | None, n_labels: int) -> NDArray[int64]:
-    """
-    Exact sums of the values of each label's rows, times their counts, in limbs of 32 bits.
-
-    Of shape (n_labels, n_features, n_limbs), lowest limb first: such arrays can be added up,
-    and exact_values says what they are. The centre does not matter; NaN, and rows of a
-    negative label or of count 0, add nothing.
-    """
-
-def exact_values(limbs: NDArray[int64], is_float32: bool) -> Array:
-    """
-    The nearest double of each sum of exact_sums, of float32 or float64 values.
-    """
-
-def exact_gram(Z: Array, unit: float) -> NDArray[int64]:
-    """
-    The exact sum of z z' over rows, (2, n_features, n_features), as whole numbers hi and lo.
-
-    It is (hi * 2^40 + lo) * unit^2, 0 <= lo < 2^40. Values are multiples of the unit, a power
-    of two, and at most 2^22 of them. Such arrays can be added up, whatever lo becomes.
-    """
-
 def hashes(key: int, numbers: IndexArray) -> NDArray[uint64]:
-    """The hash of each number of a copy, for the key of a node: see draw."""
-
-def draw(keys: NDArray[uint64], limits: NDArray[uint64], nodes: NDArray[int32] | None, counts: NDArray[int32] | None, n: int, first: int) -> tuple[IndexArray, NDArray[uint64]]:
-    """
-    Positions and hashes of the copies of n rows whose hash is at most their node's limit.
-
-    Copies are numbered from `first`, those of all rows in turn; rows of a negative node are
-    not drawn. Without nodes all rows are of node 0, without counts each has one copy.
-    """
+    """The hash of each number, for a key."""
 
 def plane_scores(Z: Array, plane: Array, offset: float) -> Array:
     """offset + plane . z of each row, summed up in double."""
 
-def descend(Z: Array, planes: Array, offsets: Array, thresholds: Array, children: NDArray[int32]) -> NDArray[int32]:
+def route(data: Data, tree: object, fill: Array | None = None) -> tuple[NDArray[int32], int]:
     """
-    The leaf of each row in a tree of planes, of which the first one is the root's.
+    The leaf of each row, by the fields of a RoutingTable; and the first row that is refused.
 
-    A row goes to its plane's first child if its score is at least the threshold, otherwise
-    to the second: to another plane further on, or, if negative, to the leaf ~child.
+    NaN stands for the values of `fill`, if there are any. A row is refused for a value that is
+    not finite; -1 if none is.
+    """
+
+def distances(data: Data, labels: NDArray[int32], centers: Array, factors: Array, fill: Array) -> Array:
+    """
+    The distance of each row from the center of its label, differences times factors.
+
+    NaN stands for the values of `fill`; rows of a negative label are infinitely far.
+    """
+
+def sort_by_label(labels: Labels, n_labels: int) -> IndexArray:
+    """
+    Positions by label, in their order within a label, without those of a negative label.
     """

@@ -1,7 +1,7 @@
 """The few passes over the data that a solver needs, through the native kernels.
 
-A solver never touches ``X``. It asks :class:`Rows`, and keeps what comes back: small arrays over
-features (float64) and arrays over rows. Nothing is copied.
+A solver never touches ``X``. It asks :class:`Rows`, and keeps what comes back: small arrays
+over features (float64) and arrays over rows. Nothing is copied.
 """
 
 from collections.abc import Iterator

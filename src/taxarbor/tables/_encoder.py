@@ -1,5 +1,6 @@
 """A transformer from tables with missing values, categories and mixed units to features."""
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
-from taxarbor.hierarchy._encoding import Encoding, Expanded
+from taxarbor.hierarchy._encoding import Encoding, Expanded, share_missing
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding, profile_table
@@ -160,7 +161,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
-        return self.encoding_.decode(tree, self.encode(X).gaps)
+        decoded = self.encoding_.decode(tree)
+        gaps = self.encoding_.expand(X).gaps
+        return replace(decoded, missing=share_missing(decoded, gaps, tree.labels))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features."""

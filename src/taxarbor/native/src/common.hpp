@@ -206,6 +206,5 @@ void bind_hinge(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_ward(nb::module_& m);
 void bind_halve(nb::module_& m);
-void bind_exact(nb::module_& m);
 void bind_planes(nb::module_& m);
 void bind_route(nb::module_& m);

@@ -23,7 +23,6 @@ NB_MODULE(_kernels, m) {
   bind_assign(m);
   bind_ward(m);
   bind_halve(m);
-  bind_exact(m);
   bind_planes(m);
   bind_route(m);
 }

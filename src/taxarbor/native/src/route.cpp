@@ -347,6 +347,25 @@ nb::object distances(const Data& data, const Given& labels, const Given& points,
   });
 }
 
+// Positions by label, in their order within a label; those of a negative label are left out.
+nb::object sort_by_label(const Given& labels, int64_t K) {
+  checked_count("n_labels", K, 1);
+  const int64_t n = labels.size();
+  const auto sort = [&](auto number) {
+    using Label = decltype(number);
+    const Label* own = checked_below<Label>("labels", labels, n, K);
+    std::vector<int64_t> next(K + 1);
+    for (int64_t i = 0; i < n; ++i)
+      if (own[i] >= 0) ++next[own[i] + 1];
+    for (int64_t k = 0; k < K; ++k) next[k + 1] += next[k];
+    return filled<int64_t>({static_cast<size_t>(next[K])}, [&](int64_t* out) {
+      for (int64_t i = 0; i < n; ++i)
+        if (own[i] >= 0) out[next[own[i]]++] = i;
+    });
+  };
+  return labels.dtype() == nb::dtype<int32_t>() ? sort(int32_t{}) : sort(int64_t{});
+}
+
 }  // namespace
 
 void bind_route(nb::module_& m) {
@@ -362,4 +381,7 @@ void bind_route(nb::module_& m) {
               "fill: Array) -> Array"),
       "The distance of each row from the center of its label, differences times factors.\n\n"
       "NaN stands for the values of `fill`; rows of a negative label are infinitely far.");
+  m.def("sort_by_label", &sort_by_label, "labels"_a, "n_labels"_a,
+      nb::sig("def sort_by_label(labels: Labels, n_labels: int) -> IndexArray"),
+      "Positions by label, in their order within a label, without those of a negative label.");
 }
