@@ -13,13 +13,11 @@ import platform
 import random
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from pathlib import Path
 
-from tests.attack.mutations import FORBIDDEN, ROOT
+from tests.attack.mutations import FORBIDDEN, ROOT, run_part
 
 PARTS = {
     "files": ("damaged csv, tsv, gz, npy, npz, mtx, parquet, h5ad", 0.5),
@@ -32,19 +30,15 @@ PARTS = {
 MARK = "<!-- table -->"
 
 
-def run_part(part, seed, minutes):
-    """Run a part; return the counts of its outcomes, its problems and its seconds."""
-    begun = time.monotonic()
-    outcomes = import_module(f"tests.attack.{part}").attack(seed, 60 * minutes * PARTS[part][1])
-    return dict(outcomes), outcomes.forbidden, time.monotonic() - begun
-
-
 def run_all(parts, seed, minutes):
     """Run parts, two at a time, in processes that may crash; return the results of each."""
     os.environ["OMP_NUM_THREADS"] = "1"
     results = {}
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        futures = {part: pool.submit(run_part, part, seed, minutes) for part in parts}
+        futures = {
+            part: pool.submit(run_part, part, seed, 60 * minutes * PARTS[part][1])
+            for part in parts
+        }
         for part, future in futures.items():
             try:
                 results[part] = future.result()
