@@ -44,9 +44,10 @@ class Commands(TyperGroup):
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
                 _print_error(f"{message} See {command} --help")
             code = BAD_INPUT
-        except typer.Abort:  # Ctrl-C while the arguments are parsed
-            _print_error("interrupted")
+        except typer.Abort:
             code = INTERRUPTED
+        if code == INTERRUPTED:  # also Ctrl-C while arguments are parsed, which typer catches
+            _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -58,7 +59,7 @@ class Commands(TyperGroup):
         except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
             raise  # `| head` has seen enough: typer ends quietly, as it does for the others
         except KeyboardInterrupt:
-            refuse("interrupted", INTERRUPTED)
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             message = _describe(error, self._options(ctx))
             if message is None:
@@ -97,10 +98,10 @@ def _describe(error: Exception, options: Callable[[str], str | None]) -> str | N
     return message
 
 
-def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
+def refuse(message: str) -> NoReturn:
     """End with a line on standard error."""
     _print_error(message)
-    raise typer.Exit(code)
+    raise typer.Exit(BAD_INPUT)
 
 
 def _print_error(message: str) -> None:
