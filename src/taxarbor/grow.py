@@ -105,7 +105,7 @@ class Ground(Protocol):
         ...
 
     def apply(
-        self, tree: HierarchyBuilder, node: int, path: Path, found: Any
+        self, tree: HierarchyBuilder, node: int, path: Path, split: Any
     ) -> tuple[int, ...]:
         """Split a leaf of the tree, and return the ids of its children."""
         ...
@@ -178,26 +178,26 @@ class _RowsInMemory:
     def __init__(self, rows: Rows, splitter: Splitter, branching: int, run: Run) -> None:
         self.n_rows = rows.n_rows
         self._rows, self._splitter, self._branching, self._run = rows, splitter, branching, run
-        self._own: dict[Path, tuple[IndexArray, tuple[LinearRule, ...]]] = {}
+        self._members: dict[Path, tuple[IndexArray, tuple[LinearRule, ...]]] = {}
 
     def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
         return self._run.each(self._split, paths)
 
     def apply(
-        self, tree: HierarchyBuilder, node: int, path: Path, found: Any
+        self, tree: HierarchyBuilder, node: int, path: Path, split: Any
     ) -> tuple[int, ...]:
-        self._own.pop(path, None)
-        made = tree.add_split(node, found.labels, found.rule)
+        self._members.pop(path, None)
+        made = tree.add_split(node, split.labels, split.rule)
         for turn, child in enumerate(made):
-            self._own[(*path, turn)] = tree.rows(child), tree.lineage(child)[1]
+            self._members[(*path, turn)] = tree.rows(child), tree.lineage(child)[1]
         return made
 
     def _split(self, path: Path) -> Any:
         no_rules: tuple[LinearRule, ...] = ()
         rows, lineage = self._rows, no_rules
         if path:
-            own, lineage = self._own[path]
-            rows = rows.take(own)
+            members, lineage = self._members[path]
+            rows = rows.take(members)
         return self._splitter.split(
             SplitTask(rows, path, lineage, self._branching, self._run.seed, self._rows.center)
         )
@@ -216,9 +216,7 @@ class _Growth:
     gathering: Gathering
     paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
     heap: list[tuple[float, int, Any]] = field(default_factory=list)
-    found: dict[Path, Any] = field(
-        default_factory=dict
-    )  # of nodes that are not in the tree yet
+    splits: dict[Path, Any] = field(default_factory=dict)  # of nodes not in the tree yet
     n_tried: int = 0
 
     def run_to_end(self) -> None:
@@ -239,13 +237,13 @@ class _Growth:
 
     def _try(self, nodes: Sequence[int]) -> None:
         """Find the splits of new leaves, and add them to the candidates."""
-        lacking = [path for node in nodes if (path := self.paths[node]) not in self.found]
+        lacking = [path for node in nodes if (path := self.paths[node]) not in self.splits]
         if lacking:
             if self.ground.looks_ahead and self.run.width > 1:
                 lacking += self._ahead(AHEAD * self.run.width - len(lacking))
-            self.found |= zip(lacking, self.ground.seek(lacking), strict=True)
+            self.splits |= zip(lacking, self.ground.seek(lacking), strict=True)
         for node in nodes:
-            split = self.found.pop(self.paths[node])
+            split = self.splits.pop(self.paths[node])
             self.n_tried += 1
             if isinstance(split, Refusal):
                 self.tree.refuse(node, split.reason)
@@ -277,11 +275,11 @@ class _Growth:
             room = None if room is None else room - 1
             for at, size in enumerate(split.sizes):
                 child = (*path, at)
-                found = self.found.get(child)
-                if found is None and not self.stop.spares(size, len(child)):
+                known = self.splits.get(child)
+                if known is None and not self.stop.spares(size, len(child)):
                     paths.append(child)
-                elif found is not None and not isinstance(found, Refusal):
-                    heappush(waiting, (-found.score, child, found))
+                elif known is not None and not isinstance(known, Refusal):
+                    heappush(waiting, (-known.score, child, known))
         return paths
 
     def _spares(self, node: int) -> bool:

@@ -7,18 +7,17 @@ code 1 if anything forbidden happened.
 
 import argparse
 import datetime
-import json
+import multiprocessing
 import os
 import platform
 import random
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from tests.attack.mutations import FORBIDDEN, ROOT
+from tests.attack.mutations import FORBIDDEN, ROOT, run_part
 
 PARTS = {
     "files": ("damaged csv, tsv, gz, npy, npz, mtx, parquet, h5ad", 0.5),
@@ -29,34 +28,23 @@ PARTS = {
 }
 """What each part does, and its share of the time; those without one take as long as needed."""
 MARK = "<!-- table -->"
-CAPTURE = {"capture_output": True, "text": True}
 
 
-def run_here(part, seed, seconds):
-    """Run a part in this process, and print the outcomes as JSON."""
-    outcomes = import_module(f"tests.attack.{part}").attack(seed, seconds)
-    sys.stdout.write("\n" + json.dumps([outcomes, outcomes.forbidden]) + "\n")
-
-
-def run_apart(part, seed, minutes):
-    """Run a part in a process of its own, which may crash; return counts, problems, seconds."""
-    seconds = 60 * minutes * PARTS[part][1]
-    command = [sys.executable, "-m", "tests.attack", "--here", part]
-    command += ["--seed", str(seed), "--seconds", str(seconds)]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    begun = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, check=False, cwd=ROOT, env=env, timeout=seconds + 300, **CAPTURE
-        )
-        counts, problems = json.loads(done.stdout.strip().rpartition("\n")[2])
-    except subprocess.TimeoutExpired:
-        counts, problems = {FORBIDDEN: 1}, ["did not end"]
-    except ValueError:
-        printed = (done.stdout + done.stderr)[-2000:]
-        counts, problems = {FORBIDDEN: 1}, [f"ended with {done.returncode}: {printed}"]
-    return counts, problems, time.monotonic() - begun
+def run_all(parts, seed, minutes):
+    """Run parts, two at a time, in processes that may crash; return the results of each."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    results = {}
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        futures = {
+            part: pool.submit(run_part, part, seed, 60 * minutes * PARTS[part][1])
+            for part in parts
+        }
+        for part, future in futures.items():
+            try:
+                results[part] = future.result()
+            except BrokenProcessPool:  # this part crashed, or the one beside it
+                results[part] = {FORBIDDEN: 1}, ["the process crashed"], 0.0
+    return results
 
 
 def make_row(part, counts, seconds, seed, commit):
@@ -78,14 +66,10 @@ def make_table(results, seed):
 
 
 def current_commit():
-    """Return the commit, with a plus if files were changed since."""
-
-    def git(*arguments):
-        done = subprocess.run(["git", *arguments], check=False, cwd=ROOT, **CAPTURE)
-        return done.stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "tests")
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + "+" * bool(changed)
+    """Return the commit, with ``-dirty`` if files were changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def write(page, text):
@@ -104,19 +88,11 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS])
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--here", choices=[*PARTS], help=argparse.SUPPRESS)
-    parser.add_argument("--seconds", type=float, default=30.0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if asked.seed is None else asked.seed
-    if asked.here:
-        run_here(asked.here, seed, asked.seconds)
-        return 0
     say = sys.stdout.write
     say(f"seed {seed}\n")
-    parts = [part for part in PARTS if part in asked.only]
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda part: run_apart(part, seed, asked.minutes), parts)
-        results = dict(zip(parts, done, strict=True))
+    results = run_all([part for part in PARTS if part in asked.only], seed, asked.minutes)
     for part, (_, problems, _) in results.items():
         for problem in problems:
             say(f"forbidden, {part}: {problem}\n")

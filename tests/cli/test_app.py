@@ -184,6 +184,15 @@ def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monke
     assert isinstance(run("demo").exception, ModuleNotFoundError)
 
 
+def test_an_interrupt_while_arguments_are_parsed_is_one_line(run, monkeypatch):
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("taxarbor.cli._shell.Commands.parse_args", fail)
+    result = run("show", "model.taxarbor")
+    assert (result.exit_code, result.stderr.strip()) == (130, "taxarbor: interrupted")
+
+
 def test_what_cannot_be_parsed_is_told_in_one_line():
     for typed, told in (
         (["fit", "--colour"], "taxarbor: No such option"),

@@ -42,14 +42,16 @@ class Commands(TyperGroup):
                 error.show()
             elif message:  # else the help is there already
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
-                _say_aside(f"{message} See {command} --help")
+                _print_error(f"{message} See {command} --help")
             code = BAD_INPUT
         except typer.Abort:
             code = INTERRUPTED
+        if code == INTERRUPTED:  # also Ctrl-C while arguments are parsed, which typer catches
+            _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the requested command."""
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:  # as it is where somebody closed it
@@ -57,7 +59,7 @@ class Commands(TyperGroup):
         except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
             raise  # `| head` has seen enough: typer ends quietly, as it does for the others
         except KeyboardInterrupt:
-            refuse("interrupted", INTERRUPTED)
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             message = _describe(error, self._options(ctx))
             if message is None:
@@ -66,11 +68,11 @@ class Commands(TyperGroup):
         return result
 
     def _options(self, ctx: Any) -> Callable[[str], str | None]:
-        """Return what says how the command that runs calls a parameter of the library."""
+        """Return a function from parameters of the library to options of the command."""
         command = self.get_command(ctx, ctx.invoked_subcommand)
         params = [] if command is None else command.params
-        found = {param.name: max(param.opts, key=len) for param in params}
-        options = {name: text for name, text in found.items() if text.startswith("--")}
+        names = {param.name: max(param.opts, key=len) for param in params}
+        options = {name: text for name, text in names.items() if text.startswith("--")}
         return lambda name: (options | {"X": "the table"}).get(CALLED.get(name, name))
 
 
@@ -96,13 +98,13 @@ def _describe(error: Exception, options: Callable[[str], str | None]) -> str | N
     return message
 
 
-def refuse(message: str, code: int = BAD_INPUT) -> NoReturn:
+def refuse(message: str) -> NoReturn:
     """End with a line on standard error."""
-    _say_aside(message)
-    raise typer.Exit(code)
+    _print_error(message)
+    raise typer.Exit(BAD_INPUT)
 
 
-def _say_aside(message: str) -> None:
+def _print_error(message: str) -> None:
     """Print a line on standard error, unless it is a closed terminal."""
     with suppress(OSError):
         typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
@@ -125,24 +127,24 @@ def answer(document: Mapping[str, Any], as_json: bool, line: str | None = None) 
 
 def say_lines(text: str) -> None:
     """Print lines of words; the names in them do nothing to a terminal."""
-    typer.echo(_harmless(text))
+    typer.echo(_escape(text))
 
 
 def say_data(text: str) -> None:
     """Print what other programs read as it is; on a terminal, it does nothing to that."""
     is_seen = sys.stdout is not None and sys.stdout.isatty()
-    # Unless it is told to keep colours, typer takes escapes out of what goes into a pipe.
-    typer.echo(_harmless(text) if is_seen else text, nl=False, color=True)
+    # Without color=True typer removes escapes from what goes into a pipe.
+    typer.echo(_escape(text) if is_seen else text, nl=False, color=True)
 
 
-def _harmless(text: str) -> str:
+def _escape(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
-        _say_aside(f"note: {note}")
+        _print_error(f"note: {note}")
 
 
 @contextmanager
