@@ -133,7 +133,7 @@ def explain(
         margins=margins,
         units=units,
         whole=whole,
-        numbers=numbers,
+        numbers=np.arange(n_rows) if numbers is None else numbers,
         notes=() if numbers is None else (describe_sample(len(numbers), n_rows),),
         has_rules=_has_rules(given),
         _least=least,

@@ -41,13 +41,8 @@ def given_names(
     return tuple(str(name) for name in names)
 
 
-def find_row(
-    row: Any, names: Sequence[str] | None, n_rows: int, numbers: IndexArray | None = None
-) -> int:
-    """Return the place of a row, given its number or its name: its number, but in a sample.
-
-    Of a sample there are the numbers of its rows, which ascend.
-    """
+def find_row(row: Any, names: Sequence[str] | None, n_rows: int, numbers: IndexArray) -> int:
+    """Return the place of a row among those that are known, given its number or its name."""
     if isinstance(row, str):
         found = [n for n, name in enumerate(names or ()) if name == row]
         if len(found) != 1:
@@ -61,8 +56,6 @@ def find_row(
     number = operator.index(row)
     if not 0 <= number < n_rows:
         raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
-    if numbers is None:
-        return number
     place = int(np.searchsorted(numbers, number))
     if place == len(numbers) or numbers[place] != number:
         raise IndexError(

@@ -175,7 +175,7 @@ class _Told(NamedTuple):
         weight, have = float(self.contrast[feature]), None
         threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
         takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
-        if threshold is None and self._differs_by_gaps(feature, share):
+        if tree.encoding and threshold is None and self._differs_by_gaps(feature, share):
             rest = float(missing_shares(tree, self.node, beside=True)[place])
             return self._of_missing(
                 feature, tree.encoding.columns[place].label, share, unknown, rest
