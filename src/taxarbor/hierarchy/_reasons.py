@@ -171,15 +171,14 @@ class _Told(NamedTuple):
             unknown = float(missing_shares(tree, self.node)[place])
             if (category := category_of(tree, feature)) is not None:
                 return self._of_category(category, share, unknown)
+            if not self.is_alone and self._differs_by_gaps(feature, share):
+                rest = float(missing_shares(tree, self.node, beside=True)[place])
+                label = tree.encoding.columns[place].label
+                return self._of_missing(feature, label, share, unknown, rest)
             fill = tree.encoding.columns[place].fill[0]
         weight, have = float(self.contrast[feature]), None
         threshold = _threshold(tree, int(tree.parents[self.node])) if self.is_alone else None
         takes = threshold is not None and unknown > 0.0 and (fill > threshold) == (weight > 0.0)
-        if tree.encoding and threshold is None and self._differs_by_gaps(feature, share):
-            rest = float(missing_shares(tree, self.node, beside=True)[place])
-            return self._of_missing(
-                feature, tree.encoding.columns[place].label, share, unknown, rest
-            )
         values = tree.two_values
         if self.here is not None and values is not None and are_zero_and_one(values[feature]):
             have = _share(self.here[feature])
