@@ -132,7 +132,7 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
         (X.astype(str), "X must hold numbers"),
         (np.full(X.shape, "a", dtype=object), "X must hold numbers"),
         (X.astype(complex), "X must hold numbers"),
-        (None, "two dimensions"),
+        (None, "two dimensions|must be a table"),
     ]:
         with pytest.raises(ValueError, match=message):
             explain(model, data)
