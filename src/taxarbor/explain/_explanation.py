@@ -79,7 +79,7 @@ class Explanation:
     >>> from taxarbor.exchange import from_labels
     >>> why = explain(from_labels([0, 0, 1, 1]), [[1.0], [2.0], [9.0], [12.0]])
     >>> [row["row"] for row in why.borderline(0, 1)]
-    [1]
+    [2]
     >>> [one["feature"] for one in why.standout(2)]
     ['x0']
     """
