@@ -13,7 +13,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._steps import Source, Steps, find_steps, number_or_none
+from taxarbor.explain._steps import Source, find_steps, number_or_none
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
@@ -35,7 +35,6 @@ _FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
 )
-_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]
 _KINDS = ("typical", "extreme", "borderline")
 DIGITS = 6  # to which margins are compared
 
@@ -269,14 +268,13 @@ class Explanation:
             If there are no such nodes, or the first is not an ancestor of the second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
-        found = None if tree.is_leaf(above) else self.margins[above]
-        n_rows = len(tree.rows(below))
+        n_rows = len(tree.rows(above)), len(tree.rows(below))  # which checks the ids
+        start = int(tree.start[below] - tree.start[above])
+        margins = self.margins[above]
         # Slices nest, and those of children are smaller than their parent's.
-        begin = int(tree.start[below] - tree.start[above])
-        is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
-        if found is None or not is_within:
+        if margins is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
-        return found[begin : begin + n_rows]
+        return margins[start : start + n_rows[1]]
 
     def row(self, row: int | str) -> dict[str, Any]:
         """Return why a row is where it is.
@@ -299,16 +297,18 @@ class Explanation:
         found = find_steps(self, self._source, leaves, np.array([place]), tuple)
         steps = [
             {
-                "node": (node := int(step.nodes[0])),
+                "node": node,
                 "node_name": self.names[node],
-                "child": (child := int(step.children[0])),
+                "child": child,
                 "child_name": self.names[child],
-                "margin": number_or_none(step.margins[0]),
-                "surer_than": float(step.surer_than[0]),
-                "why": "; ".join(map(str, step.reasons[0])),
-                "pulls": [pull._asdict() for pull in step.reasons[0]],
+                "margin": number_or_none(margin),
+                "surer_than": surer_than,
+                "why": "; ".join(map(str, pulls)),
+                "pulls": [pull._asdict() for pull in pulls],
             }
-            for step in found
+            for _, node, child, margin, surer_than, pulls in zip(
+                *(part.tolist() for part in found), strict=True
+            )
         ]
         return {
             "row": int(self.numbers[place]),
@@ -522,11 +522,7 @@ class Explanation:
         ``chosen`` are places of rows, and ``numbers`` what they are called by.
         """
         tree = self.hierarchy
-        found = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
-        joined: Any = [np.concatenate(parts) for parts in zip(_NO_STEPS, *found, strict=True)]
-        # Parents come first, and a stable sort keeps it so: each path begins at the root.
-        order = np.argsort(joined[0], kind="stable")
-        steps = Steps(*(part[order] for part in joined))
+        steps = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
         if row_names is None:
             called = [f"row {number}" for number in numbers.tolist()]
         else:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
+MAX_STANDARD_ERRORS = 6.0
+"""That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
 WEAK = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
 WORDS, LONGEST = 2, 48  # features in a short name, and characters of each
@@ -78,7 +80,7 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, columns: "Portraits", max_errors: float) -> None:
+def check_same_rows(tree: Hierarchy, columns: "Portraits") -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows.
 
     That of a sample, or of rows with weights, may differ by some standard errors: a fit rounds
@@ -89,7 +91,8 @@ def check_same_rows(tree: Hierarchy, columns: "Portraits", max_errors: float) ->
     moved, weights, center = MOVED, columns.weights, columns.center
     if weights is not None:
         moved = max(
-            MOVED, max_errors * float(np.sqrt(np.square(weights).sum()) / weights.sum())
+            MOVED,
+            MAX_STANDARD_ERRORS * float(np.sqrt(np.square(weights).sum()) / weights.sum()),
         )
     known = tree.means[tree.root].astype(np.float64)
     allowed = moved * columns.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)

@@ -118,11 +118,11 @@ def row_width(data: Any) -> float:
 
 
 class Steps(NamedTuple):
-    """A split on the paths of some rows; one value of each array per row.
+    """The splits on the paths of some rows: a value in each array per row and split.
 
-    ``places`` says which of the rows asked for pass through the split. Then the ids of the node
-    and of the children they are in, the margins, the share of the child's rows with a smaller
-    one, and what was made of the strongest features.
+    ``places`` says which of the rows asked for. Then the ids of the node and of the child that
+    the row is in, its margin, the share of the child's rows with a smaller one, and what was
+    made of the strongest features.
     """
 
     places: IndexArray
@@ -212,8 +212,8 @@ def find_steps(
     leaves: IndexArray,
     chosen: IndexArray,
     render: Callable[[tuple[Pull, ...]], Any],
-) -> Iterator[Steps]:
-    """Return the splits that the chosen rows pass through, parents first.
+) -> Steps:
+    """Return the splits that the chosen rows pass through, row by row from the root down.
 
     ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
     ``render`` converts the features that pull a row most, because to keep them all takes much
@@ -221,6 +221,7 @@ def find_steps(
     """
     tree, rows = explanation.hierarchy, source.rows
     begins = np.append(tree.start, -1)[leaves[chosen]]
+    found: list[Any] = [[np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]]
     for node in range(tree.n_nodes):
         children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.
@@ -249,7 +250,11 @@ def find_steps(
                 for place, pull in zip(pair.tolist(), pulls, strict=True):
                     reasons[place] = render(pull)
         nodes = np.full(len(places), node)
-        yield Steps(places, nodes, children[which], margins, surer, reasons)
+        found.append((places, nodes, children[which], margins, surer, reasons))
+    joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    # Parents come first, and a stable sort keeps it so.
+    order = np.argsort(joined[0], kind="stable")
+    return Steps(*(part[order] for part in joined))
 
 
 def _pulls(
