@@ -1,6 +1,5 @@
 """Explanations of tables with gaps and categories, against the tables themselves."""
 
-import json
 import warnings
 
 import numpy as np
@@ -163,39 +162,3 @@ def test_names_are_those_of_the_table(explained):
         explain(why.hierarchy, table.drop(columns="mpg"))
     with pytest.raises(ValueError, match="X does not hold the rows"):
         explain(why.hierarchy, table.assign(weight=table["weight"] + 1000))
-
-
-def rounded(told):
-    """Return what is told of a node, without what the order of a sum does to its last digit."""
-    return json.loads(json.dumps(told, default=str), parse_float=lambda x: f"{float(x):.12g}")
-
-
-def test_other_weights_than_those_of_the_fit(make_cars):
-    table = make_cars(0)
-    rng = np.random.default_rng(0)
-    weights = rng.integers(0, 4, len(table))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = Taxarbor(4, random_state=0).fit(table)
-    why = explain(model, table, sample_weight=weights)
-    plain, tree = explain(model, table), why.hierarchy
-    place = [one.name for one in tree.encoding.columns].index("weight")
-    for node in range(tree.n_nodes):
-        rows = tree.rows(node)
-        known = table["weight"].iloc[rows].notna().to_numpy()
-        gone = np.average(~known, weights=weights[rows])
-        assert tree.missing[node, place] == pytest.approx(gone)
-        for one in why.standout(node, 100):
-            if one["feature"] == "weight":
-                own = table["weight"].iloc[rows][known]
-                assert one["mean"] == pytest.approx(
-                    np.average(own, weights=weights[rows][known])
-                )
-    even = explain(model, table, sample_weight=np.ones(len(table)))
-    assert rounded(even.node(1)) == rounded(plain.node(1))
-    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
-        explain(model, table, sample_weight=-weights)
-    with pytest.raises(
-        ValueError, match="zero for all rows of 1 cluster of the tree, c1: give"
-    ):
-        explain(model, table, sample_weight=np.where(model.labels_ == 1, 0, 1))

@@ -138,9 +138,9 @@ def paths(why):
     leaves = tree.leaves[tree.labels]
     source, chosen = why._source, np.arange(len(leaves))
     found = [[] for _ in chosen]
-    for at in find_steps(why, source, leaves, chosen, tuple):
-        for values in zip(*(part.tolist() for part in at), strict=True):
-            found[values[0]].append(Step(*values))
+    steps = find_steps(why, source, leaves, chosen, tuple)
+    for values in zip(*(part.tolist() for part in steps), strict=True):
+        found[values[0]].append(Step(*values))
     return found
 
 

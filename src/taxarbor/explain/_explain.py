@@ -24,14 +24,10 @@ from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
 from taxarbor.hierarchy._reasons import find_two_values
-from taxarbor.hierarchy._remade import regroup, weighted, without_rows
+from taxarbor.hierarchy._remade import regroup, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
-from taxarbor.tables._checks import check_weights
-
-MAX_STANDARD_ERRORS = 6.0
-"""That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
 
 
 def explain(
@@ -41,7 +37,6 @@ def explain(
     row_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
 ) -> Explanation:
     """Explain why the rows of a tree are where they are, and how clearly.
 
@@ -61,9 +56,6 @@ def explain(
     classes : array-like of shape (n_rows,), optional
         Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
         or blank text) are counted as ``"(no label)"``.
-    sample_weight : array-like of shape (n_rows,), optional
-        What each row counts for in means, shares and histograms; by default what it counted
-        for in the fit.
 
     Returns
     -------
@@ -93,10 +85,6 @@ def explain(
     tree = hierarchy_of(model)
     drawn = draw_rows(tree, X)
     X, numbers, n_rows = drawn.table, drawn.rows, tree.n_rows
-    if numbers is not None and sample_weight is not None:
-        raise InputError(
-            "cannot be given with a sample of X: fit with weights", "sample_weight"
-        )
     columns = _columns_of(tree, X)
     data, gaps = _expanded(tree, X)
     if numbers is None:
@@ -109,19 +97,13 @@ def explain(
     source = Source.of(given, data, gaps)
     if numbers is None:
         whole = tree = _described(given, data, source.rows)
-        portraits = Portraits(tree, source)
-        check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, n_rows)
-            whole = tree = weighted(tree, weights, Expanded(data, gaps))
-            portraits = Portraits(tree, source)
     else:
         tree = _of_sample(given, drawn, data, source.rows)
-        portraits = Portraits(tree, source)
-        check_same_rows(given, portraits, MAX_STANDARD_ERRORS)
         found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
         called = None if found is None else tuple(found)
         known = known and replace(known, codes=known.codes[numbers])
+    portraits = Portraits(tree, source)
+    check_same_rows(given, portraits)
     margins, units = measure(tree, source.rows, tree.weights if numbers is not None else None)
     least = least_margins(tree, margins)
     if numbers is None and not isinstance(X, Expanded):
@@ -134,7 +116,7 @@ def explain(
         margins=margins,
         units=units,
         whole=whole,
-        numbers=numbers,
+        numbers=np.arange(n_rows) if numbers is None else numbers,
         notes=() if numbers is None else (describe_sample(len(numbers), n_rows),),
         has_rules=_has_rules(given),
         _least=least,

@@ -13,7 +13,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._steps import Source, Steps, find_steps, number_or_none
+from taxarbor.explain._steps import Source, find_steps, number_or_none
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._encoding import Expanded
@@ -35,7 +35,6 @@ _FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
 )
-_NO_STEPS: Any = [np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]
 _KINDS = ("typical", "extreme", "borderline")
 DIGITS = 6  # to which margins are compared
 
@@ -45,7 +44,8 @@ DIGITS = 6  # to which margins are compared
 class Explanation:
     """Why the rows of a tree are where they are, and how clearly, as :func:`explain` finds it.
 
-    The data are not copied: do not change them while you use the explanation.
+    The data are not copied: do not change them while you use the explanation. Methods return
+    plain values, or data frames where the name is plural.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Explanation:
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
-        What the rows are called.
+        Names of the rows.
     classes : Classes or None
         Known classes: their ``names``, the largest first, and ``codes``, one per row, -1 for
         rows without a class.
@@ -64,10 +64,9 @@ class Explanation:
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each split, by which they were divided.
     whole : Hierarchy
-        The tree of all rows. Where ``hierarchy`` has the rows of a sample, the sizes of nodes
-        are those of this one.
-    numbers : int array or None
-        The numbers of the rows of a sample among all rows; None where there is no sample.
+        The tree of all rows; that of a sample, in ``hierarchy``, has fewer.
+    numbers : int array
+        The numbers of the rows among all rows, ascending: those of a sample, or all.
     notes : tuple of str
         Where the explanation comes from a sample, a sentence that says so.
     has_rules : bool
@@ -77,11 +76,9 @@ class Explanation:
     --------
     >>> from taxarbor.explain import explain
     >>> from taxarbor.exchange import from_labels
-    >>> why = explain(from_labels([0, 0, 1]), [[1.0], [2.0], [9.0]])
-    >>> why.names
-    ('all rows', 'x0 at most 5.25', 'x0 above 5.25')
+    >>> why = explain(from_labels([0, 0, 1, 1]), [[1.0], [2.0], [9.0], [12.0]])
     >>> [row["row"] for row in why.borderline(0, 1)]
-    [1]
+    [2]
     >>> [one["feature"] for one in why.standout(2)]
     ['x0']
     """
@@ -93,7 +90,7 @@ class Explanation:
     margins: tuple[Array | None, ...]
     units: Array
     whole: Hierarchy
-    numbers: IndexArray | None
+    numbers: IndexArray
     notes: tuple[str, ...]
     has_rules: bool
     _least: tuple[Array, ...]
@@ -107,15 +104,14 @@ class Explanation:
     def node(
         self, node: SupportsIndex, *, n_top: int | None = None, n_examples: int = 5
     ) -> dict[str, Any]:
-        """Return all that is known about a node, as plain values.
+        """Return all that is known about a node.
 
         Parameters
         ----------
         node : int
             Id of the node.
         n_top : int, optional
-            Number of features at most, of those that lead to the node and of those that stand
-            out; None is all of the rule's, and ten that stand out.
+            Number of features at most; by default all of the rule's, and ten that stand out.
         n_examples : int
             Number of typical, of extreme and of borderline rows, at most.
 
@@ -125,10 +121,9 @@ class Explanation:
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
             (the label, None for inner nodes), ``n_features`` of its own rule, ``note``;
             ``missing``, the share of its rows without a value, of each column with missing
-            values; ``features``, what leads here from its parent, as in :meth:`features`;
-            ``standout``, ``typical``, ``extreme`` and ``borderline``, as the methods of
-            these names return them. If classes are known, ``classes``, the rows of each, the
-            largest first.
+            values; ``features``, as in :meth:`features`; ``standout``, ``typical``,
+            ``extreme`` and ``borderline``, as the methods of these names return them; and
+            ``classes``, if known, the number of rows of each, the largest first.
         """
         tree = self.hierarchy
         parent = tree.parent(node)
@@ -167,22 +162,21 @@ class Explanation:
         list of dict
             ``feature``, its ``column``, ``words`` such as "higher age", and its ``effect``:
             the difference of the means, in standard deviations, from -1 to 1, where the
-            feature alone tells the node's rows from all others; the largest first. ``mean``
-            of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share``, of
+            feature alone separates the node's rows from all others; the largest first. ``mean``
+            of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share`` of
             rows that have it, for yes-no features, else None. ``missing``, the share of the
             node's rows without a value, which count in nothing else. ``counts`` of the node's
-            rows and ``all_counts`` of all rows in bins that have these ``edges``; rows beyond
-            are in the outer bins. Of a category, the value that differs most is given. The
-            root has none.
+            rows and ``all_counts`` of all rows in bins with these ``edges``; the outer bins
+            include all rows beyond. Of a category, the value that differs most. The root has
+            none.
         """
         return self._portraits.standout(self.hierarchy, node, n_top)
 
     def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the mean of a node's rows.
 
-        Columns are measured in standard deviations over all rows, so that units do not
-        matter. The rows of an inner node lie in the middle of all its clusters, and need not
-        be typical of any of them.
+        Columns are measured in standard deviations over all rows. The rows of an inner node lie
+        between its clusters, and need not be typical of any of them.
 
         Parameters
         ----------
@@ -200,9 +194,7 @@ class Explanation:
         IndexError
             If there is no such node.
         """
-        rows, distances = self._distances(node)
-        nearest = np.argsort(distances, kind="stable")[: max(n_examples, 0)]
-        return self._rows_with(rows[nearest], "distance", distances[nearest])
+        return self.examples(node, n_examples)["typical"]
 
     def extreme(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows deepest inside a node: those with the largest least margin.
@@ -233,7 +225,9 @@ class Explanation:
             Id of the node, and the number of rows of each kind at most.
         """
         tree, index, n_examples = self.hierarchy, operator.index(node), max(n_examples, 0)
-        rows, distances = self._distances(node)
+        rows, means = tree.rows(node), tree.means
+        assert means is not None
+        distances = self._portraits.distances(rows, means[index].astype(np.float64))
         nearest = np.argsort(distances, kind="stable")[:n_examples]
         found = {"typical": self._rows_with(rows[nearest], "distance", distances[nearest])}
         parent, margins = tree.parent(node), self.margins[index]
@@ -253,13 +247,6 @@ class Explanation:
             found["borderline"] = self._rows_with(rows[outer], "margin", margins[outer])
         return found
 
-    def _distances(self, node: SupportsIndex) -> tuple[IndexArray, Array]:
-        """Return the rows of a node, and how far each is from their mean."""
-        rows, means = self.hierarchy.rows(node), self.hierarchy.means
-        assert means is not None
-        mean = means[operator.index(node)].astype(np.float64)
-        return rows, self._portraits.distances(rows, mean)
-
     def _missing(self, node: int) -> dict[str, float]:
         tree = self.hierarchy
         if tree.missing is None or tree.encoding is None:
@@ -268,17 +255,12 @@ class Explanation:
         return {column.label: share for column, share in shares if share > 0.0}
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
-        """Return the margins of a node's rows at the split of one of its ancestors.
+        """Return the margins of a node's rows, in order, at the split of one of its ancestors.
 
         Parameters
         ----------
         ancestor, node : int
             Ids of the nodes.
-
-        Returns
-        -------
-        float array
-            In the order of ``hierarchy.rows(node)``.
 
         Raises
         ------
@@ -286,17 +268,16 @@ class Explanation:
             If there are no such nodes, or the first is not an ancestor of the second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
-        found = None if tree.is_leaf(above) else self.margins[above]
-        n_rows = len(tree.rows(below))
+        n_rows = len(tree.rows(above)), len(tree.rows(below))  # which checks the ids
+        start = int(tree.start[below] - tree.start[above])
+        margins = self.margins[above]
         # Slices nest, and those of children are smaller than their parent's.
-        begin = int(tree.start[below] - tree.start[above])
-        is_within = begin >= 0 and tree.stop[below] <= tree.stop[above] and above != below
-        if found is None or not is_within:
+        if margins is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
-        return found[begin : begin + n_rows]
+        return margins[start : start + n_rows[1]]
 
     def row(self, row: int | str) -> dict[str, Any]:
-        """Return why a row is where it is, as plain values.
+        """Return why a row is where it is.
 
         Parameters
         ----------
@@ -316,19 +297,21 @@ class Explanation:
         found = find_steps(self, self._source, leaves, np.array([place]), tuple)
         steps = [
             {
-                "node": (node := int(step.nodes[0])),
+                "node": node,
                 "node_name": self.names[node],
-                "child": (child := int(step.children[0])),
+                "child": child,
                 "child_name": self.names[child],
-                "margin": number_or_none(step.margins[0]),
-                "surer_than": float(step.surer_than[0]),
-                "why": "; ".join(map(str, step.reasons[0])),
-                "pulls": [pull._asdict() for pull in step.reasons[0]],
+                "margin": number_or_none(margin),
+                "surer_than": surer_than,
+                "why": "; ".join(map(str, pulls)),
+                "pulls": [pull._asdict() for pull in pulls],
             }
-            for step in found
+            for _, node, child, margin, surer_than, pulls in zip(
+                *(part.tolist() for part in found), strict=True
+            )
         ]
         return {
-            "row": place if self.numbers is None else int(self.numbers[place]),
+            "row": int(self.numbers[place]),
             "name": None if self.row_names is None else self.row_names[place],
             "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
             "cluster": int(tree.labels[place]),
@@ -410,8 +393,9 @@ class Explanation:
             some = [which] if isinstance(which, int | str | np.integer) else which
             places = np.array([self._place(row) for row in some], dtype=np.intp)
         leaves = _leaves(self.hierarchy, self.hierarchy.labels)
-        numbers = places if self.numbers is None else self.numbers[places]
-        return self._step_frame(self._source, leaves, places, numbers, self.row_names)
+        return self._step_frame(
+            self._source, leaves, places, self.numbers[places], self.row_names
+        )
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -442,9 +426,7 @@ class Explanation:
         return self._step_frame(source, leaves, every, every, names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
-        """Return ``{"nodes": [...]}``, all nodes as plain values that JSON can hold.
-
-        Of a sample, with its ``"notes"``.
+        """Return ``{"nodes": [...]}``, with each :meth:`node`, and ``"notes"`` of a sample.
 
         Parameters
         ----------
@@ -463,7 +445,7 @@ class Explanation:
     @property
     def weights(self) -> Array | None:
         """How many rows each row of a sample stands for; None where there is no sample."""
-        return None if self.numbers is None else self.hierarchy.weights
+        return self.hierarchy.weights if self.notes else None
 
     @property
     def least_margins(self) -> Array:
@@ -472,25 +454,11 @@ class Explanation:
         return np.concatenate([self._least[leaf] for leaf in leaves])
 
     def places(self, rows: IndexArray) -> IndexArray:
-        """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``.
-
-        Their numbers, unless there is a sample.
-        """
-        return rows if self.numbers is None else np.searchsorted(self.numbers, rows)
-
-    def shares_within(self, node: int, order: IndexArray) -> Array:
-        """Return the share of a node's rows before each place of an order, and before its end.
-
-        ``order`` is of ``hierarchy.rows(node)``.
-        """
-        if self.weights is None:
-            return np.arange(len(order) + 1) / len(order)
-        sums = np.cumsum(self.weights[self.hierarchy.rows(node)[order]])
-        found: Array = np.append(0.0, sums) / sums[-1]
-        return found
+        """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``."""
+        return np.searchsorted(self.numbers, rows)
 
     def cells(self, rows: IndexArray, feature: int) -> list[str]:
-        """Return what some rows have in a feature, in words: that of a category is its column.
+        """Return the values of some rows in a feature, or in the column of a category, as text.
 
         ``unknown`` where there is no value.
         """
@@ -508,20 +476,14 @@ class Explanation:
         ]
 
     def row_name(self, row: int) -> str:
-        """Return what a row is called: its name, or ``row 12`` if it has none."""
+        """Return the name of a row, or ``row 12`` if it has none."""
         name = ""
         if self.row_names is not None:
             name = self.row_names[int(self.places(np.array(row)))].strip()
         return name or f"row {row}"
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
-        """Return what :meth:`features` says of a node, as plain values.
-
-        Parameters
-        ----------
-        node, n_top : int
-            As :meth:`node` takes them.
-        """
+        """Return the lines of :meth:`features` of a node; takes what :meth:`node` does."""
         tree = self.hierarchy
         sides: Any = [
             (known_mean(tree, node, beside=beside), missing_shares(tree, node, beside=beside))
@@ -532,17 +494,16 @@ class Explanation:
             direction = "higher" if reason.sign > 0 else "lower"
             if reason.categories in (("known",), ("unknown",)):
                 direction = reason.categories[0]
-            values = reason.name, reason.feature, phrase(reason), direction
-            both = (number_or_none(_mean_of(reason, tree, *side)) for side in sides)
-            values += reason.share, reason.weight, *both, reason.unknown
+            words, both = phrase(reason), (_mean_of(reason, tree, *side) for side in sides)
+            said = reason.name, reason.feature, words, direction, reason.share, reason.weight
+            values = *said, *map(number_or_none, both), reason.unknown
             lines.append(dict(zip(_FEATURE, values, strict=True)))
         return lines
 
     def _rows_with(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
-        numbers = rows if self.numbers is None else self.numbers[rows]
         return [
             {"row": row, "name": self.row_name(row), what: number_or_none(value)}
-            for row, value in zip(numbers.tolist(), values.tolist(), strict=True)
+            for row, value in zip(self.numbers[rows].tolist(), values.tolist(), strict=True)
         ]
 
     def _place(self, row: int | str) -> int:
@@ -561,11 +522,7 @@ class Explanation:
         ``chosen`` are places of rows, and ``numbers`` what they are called by.
         """
         tree = self.hierarchy
-        found = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
-        joined: Any = [np.concatenate(parts) for parts in zip(_NO_STEPS, *found, strict=True)]
-        # Parents come first, and a stable sort keeps it so: each path begins at the root.
-        order = np.argsort(joined[0], kind="stable")
-        steps = Steps(*(part[order] for part in joined))
+        steps = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
         if row_names is None:
             called = [f"row {number}" for number in numbers.tolist()]
         else:
@@ -590,7 +547,8 @@ def _largest(values: Array, then: Array, n: int) -> IndexArray:
     """Return the n largest values, but not the smallest; of equals, the largest in ``then``."""
     keys = np.where(np.isfinite(values), values, 0.0).round(DIGITS)
     order = np.lexsort((-then, -keys))[:n]
-    return order[keys[order] > keys.min()]
+    found: IndexArray = order[keys[order] > keys.min()]
+    return found
 
 
 def _texts(texts: Sequence[str]) -> Any:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOVED = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
+MAX_STANDARD_ERRORS = 6.0
+"""That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
 WEAK = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
 WORDS, LONGEST = 2, 48  # features in a short name, and characters of each
@@ -41,13 +43,8 @@ def given_names(
     return tuple(str(name) for name in names)
 
 
-def find_row(
-    row: Any, names: Sequence[str] | None, n_rows: int, numbers: IndexArray | None = None
-) -> int:
-    """Return the place of a row, given its number or its name: its number, but in a sample.
-
-    Of a sample there are the numbers of its rows, which ascend.
-    """
+def find_row(row: Any, names: Sequence[str] | None, n_rows: int, numbers: IndexArray) -> int:
+    """Return the place of a row among those that are known, given its number or its name."""
     if isinstance(row, str):
         found = [n for n, name in enumerate(names or ()) if name == row]
         if len(found) != 1:
@@ -61,8 +58,6 @@ def find_row(
     number = operator.index(row)
     if not 0 <= number < n_rows:
         raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
-    if numbers is None:
-        return number
     place = int(np.searchsorted(numbers, number))
     if place == len(numbers) or numbers[place] != number:
         raise IndexError(
@@ -85,7 +80,7 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, columns: "Portraits", max_errors: float) -> None:
+def check_same_rows(tree: Hierarchy, columns: "Portraits") -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows.
 
     That of a sample, or of rows with weights, may differ by some standard errors: a fit rounds
@@ -96,7 +91,8 @@ def check_same_rows(tree: Hierarchy, columns: "Portraits", max_errors: float) ->
     moved, weights, center = MOVED, columns.weights, columns.center
     if weights is not None:
         moved = max(
-            MOVED, max_errors * float(np.sqrt(np.square(weights).sum()) / weights.sum())
+            MOVED,
+            MAX_STANDARD_ERRORS * float(np.sqrt(np.square(weights).sum()) / weights.sum()),
         )
     known = tree.means[tree.root].astype(np.float64)
     allowed = moved * columns.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)

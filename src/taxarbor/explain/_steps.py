@@ -110,20 +110,19 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
 
 def row_width(data: Any) -> float:
     """Return how many numbers a row has: of a sparse matrix, those that are stored."""
-    matrix: Any = data
-    n_rows, n_columns = data.shape
-    return float(matrix.nnz / max(n_rows, 1) if sparse.issparse(data) else n_columns)
+    n_values = data.nnz if sparse.issparse(data) else data.size  # type: ignore[attr-defined]
+    return float(n_values / max(data.shape[0], 1))
 
 
 # Steps
 
 
 class Steps(NamedTuple):
-    """A split on the paths of some rows; one value of each array per row.
+    """The splits on the paths of some rows: a value in each array per row and split.
 
-    ``places`` says which of the rows asked for pass through the split. Then the ids of the node
-    and of the children they are in, the margins, the share of the child's rows with a smaller
-    one, and what was made of the strongest features.
+    ``places`` says which of the rows asked for. Then the ids of the node and of the child that
+    the row is in, its margin, the share of the child's rows with a smaller one, and what was
+    made of the strongest features.
     """
 
     places: IndexArray
@@ -213,8 +212,8 @@ def find_steps(
     leaves: IndexArray,
     chosen: IndexArray,
     render: Callable[[tuple[Pull, ...]], Any],
-) -> Iterator[Steps]:
-    """Return the splits that the chosen rows pass through, parents first.
+) -> Steps:
+    """Return the splits that the chosen rows pass through, row by row from the root down.
 
     ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
     ``render`` converts the features that pull a row most, because to keep them all takes much
@@ -222,6 +221,7 @@ def find_steps(
     """
     tree, rows = explanation.hierarchy, source.rows
     begins = np.append(tree.start, -1)[leaves[chosen]]
+    found: list[Any] = [[np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]]
     for node in range(tree.n_nodes):
         children = np.array(tree.children(node), dtype=np.intp)
         # A leaf lies below a node if its slice begins within the node's.
@@ -236,7 +236,10 @@ def find_steps(
         for k in np.unique(which).tolist():
             known = explanation.margins_within(node, children[k])
             order = np.argsort(known, kind="stable")
-            shares = explanation.shares_within(int(children[k]), order)
+            each: Array = np.ones(len(order))
+            if explanation.weights is not None:
+                each = explanation.weights[tree.rows(children[k])[order]]
+            shares = np.append(0.0, np.cumsum(each)) / each.sum()
             own = np.flatnonzero(which == k)
             # Margins that differ by rounding only are equal.
             surer[own] = shares[np.searchsorted(known[order], margins[own] - 1e-6)]
@@ -247,7 +250,11 @@ def find_steps(
                 for place, pull in zip(pair.tolist(), pulls, strict=True):
                     reasons[place] = render(pull)
         nodes = np.full(len(places), node)
-        yield Steps(places, nodes, children[which], margins, surer, reasons)
+        found.append((places, nodes, children[which], margins, surer, reasons))
+    joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    # Parents come first, and a stable sort keeps it so.
+    order = np.argsort(joined[0], kind="stable")
+    return Steps(*(part[order] for part in joined))
 
 
 def _pulls(
@@ -263,16 +270,14 @@ def _pulls(
     assert tree.means is not None
     weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
     columns = np.flatnonzero(weights)
-    weights = weights[columns]
-    middle = (
-        tree.means[[first + own, first + rival]][:, columns].astype(np.float64).mean(axis=0)
-    )
+    means = tree.means[[first + own, first + rival]][:, columns]
+    middle = means.astype(np.float64).mean(axis=0)
     owners = columns if tree.encoding is None else blocks_of(tree)[columns]
     begins = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
     known = known_mean(tree, first + own), known_mean(tree, first + rival)
     for some in blocks(len(positions), len(columns)):
         values = dense_part(source.data, positions[some], columns).astype(np.float64)
-        parts = weights * (values - middle)
+        parts = weights[columns] * (values - middle)
         if len(begins) < len(columns):  # the features of a category are one
             parts = np.add.reduceat(parts, begins, axis=1)
         sizes = np.abs(parts)
@@ -307,20 +312,13 @@ def _pulls_of(
         name = names[feature] if names else f"x{feature}"
         both = number_or_none(means[feature]), number_or_none(others[feature])
         return [Pull(feature, name, value, *both, 0.0) for value in cells]
-    shares = category.spread(means), category.spread(others)
-    by_code = {
-        code: Pull(
-            category.feature(code),
-            category.name,
-            category.values[code],
-            number_or_none(shares[0][code]),
-            number_or_none(shares[1][code]),
-            0.0,
-        )
-        for code in {code for code in cells if code is not None}
-    }
-    unknown = Pull(feature, category.name, None, None, None, 0.0)
-    return [by_code.get(code, unknown) for code in cells]
+    by_code: dict[int | None, Pull] = {}
+    shares = category.spread(means).tolist(), category.spread(others).tolist()
+    for code, (mean, other) in enumerate(zip(*shares, strict=True)):
+        value = category.feature(code), category.name, category.values[code]
+        by_code[code] = Pull(*value, number_or_none(mean), number_or_none(other), 0.0)
+    by_code[None] = Pull(feature, category.name, None, None, None, 0.0)
+    return [by_code[code] for code in cells]
 
 
 def number_or_none(value: float) -> float | None:

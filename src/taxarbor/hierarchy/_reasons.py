@@ -175,13 +175,12 @@ class _Told(NamedTuple):
             unknown = float(missing_shares(tree, self.node)[place])
             if (category := category_of(tree, feature)) is not None:
                 return self._of_category(category, share, unknown)
+            if not self.is_alone and self._differs_by_gaps(feature, share):
+                rest = float(missing_shares(tree, self.node, beside=True)[place])
+                label = tree.encoding.columns[place].label
+                return self._of_missing(feature, label, share, unknown, rest)
             fill = tree.encoding.columns[place].fill[0]
         weight, have, values = float(self.contrast[feature]), None, tree.two_values
-        if tree.encoding and not self.is_alone and self._differs_by_gaps(feature, share):
-            rest = float(missing_shares(tree, self.node, beside=True)[place])
-            return self._of_missing(
-                feature, tree.encoding.columns[place].label, share, unknown, rest
-            )
         is_boolean = values is not None and are_zero_and_one(values[feature])
         if self.here is not None and is_boolean:
             have = _share(self.here[feature])

@@ -54,7 +54,7 @@ def build_context(
     With outlier scores, the rows that are noise are listed by these, the largest first.
     """
     tree, classes, whole = explanation.hierarchy, explanation.classes, explanation.whole
-    is_sample = explanation.numbers is not None
+    is_sample = explanation.weights is not None
     encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
     far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
     if len(far):

@@ -84,18 +84,18 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    tree, whole, numbers = explanation.hierarchy, explanation.whole, explanation.numbers
+    tree, whole, is_sample = explanation.hierarchy, explanation.whole, bool(explanation.notes)
     pictures = None if images is None else check_images(images, whole.n_rows)
     scores: dict[str, float] = {}
     if classes is not None:
-        known = classes if numbers is None else _some_of(classes, numbers)
+        known = _some_of(classes, explanation.numbers) if is_sample else classes
         scores = score_hierarchy(tree, known, truth, sample_weight=explanation.weights)
     context = build_context(
         explanation,
         title,
         images=pictures,
         scores=scores,
-        outlier_scores=None if numbers is not None else _scores_of(model, tree),
+        outlier_scores=None if is_sample else _scores_of(model, tree),
     )
     text = "\n".join([whole.to_text(), *context["notes"]])
     page = _build_page(context, text).encode("utf-8", "replace")
