@@ -3,6 +3,7 @@
 Only SIGKILL may leave a draft, beside an old file that is whole.
 """
 
+import json
 import os
 import re
 import signal
@@ -45,7 +46,6 @@ def prepare(folder):
 def is_whole(path):
     """Say whether an output has its end."""
     from taxarbor import Hierarchy, TaxarborError
-    from taxarbor.exchange import from_json
 
     data = path.read_bytes()
     if path.suffix == ".csv":
@@ -53,8 +53,8 @@ def is_whole(path):
     if path.suffix == ".html":
         return data.rstrip().endswith(b"</html>")
     try:
-        Hierarchy.load(path) if path.suffix == ".taxarbor" else from_json(path)
-    except TaxarborError:
+        Hierarchy.load(path) if path.suffix == ".taxarbor" else json.loads(data)
+    except (TaxarborError, ValueError):
         return False
     return True
 

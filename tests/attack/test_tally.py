@@ -1,14 +1,7 @@
 """What counts as refused, and what does not."""
 
-import io
-import zipfile
-from types import SimpleNamespace
-
-import numpy as np
-
 from taxarbor import TaxarborError
-from tests.attack import models, names
-from tests.attack.bombs import archive_of_packed, packed_zeros
+from tests.attack import names
 from tests.attack.tally import FORBIDDEN, Tally, ran_out
 
 
@@ -51,18 +44,3 @@ def test_names_are_refused_by_the_fit_or_not_at_all():
     names._attack(by_output, None, None, tally, "again")
     assert dict(tally) == {"refused": 1, "harmless": 1, FORBIDDEN: 1}
     assert "after fit: TaxarborError: such names" in tally.found[0]
-
-
-def test_bombs_are_sound_archives():
-    members = {"zeros.npy": packed_zeros((3, 500_000), np.dtype("<f8"))}
-    fixed = SimpleNamespace(choice=lambda values: values[0])
-    text = np.array('{"notes": []}')
-    members["meta.npy"] = models.packed_text(fixed, text)
-    data = archive_of_packed(members, b"x" * 1000)
-    assert len(data) < 100_000
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        assert archive.testzip() is None
-        zeros = np.load(archive.open("zeros.npy"))
-        assert str(np.load(archive.open("meta.npy"))).startswith('{"notes": [[],[],')
-    assert zeros.shape == (3, 500_000)
-    assert not zeros.any()

@@ -103,7 +103,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
     monkeypatch.setattr("taxarbor.cli._reading.read_columns", fail)
     monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
     refused("not enough memory: take fewer rows", "show", "model.taxarbor")
-    refused("h5ad file with --memory-limit", "fit", "customers.csv", "-k", "2", "-o", "m")
+    refused("there is not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
 
 
 def test_a_small_address_space_is_one_line(start):
@@ -134,7 +134,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(start, folder, name, comm
     process = start(*command.split(), preexec_fn=limit)
     stdout, stderr = process.communicate()
     assert (process.returncode, stdout) == (2, "")
-    assert stderr == f"taxarbor: {name}: File too large: nothing was written\n"
+    assert stderr == f"taxarbor: {name}: File too large\n"
     assert {*folder.iterdir()} == before
 
 
