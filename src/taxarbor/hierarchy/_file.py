@@ -139,6 +139,7 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
     if text is None or text.dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = json.loads(str(text))
+    json.dumps(meta, allow_nan=False)  # what cannot be written again is refused
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise FileFormatError("this is not a taxarbor hierarchy")
     if (version := meta.get("version")) != VERSION:
