@@ -325,8 +325,8 @@ class Sweeping:
         encoding = self._source.encoding
         if encoding is not None:
             return replace(frozen, two_values=encoding.two_values), labels
-        if isinstance(self._engine, LocalEngine) and len(self._blocks.data) == 1:
-            X = self._blocks.data[0]
+        X: Any = self._blocks.data[0] if len(self._blocks.data) == 1 else None
+        if hasattr(X, "shape"):
             pairs = find_two_values(seen_from(X, np.zeros(X.shape[1])))
             frozen = replace(frozen, two_values=pairs)
         return frozen, labels
