@@ -7,7 +7,7 @@ import pytest
 
 from taxarbor import Hierarchy
 from taxarbor.exchange import from_labels
-from taxarbor.explain import Explanation, explain
+from taxarbor.explain import explain
 from taxarbor.tables import read_table
 from tests.cli.conftest import COLUMNS
 
@@ -26,14 +26,13 @@ def test_all_nodes(run, why):
     told = run(*BOTH, *ID)
     assert (told.exit_code, told.stderr) == (0, "")
     header, _, *lines = told.stdout.splitlines()
-    columns = "node cluster rows rules hold for name what stands out typical rows at the border"
+    columns = "node cluster rows name what stands out typical rows at the border"
     assert " ".join(header.split()) == columns
     assert run(*BOTH).stdout == told.stdout  # ids need not be pointed at
     assert len(lines) == 11
     for node, line in enumerate(lines):
         values = why.node(node, n_examples=3)
         assert values["name"] in line
-        assert f" {values['follows']:.0%} " in line
         assert values["typical"][0]["name"] in line
         assert values["borderline"][0]["name"] in line
         assert all(one["words"] in line for one in values["standout"][:3])
@@ -96,35 +95,6 @@ def test_new_rows(run, run_json, folder, why):
     told = run(*BOTH, *ID, "--new", "new.csv")
     assert all(name in told.stdout for name in ("C004", "C005", "C006"))
     assert rows[0]["steps"][0]["why"] in told.stdout
-
-
-def test_doubts_are_told(run, run_json, monkeypatch):
-    for options in ((), ("--node", "c0"), ("--row", 7)):
-        told = run(*BOTH, *options).stdout
-        assert not any(word in told.lower() for word in ("doubtful", "not hold", "words hold"))
-    node, row = Explanation.node, Explanation.row
-
-    def doubtful(self, *args, **options):
-        told = node(self, *args, **options)
-        return told | {"follows": 0.5, "doubt": "words hold for 50 % of rows, 'age' for 60 %"}
-
-    def broken(self, which):
-        told = row(self, which)
-        for step in told["steps"]:
-            step |= {"holds": False, "why": "income = 17,590; the rule does not hold"}
-        return told | {"follows": False}
-
-    monkeypatch.setattr(Explanation, "node", doubtful)
-    monkeypatch.setattr(Explanation, "row", broken)
-    told = run(*BOTH).stdout
-    assert told.count(" 50% ") == told.count(" (doubtful)") == 11
-    assert told.endswith("are false for a fifth of the rows or more.\n")
-    assert (
-        "doubtful: words hold for 50 % of rows, 'age' for 60 %"
-        in run(*BOTH, "--node", 3).stdout
-    )
-    assert run_json(*BOTH, "--node", 3)["doubt"].startswith("words hold")
-    assert "income = 17,590; the rule does not hold\n" in run(*BOTH, "--row", 7).stdout
 
 
 def test_what_stands_out_is_drawn(run, why, monkeypatch):

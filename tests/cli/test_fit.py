@@ -88,7 +88,6 @@ def test_the_options_arrive(run, seen):
         (("--balance", "0.9,1.1", "--novelty", 0.2), {"balance": [0.9, 1.1], "novelty": 0.2}),
         (("--balance", "none"), {"balance": None}),
         (("--seed", 7), {"random_state": 7}),
-        (("--rules", "describe"), {"rules": "describe"}),
         (("--jobs", 2), {"n_jobs": 2, "verbose": 0}),  # no bar: this is no terminal
         (
             ("--method", "hmmc", "--penalty", "l1", "--alpha", 0.1, "--solver", "pqn"),
@@ -143,7 +142,15 @@ def test_the_methods_are_the_estimators(run, folder):
 
 
 def test_each_method_has_the_options_of_its_estimator():
-    shared = {*_fit.ALL, "encoder", "random_state", "n_jobs", "verbose", "memory_limit"}
+    shared = {
+        *_fit.ALL,
+        "encoder",
+        "random_state",
+        "n_jobs",
+        "verbose",
+        "memory_limit",
+        "rules",
+    }
     for method, estimator in _fitting.METHODS.items():
         own = {name for name, methods in _fit.ONLY.items() if method in methods}
         assert own == set(inspect.signature(estimator).parameters) - shared
@@ -153,7 +160,6 @@ def test_an_option_of_another_method_is_refused(refused):
     both = ("fit", "customers.csv", "-o", "m")
     for option, value, methods in (
         ("--max-features", 1, "taxarbor"),
-        ("--rules", "decide", "taxarbor"),
         ("--n-neighbors", 3, "spectral"),
         ("--criterion", "scatter", "kmeans or spectral"),
     ):

@@ -16,10 +16,10 @@ import sklearn
 import taxarbor
 from taxarbor import Hierarchy
 from taxarbor.exchange import (
-    from_json,
     from_labels,
     from_linkage,
     to_dot,
+    to_json,
     to_linkage,
     to_newick,
 )
@@ -144,7 +144,7 @@ def test_cut_refuses_in_one_line(refused):
 
 def test_export_of_each_kind_on_standard_output(run, tree):
     text = {kind: run("export", "model.taxarbor", "--to", kind).stdout for kind in KINDS}
-    assert (from_json(text["json"]).labels == tree.labels).all()
+    assert text["json"] == to_json(tree) + "\n"
     assert text["newick"] == to_newick(tree) + "\n"
     assert text["dot"] == to_dot(tree)
     lines = list(csv.reader(io.StringIO(text["linkage"])))
@@ -196,9 +196,8 @@ def test_info_on_a_model(run, run_json, tree, folder):
     assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
     assert told["height"] == tree.height
     assert told["feature_names"] == list(tree.feature_names)
-    assert told["format_version"] >= 1
+    assert told["format_version"] == 1
     assert told["places_new_rows"] is True
-    assert told["mean_fidelity"] == np.nanmean(tree.fidelity)
     assert told["median_features_per_split"] >= 1.0
     lines = run("info", "model.taxarbor").stdout.splitlines()
     assert "n rows                     120" in lines
@@ -207,7 +206,7 @@ def test_info_on_a_model(run, run_json, tree, folder):
     from_labels([0, 1, 0, 1]).save(folder / "m")
     told = run_json("info", "m")
     assert told["places_new_rows"] is False
-    assert told["n_features"] is told["mean_fidelity"] is None
+    assert told["n_features"] is None
     assert told["median_features_per_split"] is None
     assert "n features                 not known" in run("info", "m").stdout
 

@@ -1,10 +1,8 @@
 """Rows that are read part by part: ``taxarbor fit`` and ``predict``."""
 
 import csv
-import inspect
 import json
 import re
-import sys
 
 import h5py
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor import Hierarchy, Taxarbor
-from taxarbor._errors import FileFormatError, InputError
+from taxarbor._errors import FileFormatError
 from taxarbor.cli import _fitting, _reading
 from taxarbor.explain import _sample
 from taxarbor.sweep import _blocks
@@ -22,15 +20,18 @@ from taxarbor.tables._scan_parquet import ParquetPart
 from taxarbor.tables._stream import Stream
 from tests.cli.conftest import COLUMNS
 
-IS_THERE = "memory_limit" in inspect.signature(Taxarbor).parameters
-streamed = pytest.mark.skipif(not IS_THERE, reason="estimators do not take streams yet")
-
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Parts of 17 rows."""
     monkeypatch.setattr(_blocks, "MOST", 17)
     monkeypatch.setattr(_blocks, "LEAST", 1)
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Let every file be large."""
+    monkeypatch.setattr(_reading, "available", lambda: 1_000)
 
 
 @pytest.fixture
@@ -49,14 +50,13 @@ class Gathering(Taxarbor):
 
     seen = None
 
-    def __init__(self, n_clusters=8, *, memory_limit=None, encoder="auto", random_state=None):
+    def __init__(self, n_clusters=8, *, encoder="auto", random_state=None):
         super().__init__(n_clusters, encoder=encoder, random_state=random_state)
-        self.memory_limit = memory_limit
 
     def fit(self, X, y=None, sample_weight=None):
         assert isinstance(X, Stream)
         parts = [part.load() for part in X.parts]
-        Gathering.seen = {"stream": X, "limit": self.memory_limit, "weights": sample_weight}
+        Gathering.seen = {"stream": X, "weights": sample_weight}
         if X.dtype is None:
             asked = parts[0].attrs
             data = pd.concat(parts, ignore_index=True)
@@ -129,11 +129,10 @@ def test_labels_in_other_formats_of_tables_in_memory(run, folder):
     assert found["cluster"].tolist() == labels_of(folder)
 
 
-def test_labels_of_arrays(run_json, refused, folder):
+def test_labels_of_arrays(run_json, refused, folder, in_parts):
     X = read_table(folder / "customers.csv", columns=COLUMNS).X.to_numpy()
     np.save(folder / "x.npy", X)
-    limit = ("--memory-limit", "1GB")
-    found = run_json("predict", "model.taxarbor", "x.npy", *limit)
+    found = run_json("predict", "model.taxarbor", "x.npy")
     assert found["labels"] == labels_of(folder)
     with h5py.File(folder / "x.h5ad", "w") as file:
         for name, index in (("obs", range(120)), ("var", COLUMNS)):
@@ -141,22 +140,22 @@ def test_labels_of_arrays(run_json, refused, folder):
             group.attrs["_index"] = "names"
             group["names"] = [str(one).encode() for one in index]
         file["X"] = X
-    found = run_json("predict", "model.taxarbor", "x.h5ad", *limit)
+    found = run_json("predict", "model.taxarbor", "x.h5ad")
     assert found["labels"] == labels_of(folder)
     np.save(folder / "y.npy", X[:, :3])
     told = "y.npy has 3 columns without names, and the model 4 columns"
-    refused(told, "predict", "model.taxarbor", "y.npy", *limit)
+    refused(told, "predict", "model.taxarbor", "y.npy")
     told = "--id-column is for files with names of columns: x.npy"
-    refused(told, "predict", "model.taxarbor", "x.npy", *limit, "--id-column", "id")
+    refused(told, "predict", "model.taxarbor", "x.npy", "--id-column", "id")
 
 
-def test_what_a_model_has_not_seen_is_told_once(run_json, folder, customers):
+def test_what_a_model_has_not_seen_is_told_once(run_json, folder, customers, in_parts):
     run_json("fit", "customers.csv", "-k", 4, "-o", "m", "--columns", "age,city,spend")
     customers.loc[[3, 50, 51], "city"] = ["Rome", "Oslo", "Rome"]
     customers.loc[[7, 90], "age"] = np.nan
     customers.to_parquet(folder / "new.parquet", index=False)
     customers.to_csv(folder / "new.csv", index=False)
-    found = run_json("predict", "m", "new.parquet", "--memory-limit", "1GB")
+    found = run_json("predict", "m", "new.parquet")
     assert found["notes"] == [
         "3 cells hold what the model has not seen: city = Rome, Oslo",
         "5 cells count as missing, that is, as the column's mean",
@@ -185,11 +184,6 @@ def test_predict_refuses_in_one_line(refused, folder, customers):
     refused("an npy file has labels only", *predict, "--proba", "-o", "l.npy")
     refused("part-0.parquet has no column called 'idd'", *predict, "--id-column", "idd")
     refused("must not be 'age', which the model uses", *predict, "--id-column", "age")
-    limit = ("--memory-limit", "1GB")
-    told = "customers.csv cannot be read part by part; that needs one of .npy"
-    refused(told, "predict", "model.taxarbor", "customers.csv", *limit)
-    refused("standard input cannot be read part by", "predict", "model.taxarbor", "-", *limit)
-    refused("--memory-limit must be a number", *predict, "--memory-limit", "much")
     for name in ("age", "spend"):
         renamed = customers.rename(columns={name: "other"})
         renamed.to_parquet(folder / "big" / "part-1.parquet", index=False)
@@ -197,9 +191,8 @@ def test_predict_refuses_in_one_line(refused, folder, customers):
 
 
 def test_what_arrives_in_a_fit(run, run_json, gathering, folder, customers):
-    options = ("-k", 4, "--memory-limit", "2GB", "--force", "-o")
+    options = ("-k", 4, "--force", "-o")
     found = run_json("fit", "big", *options, "m1", "--id-column", "id", "--labels", "l.csv")
-    assert gathering.seen["limit"] == "2GB"
     assert gathering.seen["stream"].names == [*COLUMNS, "city", "class"]
     assert (found["n_rows"], found["n_clusters"], found["scores"]) == (120, 4, None)
     lines = lines_of(folder / "l.csv")
@@ -220,10 +213,10 @@ def test_what_arrives_in_a_fit(run, run_json, gathering, folder, customers):
     assert "left out: id (" in told.stderr
 
 
-def test_arrays_keep_their_names_in_a_fit(run_json, gathering, folder):
+def test_arrays_keep_their_names_in_a_fit(run_json, gathering, folder, in_parts):
     X = read_table(folder / "customers.csv", columns=COLUMNS).X.to_numpy()
     np.save(folder / "x.npy", X)
-    run_json("fit", "x.npy", "-k", 3, "-o", "m", "--memory-limit", "1 GB")
+    run_json("fit", "x.npy", "-k", 3, "-o", "m")
     np.testing.assert_array_equal(gathering.seen["data"], X)
     tree = Taxarbor(3, random_state=0).fit(X).hierarchy_
     assert Hierarchy.load(folder / "m").labels.tolist() == tree.labels.tolist()
@@ -254,32 +247,12 @@ def test_options_that_need_all_rows_are_refused(refused, folder, customers):
 
 
 def test_fit_refuses_in_one_line(refused, gathering, folder, customers):
-    fit, limit = ("fit", "big", "-o", "m"), ("--memory-limit", "1GB")
-    refused("customers.csv cannot be read part by part", "fit", "customers.csv", *limit)
+    fit = ("fit", "big", "-o", "m")
     refused("has 120 rows, too few for 121 clusters", *fit, "-k", 121)
     refused("no column called 'x'", *fit, "--columns", "x,age")
     refused("did you mean 'city'?", *fit, "--categories", "citty")
     refused("no column called 'x'", *fit, "--id-column", "x")
     refused("--weights names 'city', which does not hold", *fit, "--weights", "city")
-    refused("--memory-limit must be", *fit, "--memory-limit", "2 XB")
-
-
-def test_clusters_that_are_not_there(refused, gathering, customers, monkeypatch):
-    fit = ("fit", "big", "-k", 3, "-o", "m", "--scheduler")
-    refused("--scheduler must be local or an address such as tcp://", *fit, "here")
-    monkeypatch.setattr(_fitting, "SECONDS", 0.2)
-    refused("where no scheduler of Dask answers", *fit, "tcp://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    refused("--scheduler needs dask and distributed: pip install", *fit, "local")
-
-
-def test_processes_have_room():
-    assert _fitting._workers(4, None) == (4, "auto")
-    assert _fitting._workers(4, "3GB") == (4, 750_000_000)
-    assert _fitting._workers(4, "1.2GB") == (2, 600_000_000)
-    assert _fitting._workers(2, "500MB") == (1, 500_000_000)
-    with pytest.raises(InputError, match="memory_limit must be at least 500 MB for a process"):
-        _fitting._workers(2, "300MB")
 
 
 def page_of(path):
@@ -288,7 +261,6 @@ def page_of(path):
     return json.loads(found[1])
 
 
-@streamed
 def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers):
     customers.to_parquet(folder / "x.parquet", index=False)
     for data, name in (("big", "m1"), ("x.parquet", "m2")):
@@ -311,7 +283,6 @@ def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers
     refused("--label-column needs all rows", "explain", "m1", "big", "--label-column", "class")
 
 
-@streamed
 def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
     """Nothing is encoded, and the model knows the names of the columns all the same."""
     X = np.random.default_rng(0).normal(size=(300, 4))
@@ -327,29 +298,28 @@ def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
     assert page_of(folder / "p.html")["n_rows"] == 300
 
 
-@streamed
-def test_a_page_of_a_sample_says_so(run_json, folder, monkeypatch):
+def test_a_page_of_a_sample_says_so(run_json, folder, in_parts, monkeypatch):
     monkeypatch.setattr(_sample, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[:250] += 6.0
     np.save(folder / "x.npy", X)
-    run_json("fit", "x.npy", "-k", 2, "--memory-limit", "1GB", "-o", "m", "--report", "p.html")
+    run_json("fit", "x.npy", "-k", 2, "-o", "m", "--report", "p.html")
     (told,) = page_of(folder / "p.html")["notes"]
     assert "from a sample of 300 rows of 500" in told
     assert page_of(folder / "p.html")["n_rows"] == 500
 
 
-@streamed
-def test_rows_without_a_part_are_told_of(run_json, folder):
+@pytest.mark.parametrize("available", [1_000, 10**9])
+def test_rows_without_a_part_are_told_of(run_json, folder, available, monkeypatch):
+    monkeypatch.setattr(_reading, "available", lambda: available)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)
-    for limit in ((), ("--memory-limit", "1GB")):
-        fit = ("fit", "x.npy", "-k", 2, "-o", "m", "--force", *limit)
-        told = "1 row far from all others, or without a value, had no part in the fit"
-        assert run_json(*fit)["notes"] == [told]
-        (note,) = run_json(*fit, "--noise", 0.01)["notes"]
-        assert note == "5 rows are set apart, far from all clusters"
+    fit = ("fit", "x.npy", "-k", 2, "-o", "m", "--force")
+    told = "1 row far from all others, or without a value, had no part in the fit"
+    assert run_json(*fit)["notes"] == [told]
+    (note,) = run_json(*fit, "--noise", 0.01)["notes"]
+    assert note == "5 rows are set apart, far from all clusters"
 
 
 def same_tree(one, other):
@@ -362,13 +332,12 @@ def same_tree(one, other):
             np.testing.assert_array_equal(mine.offsets, yours.offsets)
 
 
-@streamed
 @pytest.mark.parametrize("kind", ["big", "x.parquet", "x.npy"])
-def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, kind):
+def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, in_parts, kind):
     X = customers[[*COLUMNS]]
     X.to_parquet(folder / "x.parquet", index=False)
     np.save(folder / "x.npy", X.to_numpy())
-    options = ["-k", 5, "--memory-limit", "1GB", "-o", "m", "--labels", "l.npy"]
+    options = ["-k", 5, "-o", "m", "--labels", "l.npy"]
     if kind == "big":
         options += ["--columns", ",".join(COLUMNS)]
     run_json("fit", kind, *options)
@@ -378,32 +347,3 @@ def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, kind):
     same_tree(found, expected.hierarchy_)
     np.testing.assert_array_equal(np.load(folder / "l.npy"), expected.labels_)
     assert run_json("predict", "m", kind)["labels"] == expected.labels_.tolist()
-
-
-@streamed
-def test_a_fit_of_what_is_on_disk(tmp_path):
-    X = np.random.default_rng(0).normal(size=(500, 6)).astype(np.float32)
-    X[:250] += 4.0
-    np.save(tmp_path / "x.npy", X)
-    expected = Taxarbor(6, random_state=0).fit(X)
-    sources = [tmp_path / "x.npy", str(tmp_path / "x.npy"), np.load(tmp_path / "x.npy", "r")]
-    for source in sources:
-        for limit in (None, "1MB", 2_000_000_000):
-            model = Taxarbor(6, random_state=0, memory_limit=limit).fit(source)
-            same_tree(model.hierarchy_, expected.hierarchy_)
-            np.testing.assert_array_equal(model.labels_, expected.labels_)
-
-
-@streamed
-@pytest.mark.long
-def test_a_fit_on_a_cluster_of_processes(start, run_json, folder, customers):
-    pytest.importorskip("distributed")
-    options = ("-k", 5, "--columns", ",".join(COLUMNS), "--jobs", 2)
-    run_json("fit", "big", *options, "-o", "m1")
-    cluster = ("-o", "m2", "--scheduler", "local", "--labels", "l.npy")
-    stdout, stderr = (process := start("fit", "big", *options, *cluster)).communicate()
-    assert (process.returncode, stderr) == (0, "")
-    assert stdout.startswith("big: 120 rows, 4 columns\n5 clusters in ")
-    one, other = (Hierarchy.load(folder / name) for name in ("m1", "m2"))
-    same_tree(one, other)
-    assert np.load(folder / "l.npy").tolist() == run_json("predict", "m1", "big")["labels"]

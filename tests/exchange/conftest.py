@@ -8,10 +8,10 @@ SPEC = spec_from_file_location("hierarchy_trees", PATH)
 trees_of = module_from_spec(SPEC)
 SPEC.loader.exec_module(trees_of)
 
-assessed, bare, builder, chain, doubted, known, placed, refused, same, trees = (
+assessed, bare, builder, chain, known, with_means, refused, same, trees = (
     getattr(trees_of, name)
     for name in (
-        *("assessed", "bare", "builder", "chain", "doubted", "known", "placed", "refused"),
+        *("assessed", "bare", "builder", "chain", "known", "with_means", "refused"),
         *("same", "trees"),
     )
 )

@@ -31,12 +31,11 @@ def hostile():
     return builder.freeze(feature_names=HOSTILE)
 
 
-def test_frame(known, placed, doubted, assessed):
+def test_frame(known, assessed):
     frame = to_frame(known, n_top=1)
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
-        *("objective", "n_features_used", "fidelity", "top_features"),
-        *("follows", "worst_rule", "worst_rule_holds"),
+        *("objective", "n_features_used", "top_features"),
         *("came_back", "apart", "rule_came_back", "is_stable", "note"),
     ]
     assert frame["node"].tolist() == list(range(6))
@@ -45,18 +44,11 @@ def test_frame(known, placed, doubted, assessed):
     assert frame["is_leaf"].tolist() == [leaf >= 0 for leaf in frame["leaf"]]
     assert frame["n_rows"].tolist() == [10, 3, 5, 2, 2, 3]
     assert frame["n_features_used"].tolist() == [2, 0, 1, 0, 0, 0]
-    words = ["higher a", "higher b", "lower b", "lower a", "higher a"]
+    words = ["higher a", "higher b", "lower b", "a at most 2", "a above 2"]
     assert frame["top_features"].tolist() == ["", *words]
     assert frame["note"].tolist()[1] == "too few rows"
-    for name in ("score", "birth", "depth", "objective", "fidelity"):
+    for name in ("score", "birth", "depth", "objective"):
         np.testing.assert_array_equal(frame[name], getattr(known, name))
-    np.testing.assert_array_equal(to_frame(placed)["fidelity"], placed.fidelity)
-    assert frame[["follows", "worst_rule_holds"]].isna().all().all()
-    assert set(frame["worst_rule"]) == {-1}
-    frame = to_frame(doubted)
-    assert frame["follows"].tolist() == doubted.follows.share.tolist()
-    assert frame["worst_rule"].tolist() == [-1, 0, 0, -1, 2, 0]
-    assert frame["worst_rule_holds"].tolist() == doubted.follows.worst_share.tolist()
     trust = ["came_back", "apart", "rule_came_back", "is_stable"]
     assert frame[trust].isna().all().all()
     frame = to_frame(assessed)
@@ -95,7 +87,6 @@ def test_networkx_graphs_are_trees(trees, data):
         assert tuple(graph.successors(node)) == tree.children(node)
         assert values["n_rows"] == tree.sizes[node]
         assert values["depth"] == nx.shortest_path_length(graph, 0, node)
-        np.testing.assert_equal(values["fidelity"], tree.fidelity[node])
         assert all(type(value) in (int, float, str, bool) for value in values.values())
 
 
@@ -169,14 +160,13 @@ DOT_LINE = re.compile(
 )
 
 
-def test_dot(known, hostile, doubted, assessed):
+def test_dot(known, hostile, assessed):
     lines = to_dot(known, ["p", "q", "r", "s"]).splitlines()
     assert r'  1 [label="p\nhigher a\n3 rows"];' in lines
     assert r'  2 [label="higher b\n5 rows"];' in lines
     assert "  2 -> 5;" in lines
     assert all(DOT_LINE.fullmatch(line) for line in lines)
-    lines = to_dot(doubted).splitlines()
-    assert r'  4 [label="c1\na at most 2\n2 rows\nwords hold for 50 % of rows"];' in lines
+    assert r'  4 [label="q\na at most 2\n2 rows"];' in lines
     line = r'  1 [label="c0\nhigher a\n3 rows\ncame back in 18 of 20 refits"];'
     assert line in to_dot(assessed).splitlines()
     text = to_dot(hostile, HOSTILE)

@@ -101,10 +101,10 @@ def chain():
 
 @pytest.fixture(scope="session")
 def animals():
-    """The animals' tree, with doubtful words and trust, and their names."""
+    """The animals' tree, with trust, and their names."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    model = Taxarbor(30, rules="describe", max_features=1, max_depth=9, random_state=0)
+    model = Taxarbor(30, max_features=1, max_depth=9, random_state=0)
     tree = model.fit(X).hierarchy_
     return trusted(tree, np.full(tree.n_nodes, 20)), bundle.names
 

@@ -51,22 +51,6 @@ def test_what_is_drawn_shows_itself_quietly(animals, draw):
     assert all(len(repr(value)) < 80 for value in values)
 
 
-def test_where_words_often_fail_pictures_say_so(animals):
-    """Each doubtful node that is drawn with words has the mark, and no other node has one."""
-    tree = animals[0]
-    doubtful = tree.follows.is_doubtful
-    assert 0 < doubtful[tree.leaves].sum() < tree.n_leaves
-    shown = plot.plot_tree(tree), plot.plot_icicle(tree)
-    for drawn in shown:
-        for node, texts in zip(drawn.layout.nodes.tolist(), drawn.texts, strict=True):
-            lines = [text.get_text() for text in texts]
-            marks = [line for line in lines if line.startswith("words hold for")]
-            assert len(marks) == (doubtful[node] and bool(lines))
-    texts = plot.plot_dendrogram(tree).texts
-    marked = ["· words hold for" in text.get_text() for text in texts]
-    assert marked == doubtful[tree.leaves].tolist()
-
-
 def test_importing_does_not_import_matplotlib():
     code = "import sys, taxarbor.plot; print('matplotlib' in sys.modules)"
     command = [sys.executable, "-c", code]

@@ -114,7 +114,7 @@ def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: An
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None:
-        raise InputError("the model was made from labels alone, and cannot be fitted again")
+        raise InputError("the model does not say how it was fitted: fit it again")
     X: Any = table.X
     try:
         if isinstance(made_by.get("encoder"), dict):

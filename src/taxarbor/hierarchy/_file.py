@@ -1,10 +1,10 @@
 """One file per hierarchy: a zip of NumPy arrays, as ``numpy.load`` reads, without pickles.
 
-The array ``meta`` is a JSON text with the format's name and version, the notes, infos and
-feature names, the temperature, ``made_by``, the encoding, the number of refits of the trust and
-the number of rows that are noise, and lists the other arrays. The arrays ``weights``, ``offsets`` and ``centers`` hold the
-rules of the inner nodes, one below the other. What a tree does not have is not there: a tree of
-counts has no ``order``, one without rules no ``weights``.
+The array ``meta`` is a JSON text with the format's name and version, the names of the other
+arrays, the notes, infos and feature names, the temperature, ``made_by``, the encoding, the
+number of refits of the trust and the number of rows that are noise. The arrays ``weights``,
+``offsets`` and ``centers`` hold the rules of the inner nodes, one below the other. What a tree
+does not have is not there: a tree of counts has no ``order``, one without rules no ``weights``.
 
 ``numpy.savez_compressed`` would date the members: they are written here, so that the same tree
 gives the same bytes. The sizes that a file states are compared with its own before any array is
@@ -141,6 +141,7 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
     if text is None or text.dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor hierarchy")
     meta = json.loads(str(text))
+    json.dumps(meta, allow_nan=False)  # what cannot be written again is refused
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise FileFormatError("this is not a taxarbor hierarchy")
     if (version := meta.get("version")) != VERSION:
@@ -206,6 +207,8 @@ def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
 
 def _read_archive(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     """Return the arrays; the sizes that are stated must fit into the bytes of the file."""
+    if file.read(4) != b"PK\x03\x04":
+        raise FileFormatError("this is not a taxarbor hierarchy")
     n_bytes = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
