@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from errno import EEXIST
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -89,16 +89,8 @@ def _check_target(path: Path, folder: Path, force: bool) -> None:
         raise InputError(f"{path} may not be written; change its mode, or name another file")
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
-    draft = folder / f".taxarbor-{os.getpid()}.tmp"
-    with interruptible():
-        try:
-            draft.touch()
-        except OSError as error:
-            told = f"cannot write to the folder {folder}: {error.strerror}"
-            raise InputError(told) from error
-        finally:
-            with suppress(OSError):
-                draft.unlink()
+    if not may_write(folder):
+        raise InputError(f"cannot write to the folder {folder}")
 
 
 def as_file(output: Path | None) -> Path | None:
