@@ -237,7 +237,7 @@ def route_all(
     work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
     (labels, scores), sizes = source.route(work, n_threads=n_threads)
     if source.in_memory:
-        return replace(regroup(tree, labels), weights=weights), labels, scores
+        return regroup(tree, labels, weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
     if weights is not None:
         totals = add_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
