@@ -180,7 +180,7 @@ def test_blocks_that_are_not_what_they_say():
     wrong = da.from_delayed(one, (2999, 4), np.float32)
     with pytest.raises(InputError, match=r"block \d of X"):
         open_source(wrong).route(sums)
-    frame = dd.from_delayed([dask.delayed(FRAME[["c0", "c1"]])], meta=FRAME, verify_meta=False)
+    frame = dd.from_map(lambda k: FRAME[["c0", "c1"]], [0], meta=FRAME, enforce_metadata=False)
     with pytest.raises(InputError, match=r"partition 0 of X.*'c2'"):
         open_source(frame).sample(5, 0)
 
