@@ -8,7 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from typing import Any, ClassVar, final
 from uuid import uuid4
@@ -76,11 +76,12 @@ class DaskSource:
         takes one column.
         """
         X = self._X
-        if self._is_frame and self._boxes.numblocks[0] == X.npartitions:
-            parts = _delayed(X[X.columns[:1]])
+        if self._is_frame and len(self._parts) == X.npartitions:
+            first = X[X.columns[:1]]
+            parts = _delayed(first)
             if len(parts) != X.npartitions:  # some would be read as one
-                parts = X[X.columns[:1]].simplify().to_delayed(optimize_graph=False)
-            sizes = _compute(_boxed(parts).map_blocks(_length, dtype=object)).ravel()
+                parts = first.simplify().to_delayed(optimize_graph=False)
+            sizes = _compute(_map_delayed(parts, _length, _cells(len(parts)))).ravel()
         elif self._is_frame or np.isnan(X.shape[0]):
             sizes = _compute(self._map(_count)).ravel()
         else:
@@ -144,40 +145,36 @@ class DaskSource:
         """Return a lazy array; its chunks are known where those of X are."""
         width = () if n_columns is None else (n_columns,)
         empty = np.empty((0, *width), dtype)
-        n_parts = self._boxes.numblocks[0]
-        sizes = (np.nan,) * n_parts if self._is_frame else self._X.chunks[0]
+        sizes = (np.nan,) * len(self._parts) if self._is_frame else self._X.chunks[0]
         return self._map(
             _apply,
             work,
             empty,
             chunks=(sizes, *((n,) for n in width)),
-            drop_axis=() if width else 1,
             meta=empty,
         )
 
     @cached_property
-    def _boxes(self) -> Any:
-        """An array of one column with a partition in each cell and chunk.
-
-        As arrays, both kinds of collections are worked on by the same few tasks per partition.
-        """
-        X = self._X
-        if not self._is_frame:
-            chunks = ((1,) * X.numblocks[0], (1,))
-            return X.map_blocks(_box, chunks=chunks, meta=np.empty((0, 0), object))
-        # Dask may read several small partitions as one: there may be fewer than X says.
-        return _boxed(_delayed(X))
+    def _parts(self) -> Any:
+        """The partitions of a frame; Dask may read several small ones of X as one."""
+        return _delayed(self._X)
 
     def _map(self, call: Callable[..., Any], *values: Any, **form: Any) -> Any:
         """Return an array of what is called makes of each partition; values are sent once."""
         from dask.delayed import delayed
 
-        expected = self.names or (self.n_columns, self._X.dtype)
-        form = form or {"chunks": self._boxes.chunks, "meta": np.empty((0, 0), object)}
-        return self._boxes.map_blocks(
-            _call,
+        X = self._X
+        expected = self.names or (self.n_columns, X.dtype)
+        shared = delayed(_Packed((expected, values)), pure=False, traverse=False)
+        if self._is_frame:
+            form = form or _cells(len(self._parts))
+            return _map_delayed(self._parts, partial(_call, call), form, shared)
+        form = form or _cells(X.numblocks[0])
+        return X.map_blocks(
+            _call_block,
             call=call,
-            shared=delayed(_Packed((expected, values)), pure=False, traverse=False),
+            shared=shared,
+            drop_axis=() if len(form["chunks"]) == 2 else 1,
             name=_key(f"taxarbor-{call.__name__.strip('_')}"),
             **form,
         )
@@ -235,19 +232,27 @@ def _box(value: Any) -> Any:
     return box
 
 
-def _boxed(parts: Sequence[Any]) -> Any:
-    """Return delayed partitions as the cells and chunks of an array of one column."""
+def _cells(n_parts: int) -> dict[str, Any]:
+    """Return the form of an array with any object for each partition."""
+    return {"chunks": ((1,) * n_parts, (1,)), "meta": np.empty((0, 0), object)}
+
+
+def _map_delayed(
+    parts: Sequence[Any], call: Callable[..., Any], form: dict[str, Any], *shared: Any
+) -> Any:
+    """Return an array with a chunk for each part, made by one task."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
 
-    name = _key("taxarbor-load")
-    layer = {(name, k, 0): (_box, part.key) for k, part in enumerate(parts)}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)
-    return da.Array(graph, name, ((1,) * len(parts), (1,)), meta=np.empty((0, 0), object))
+    name, zeros = _key("taxarbor-partition"), (0,) * (len(form["chunks"]) - 1)
+    keys = [one.key for one in shared]
+    layer = {(name, k, *zeros): (call, k, part.key, *keys) for k, part in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=[*parts, *shared])
+    return da.Array(graph, name, **form)
 
 
-def _length(box: Any) -> Any:
-    return _box(len(box.item()))
+def _length(k: int, frame: Any) -> Any:
+    return _box(len(frame))
 
 
 def _delayed(X: Any) -> Any:
@@ -261,12 +266,15 @@ def _delayed(X: Any) -> Any:
     return X.to_delayed(optimize_graph=not has_futures)
 
 
-def _call(box: Any, *, call: Callable[..., Any], shared: _Packed, block_id: Any) -> Any:
+def _call(call: Callable[..., Any], k: int, part: Any, shared: _Packed) -> Any:
     """Return what is called makes of a partition, which is checked first."""
     expected, values = shared.value
-    k = block_id[0]
     title = f"{'partition' if isinstance(expected, list) else 'block'} {k} of X"
-    return call(_checked(box.item(), title, expected), title, k, *values)
+    return call(_checked(part, title, expected), title, k, *values)
+
+
+def _call_block(block: Any, *, call: Any, shared: _Packed, block_id: Any) -> Any:
+    return _call(call, block_id[0], block, shared)
 
 
 def _checked(part: Any, title: str, expected: Any) -> Any:
