@@ -11,6 +11,7 @@ from scipy import sparse
 from taxarbor._errors import ClusterError, InputError, InputTypeError
 from taxarbor.sources import open_source
 from tests.sources.works import (
+    DTYPES,
     NAMES,
     Mortal,
     as_array,
@@ -86,13 +87,13 @@ def test_all_rows_as_sample(collection):
 
 
 def test_same_routing(collection):
-    (totals, cells), total = open_source(collection).route(sums)
+    (totals, cells), total = open_source(collection).route(sums, DTYPES)
     assert isinstance(totals, da.Array)
     assert totals.shape == (len(X),)
-    assert cells.shape == (len(X), 2)
+    assert cells.shape == (len(X),)
     assert cells.dtype == np.float32
     np.testing.assert_array_equal(totals.compute(), X.sum(axis=1))
-    np.testing.assert_array_equal(cells.compute(), X[:, :2])
+    np.testing.assert_array_equal(cells.compute(), X[:, 1])
     np.testing.assert_allclose(total[:-1], X.sum(axis=0))
 
 
@@ -121,7 +122,7 @@ def test_partitions_are_read_twice(tmp_path):
     parts = [da.from_delayed(dask.delayed(load)(k), (1000, 4), X.dtype) for k in range(3)]
     source = open_source(da.concatenate(parts))
     source.sample(100, 0)
-    arrays, _ = source.route(sums)
+    arrays, _ = source.route(sums, DTYPES)
     arrays[0].compute()
     assert sorted(seen) == [0, 0, 1, 1, 2, 2]
 
@@ -179,7 +180,7 @@ def test_blocks_that_are_not_what_they_say():
         open_source(wrong).sample(5, 0)
     wrong = da.from_delayed(one, (2999, 4), np.float32)
     with pytest.raises(InputError, match=r"block \d of X"):
-        open_source(wrong).route(sums)
+        open_source(wrong).route(sums, DTYPES)
     frame = dd.from_map(lambda k: FRAME[["c0", "c1"]], [0], meta=FRAME, enforce_metadata=False)
     with pytest.raises(InputError, match=r"partition 0 of X.*'c2'"):
         open_source(frame).sample(5, 0)
@@ -190,7 +191,7 @@ def test_errors_of_the_work_name_the_block():
     with pytest.raises(InputError, match=r"block \d of X"):
         source.apply(refuse, float).compute()
     with pytest.raises(InputError, match=r"block \d of X"):
-        source.route(refuse)
+        source.route(refuse, DTYPES)
 
 
 def refuse(table, rows=None):
@@ -200,7 +201,7 @@ def refuse(table, rows=None):
 def test_threads():
     with dask.config.set(scheduler="threads"):
         source = open_source(da.from_array(X, chunks=(100, 4)))
-        np.testing.assert_array_equal(source.route(sums)[0][0].compute(), X.sum(axis=1))
+        np.testing.assert_array_equal(source.route(sums, DTYPES)[0][0].compute(), X.sum(axis=1))
 
 
 @contextmanager
@@ -243,7 +244,7 @@ def test_workers_that_die_in_each_round(client, tmp_path):
         expected = open_source(X).sample(250, seed=7)
         np.testing.assert_array_equal(found.rows, expected.rows)
         np.testing.assert_array_equal(found.table, expected.table)
-        (totals, _), total = source.route(Mortal(str(tmp_path / "work")))
+        (totals, _), total = source.route(Mortal(str(tmp_path / "work")), DTYPES)
         assert (tmp_path / "work").exists()
         np.testing.assert_allclose(total[:-1], X.sum(axis=0))
         np.testing.assert_array_equal(totals.compute(), X.sum(axis=1))
@@ -253,7 +254,7 @@ def test_workers_that_die_in_each_round(client, tmp_path):
 def test_labels_are_made_anew_where_they_were_lost(client):
     with dask.config.set(scheduler="distributed"):
         source = open_source(dd.from_pandas(FRAME, npartitions=6))
-        (totals, _), _ = source.route(sums)
+        (totals, _), _ = source.route(sums, DTYPES)
         client.restart_workers(list(client.scheduler_info()["workers"])[:1], timeout=60)
         np.testing.assert_array_equal(totals.compute(), X.sum(axis=1))
 
@@ -265,10 +266,10 @@ def test_same_on_a_cluster(client, place, tmp_path):
         source = open_source(make(place, tmp_path))
         found = source.sample(250, seed=7)
         np.testing.assert_array_equal(as_array(found.table), X[found.rows])
-        (totals, cells), _ = source.route(sums)
+        (totals, cells), _ = source.route(sums, DTYPES)
         lazy = source.apply(double, float)
         np.testing.assert_array_equal(totals.compute(), X.sum(axis=1))
-        np.testing.assert_array_equal(cells.compute(), X[:, :2])
+        np.testing.assert_array_equal(cells.compute(), X[:, 1])
         np.testing.assert_array_equal(lazy.compute(), 2 * X[:, 0])
 
 
@@ -278,7 +279,7 @@ def test_results_hold_persisted_data(client, place, tmp_path):
     with dask.config.set(scheduler="distributed"):
         source = open_source(make(place, tmp_path).persist())
         lazy = source.apply(double, float)
-        (totals, _), _ = source.route(sums)
+        (totals, _), _ = source.route(sums, DTYPES)
         del source
         np.testing.assert_array_equal(lazy.compute(), 2 * X[:, 0])
         np.testing.assert_array_equal(totals.compute(), X.sum(axis=1))
@@ -287,4 +288,4 @@ def test_results_hold_persisted_data(client, place, tmp_path):
 @pytest.mark.long
 def test_workers_that_die_again_and_again(client):
     with dask.config.set(scheduler="distributed"), pytest.raises(ClusterError):
-        open_source(da.from_array(X, chunks=(3000, 4))).route(die)
+        open_source(da.from_array(X, chunks=(3000, 4))).route(die, DTYPES)

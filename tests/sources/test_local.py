@@ -14,7 +14,7 @@ from scipy import sparse
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor.sources import _arrays, _parquet, open_source, stored_format
 from tests.sources.places import local_places, write_h5ad
-from tests.sources.works import NAMES, as_array, double, make_rows, pair, sums
+from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
 
 X = make_rows()
 PLACES = [
@@ -70,9 +70,9 @@ def test_all_rows_as_sample(source):
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_same_routing(source, n_threads):
-    (totals, cells), total = source.route(sums, n_threads=n_threads)
+    (totals, cells), total = source.route(sums, DTYPES, n_threads=n_threads)
     np.testing.assert_array_equal(totals, X.sum(axis=1))
-    np.testing.assert_array_equal(cells, X[:, :2])
+    np.testing.assert_array_equal(cells, X[:, 1])
     np.testing.assert_allclose(total[:-1], X.sum(axis=0))
     assert total[-1] >= len(X)
 
@@ -89,7 +89,7 @@ def test_memory_is_one_block_and_is_not_copied():
     source = open_source(X)
     assert source.in_memory
     assert source.sample(len(X), 0).table is X
-    arrays, seen = source.route(lambda table, rows: ((), [table]))
+    arrays, seen = source.route(lambda table, rows: ((), [table]), ())
     assert not arrays
     assert seen[0] is X
 
@@ -148,7 +148,7 @@ def test_memory_map_shows_what_was_written(tmp_path):
 
 
 def test_results_do_not_change_with_the_next_file(places):
-    (_, cells), _ = open_source(places["npy"]).route(sums)
+    (_, cells), _ = open_source(places["npy"]).route(sums, DTYPES)
     before = cells.copy()
     open_source(places["swapped"]).sample(100, 0)
     np.testing.assert_array_equal(cells, before)
@@ -235,7 +235,7 @@ def test_truncated_files(tmp_path, name, share):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(FileFormatError, match=name):
-        open_source(path).route(sums)
+        open_source(path).route(sums, DTYPES)
 
 
 def test_damaged_pages_of_parquet(tmp_path):
@@ -248,7 +248,7 @@ def test_damaged_pages_of_parquet(tmp_path):
     with pytest.raises(FileFormatError, match=r"one\.parquet"):
         source.sample(100, 0)
     with pytest.raises(FileFormatError, match=r"one\.parquet"):
-        source.route(sums, n_threads=2)
+        source.route(sums, DTYPES, n_threads=2)
 
 
 @pytest.mark.parametrize("name", ["c.npy", "one.parquet", "csr.h5ad"])
@@ -256,10 +256,10 @@ def test_files_that_change(tmp_path, name):
     local_places(tmp_path, X)
     path = tmp_path / name
     source = open_source(path)
-    source.route(sums)
+    source.route(sums, DTYPES)
     os.utime(path, ns=(1, 1))
     with pytest.raises(FileFormatError, match="changed"):
-        source.route(sums)
+        source.route(sums, DTYPES)
     path.unlink()
     with pytest.raises(FileFormatError, match="removed"):
         source.sample(100, 0)
@@ -304,7 +304,7 @@ def test_h5ad_files_that_cannot_be_read(tmp_path):
     csr.indices[5] = 99
     source = open_source(write_h5ad(tmp_path / "wild.h5ad", csr))
     with pytest.raises(FileFormatError, match=r"wild\.h5ad"):
-        source.route(sums)
+        source.route(sums, DTYPES)
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,8 @@ def route_all(
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
-    (labels, scores), sizes = source.route(work, n_threads=n_threads)
+    dtypes = (np.intp, np.float64)
+    (labels, scores), sizes = source.route(work, dtypes, n_threads=n_threads)
     if source.in_memory:
         return regroup(tree, labels, weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
