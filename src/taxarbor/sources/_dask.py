@@ -8,10 +8,10 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, reduce
-from itertools import pairwise
-from operator import add, itemgetter
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Any, ClassVar, final
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,8 +31,6 @@ from taxarbor.sources._sample import Sample, draw_rows
 
 FAN_IN = 8
 """Values that one task adds up."""
-MAX_GATHERED = 64
-"""Partitions whose sampled rows come here one by one; of more, some are put together before."""
 
 
 @final
@@ -78,10 +76,14 @@ class DaskSource:
         takes one column.
         """
         X = self._X
-        if self._is_frame:
-            sizes = _compute([X[X.columns[:1]].map_partitions(len)])[0]
-        elif np.isnan(X.shape[0]):
-            sizes = _compute([_task(_count, part) for part in self._parts])
+        if self._is_frame and len(self._parts) == X.npartitions:
+            first = X[X.columns[:1]]
+            parts = _delayed(first)
+            if len(parts) != X.npartitions:  # some would be read as one
+                parts = first.simplify().to_delayed(optimize_graph=False)
+            sizes = _compute(_map_delayed(parts, _length, _cells(len(parts)))).ravel()
+        elif self._is_frame or np.isnan(X.shape[0]):
+            sizes = _compute(self._map(_count)).ravel()
         else:
             sizes = X.chunks[0]
         found = np.cumsum([0, *sizes], dtype=np.intp)
@@ -96,18 +98,11 @@ class DaskSource:
 
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
         """Return the n rows with the lowest keys."""
-        if weights is not None:
-            weights = np.asarray(weights)
+        weights = None if weights is None else np.asarray(weights)
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
-        cuts = np.searchsorted(rows, self.bounds)
-        shared, tasks = self._shared(take_rows), []
-        for k, (first, last) in enumerate(pairwise(cuts.tolist())):
-            if first < last:
-                own = rows[first:last] - self.bounds[k]
-                tasks.append(_task(_take, self._parts[k], shared, *self._facts(k), own))
-        while len(tasks) > MAX_GATHERED:
-            tasks = [_task(_stack, *group) for group in _groups(tasks)]
-        return Sample(_stack(*_compute(tasks)), rows, counts, self.n_rows)
+        tables = _compute(self._map(_take, rows, self.bounds)).ravel()
+        table = _stack([table for table in tables if table is not None])
+        return Sample(table, rows, counts, self.n_rows)
 
     def route(
         self, work: Callable[[Any, slice], Any], *, n_threads: int = 1
@@ -116,26 +111,25 @@ class DaskSource:
         import dask
         import dask.array as da
 
-        shared, bounds = self._shared(work), self.bounds.tolist()
-        sizes = [last - first for first, last in pairwise(bounds) if first < last]
-        results = [
-            _task(_route, self._parts[k], shared, *self._facts(k), first)
-            for k, (first, last) in enumerate(pairwise(bounds))
-            if first < last
-        ]
-        arrays = [_task(itemgetter(0), result) for result in results]
-        tasks = [_task(itemgetter(1), result) for result in results]
-        while len(tasks) > 1:
-            tasks = [_task(_add, *group) for group in _groups(tasks)]
+        results = self._map(_route, work, self.bounds)
+        form = {"dtype": object, "meta": np.empty((0, 0), object)}
+        kept = results.map_blocks(_first, **form, name=_key("taxarbor-kept"))
+        total = da.reduction(
+            results, _second, _add, axis=0, concatenate=False, split_every=FAN_IN, **form
+        )
         with _cluster_errors():
-            *kept, total = dask.persist(*arrays, *tasks)
-        found, forms = _compute([total])[0].load()
+            kept, total = dask.persist(kept, total)
+        found, forms = _compute(total).item()
+        sizes = tuple(np.diff(self.bounds).tolist())
         return [
-            da.concatenate(
-                [
-                    da.from_delayed(_task(itemgetter(j), part), (size, *shape), dtype)
-                    for part, size in zip(kept, sizes, strict=True)
-                ]
+            kept.map_blocks(
+                _entry,
+                j=j,
+                empty=_Packed(np.empty((0, *shape), dtype)),
+                chunks=(sizes, *((length,) for length in shape)),
+                drop_axis=() if shape else 1,
+                meta=np.empty((0, *shape), dtype),
+                name=_key("taxarbor-rows"),
             )
             for j, (shape, dtype) in enumerate(forms)
         ], found
@@ -149,48 +143,41 @@ class DaskSource:
         n_threads: int = 1,
     ) -> Any:
         """Return a lazy array; its chunks are known where those of X are."""
-        import dask.array as da
-
-        shared, dtype = self._shared(work), np.dtype(dtype)
         width = () if n_columns is None else (n_columns,)
         empty = np.empty((0, *width), dtype)
-        if not self._is_frame:
-            return self._X.map_blocks(
-                _apply_block,
-                shared=shared,
-                empty=_Packed(empty),
-                chunks=(self._X.chunks[0], *((n,) for n in width)),
-                drop_axis=None if width else 1,
-                meta=empty,
-                name=_key("taxarbor-apply"),  # results of one name would be taken for one
-            )
-        blocks = [
-            da.from_delayed(
-                _task(_apply, part, shared, f"partition {k} of X", np.nan, _Packed(empty)),
-                (np.nan, *width),
-                dtype,
-                meta=empty,
-            )
-            for k, part in enumerate(self._parts)
-        ]
-        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+        sizes = (np.nan,) * len(self._parts) if self._is_frame else self._X.chunks[0]
+        return self._map(
+            _apply,
+            work,
+            empty,
+            chunks=(sizes, *((n,) for n in width)),
+            meta=empty,
+        )
 
     @cached_property
-    def _parts(self) -> list[Any]:
-        """A task for each partition, in which Dask's own steps are fused."""
-        # Dask forgets the futures of persisted data where it rewrites a graph.
-        found = self._X.to_delayed(optimize_graph=not _has_futures(self._X))
-        return list(np.ravel(np.array(found, dtype=object)))
+    def _parts(self) -> Any:
+        """The partitions of a frame; Dask may read several small ones of X as one."""
+        return _delayed(self._X)
 
-    def _facts(self, k: int) -> tuple[str, int]:
-        """Return the title of a partition and its number of rows."""
-        title = f"{'partition' if self._is_frame else 'block'} {k} of X"
-        return title, int(self.bounds[k + 1] - self.bounds[k])
+    def _map(self, call: Callable[..., Any], *values: Any, **form: Any) -> Any:
+        """Return an array of what is called makes of each partition; values are sent once."""
+        from dask.delayed import delayed
 
-    def _shared(self, work: Callable[..., Any]) -> Any:
-        """Return a task for what is in a graph once: the work, and what a partition must be."""
-        form = self.names or (self.n_columns, self._X.dtype)
-        return _task(_same, _Packed((work, form)))
+        X = self._X
+        expected = self.names or (self.n_columns, X.dtype)
+        shared = delayed(_Packed((expected, values)), pure=False, traverse=False)
+        if self._is_frame:
+            form = form or _cells(len(self._parts))
+            return _map_delayed(self._parts, partial(_call, call), form, shared)
+        form = form or _cells(X.numblocks[0])
+        return X.map_blocks(
+            _call_block,
+            call=call,
+            shared=shared,
+            drop_axis=() if len(form["chunks"]) == 2 else 1,
+            name=_key(f"taxarbor-{call.__name__.strip('_')}"),
+            **form,
+        )
 
 
 def is_dask(X: Any) -> bool:
@@ -222,62 +209,94 @@ class _Packed:
     """
 
     def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def load(self) -> Any:
-        return self._value
+        self.value = value
 
     def __reduce__(self) -> Any:
         import cloudpickle
 
-        return _unpack, (cloudpickle.dumps(self._value, protocol=5),)
+        return _unpack, (cloudpickle.dumps(self.value, protocol=5),)
 
 
 def _unpack(data: bytes) -> _Packed:
     return _Packed(pickle.loads(data))
 
 
-def _task(work: Callable[..., Any], *arguments: Any) -> Any:
-    from dask.delayed import delayed
-
-    name = getattr(work, "__name__", type(work).__name__).strip("_")
-    return delayed(work, name=None, pure=False, traverse=False)(
-        *arguments, dask_key_name=_key(f"taxarbor-{name}")
-    )
-
-
 def _key(name: str) -> str:
-    from uuid import uuid4
-
+    """Return a name for tasks; results of one name would be taken for one."""
     return f"{name}-{uuid4().hex}"
 
 
-def _same(value: Any) -> Any:
-    return value
+def _box(value: Any) -> Any:
+    box = np.empty((1, 1), dtype=object)
+    box[0, 0] = value
+    return box
 
 
-def _groups(tasks: Sequence[Any]) -> list[Sequence[Any]]:
-    return [tasks[k : k + FAN_IN] for k in range(0, len(tasks), FAN_IN)]
+def _cells(n_parts: int) -> dict[str, Any]:
+    """Return the form of an array with any object for each partition."""
+    return {"chunks": ((1,) * n_parts, (1,)), "meta": np.empty((0, 0), object)}
 
 
-def _opened(part: Any, shared: _Packed, title: str, n_rows: float) -> tuple[Any, Any]:
-    """Return a partition as kernels take it, and the work; or raise InputError."""
-    work, form = shared.load()
-    if isinstance(form, list):
+def _map_delayed(
+    parts: Sequence[Any], call: Callable[..., Any], form: dict[str, Any], *shared: Any
+) -> Any:
+    """Return an array with a chunk for each part, made by one task."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    name, zeros = _key("taxarbor-partition"), (0,) * (len(form["chunks"]) - 1)
+    keys = [one.key for one in shared]
+    layer = {(name, k, *zeros): (call, k, part.key, *keys) for k, part in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=[*parts, *shared])
+    return da.Array(graph, name, **form)
+
+
+def _length(k: int, frame: Any) -> Any:
+    return _box(len(frame))
+
+
+def _delayed(X: Any) -> Any:
+    """Return the partitions of a frame, in which Dask's own steps are fused."""
+    has_futures = False
+    if "distributed" in sys.modules:
+        from distributed import futures_of
+
+        has_futures = bool(futures_of(X))
+    # Dask forgets the futures of persisted data where it rewrites a graph.
+    return X.to_delayed(optimize_graph=not has_futures)
+
+
+def _call(call: Callable[..., Any], k: int, part: Any, shared: _Packed) -> Any:
+    """Return what is called makes of a partition, which is checked first."""
+    expected, values = shared.value
+    title = f"{'partition' if isinstance(expected, list) else 'block'} {k} of X"
+    return call(_checked(part, title, expected), title, k, *values)
+
+
+def _call_block(block: Any, *, call: Any, shared: _Packed, block_id: Any) -> Any:
+    return _call(call, block_id[0], block, shared)
+
+
+def _checked(part: Any, title: str, expected: Any) -> Any:
+    """Return a partition as kernels take it, or raise InputError that names it."""
+    if isinstance(expected, list):
         given = [str(name) for name in part.columns]
-        if given != form:
-            wrong = [name for name in form if name not in given] or given
+        if given != expected:
+            wrong = [name for name in expected if name not in given] or given
             told = f"{title} has other columns than the frame says"
             raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
-    else:
-        part, (n_columns, dtype) = _aligned(part), form
-        if part.ndim != 2 or part.shape[1] != n_columns or part.dtype != dtype:
-            told = f"{title} has shape {part.shape} and holds {part.dtype}"
-            raise InputTypeError(f"{told}, but X says {n_columns} columns of {dtype}")
-    if not np.isnan(n_rows) and part.shape[0] != n_rows:
+        return part
+    part, (n_columns, dtype) = _aligned(part), expected
+    if part.ndim != 2 or part.shape[1] != n_columns or part.dtype != dtype:
+        told = f"{title} has shape {part.shape} and holds {part.dtype}"
+        raise InputTypeError(f"{told}, but X says {n_columns} columns of {dtype}")
+    return part
+
+
+def _check_size(part: Any, title: str, n_rows: int) -> None:
+    if part.shape[0] != n_rows:
         told = f"{title} has {part.shape[0]:,} rows, but X says {n_rows:,}"
         raise InputError(f"{told}; X.compute_chunk_sizes() may help")
-    return part, work
 
 
 def _aligned(part: Any) -> Any:
@@ -291,16 +310,20 @@ def _aligned(part: Any) -> Any:
     )
 
 
-def _count(part: Any) -> int:
-    return int(part.shape[0])
+def _count(part: Any, title: str, k: int) -> Any:
+    return _box(part.shape[0])
 
 
-def _take(part: Any, shared: _Packed, title: str, n_rows: int, rows: IndexArray) -> Any:
-    part, take = _opened(part, shared, title, n_rows)
-    return part if len(rows) == n_rows else take(part, rows)
+def _take(part: Any, title: str, k: int, rows: IndexArray, bounds: IndexArray) -> Any:
+    first, last = bounds[k : k + 2]
+    _check_size(part, title, last - first)
+    own = rows[slice(*np.searchsorted(rows, (first, last)))] - first
+    if not len(own):
+        return _box(None)
+    return _box(part if len(own) == part.shape[0] else take_rows(part, own))
 
 
-def _stack(*tables: Any) -> Any:
+def _stack(tables: Sequence[Any]) -> Any:
     """Return tables one below the other."""
     if len(tables) == 1:
         return tables[0]
@@ -308,52 +331,57 @@ def _stack(*tables: Any) -> Any:
         return sparse.vstack(tables, format="csr")
     if not hasattr(tables[0], "iloc"):
         return np.concatenate(tables)
-    from dask.dataframe.dispatch import concat  # puts categories together
+    from dask.dataframe.dispatch import concat  # unites categories
 
     return concat([*tables])
 
 
-def _route(part: Any, shared: _Packed, title: str, n_rows: int, first: int) -> Any:
-    """Return the arrays of a partition; what is added up, with the forms of the arrays."""
-    part, work = _opened(part, shared, title, n_rows)
+def _route(
+    part: Any, title: str, k: int, work: Callable[[Any, slice], Any], bounds: IndexArray
+) -> Any:
+    """Return the arrays of a partition; what is added up, and the forms of the arrays."""
+    first, last = bounds[k : k + 2].tolist()
+    _check_size(part, title, last - first)
+    if first == last:
+        return _box((None, None))
     with named_by(title):
-        arrays, small = work(part, slice(first, first + n_rows))
-    forms = [(array.shape[1:], array.dtype) for array in arrays]
-    return tuple(arrays), _Packed((small, forms))
+        arrays, small = work(part, slice(first, last))
+    return _box((arrays, (small, [(array.shape[1:], array.dtype) for array in arrays])))
 
 
-def _add(*packed: _Packed) -> _Packed:
-    smalls = [one.load()[0] for one in packed]
-    return _Packed((reduce(add, smalls), packed[0].load()[1]))
+def _first(result: Any) -> Any:
+    return _box(result.item()[0])
 
 
-def _apply(part: Any, shared: _Packed, title: str, n_rows: float, empty: _Packed) -> Any:
-    part, work = _opened(part, shared, title, n_rows)
-    nothing = empty.load()
+def _second(result: Any, axis: Any, keepdims: bool) -> Any:
+    return _box(result.item()[1])
+
+
+def _add(results: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the sum of results, without those of empty partitions."""
+    items = [one.item() for one in (results if isinstance(results, list) else [results])]
+    found = [one for one in items if one is not None]
+    total = (reduce(add, [small for small, _ in found]), found[0][1]) if found else None
+    return _box(total) if keepdims else _box(total)[0]
+
+
+def _entry(kept: Any, *, j: int, empty: _Packed) -> Any:
+    arrays = kept.item()
+    return empty.value if arrays is None else arrays[j]
+
+
+def _apply(part: Any, title: str, k: int, work: Callable[[Any], Any], empty: Any) -> Any:
     if not part.shape[0]:
-        return nothing
+        return empty
     with named_by(title):
-        return np.asarray(work(part)).astype(nothing.dtype, copy=False)
+        return np.asarray(work(part)).astype(empty.dtype, copy=False)
 
 
-def _apply_block(block: Any, *, shared: _Packed, empty: _Packed, block_id: Any) -> Any:
-    return _apply(block, shared, f"block {block_id[0]} of X", np.nan, empty)
-
-
-def _has_futures(X: Any) -> bool:
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import futures_of
-
-    return bool(futures_of(X))
-
-
-def _compute(tasks: Sequence[Any]) -> list[Any]:
-    """Return what tasks make, in this process."""
+def _compute(collection: Any) -> Any:
     import dask
 
     with _cluster_errors():
-        return list(dask.compute(*tasks))
+        return dask.compute(collection)[0]
 
 
 @contextmanager

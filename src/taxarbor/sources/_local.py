@@ -89,7 +89,8 @@ class LocalSource:
         work : callable
             ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It
             returns a tuple of arrays with one entry or row for each, and a value that is added
-            up with ``+`` over all blocks, in a fixed order. For Dask it must be picklable.
+            up with ``+`` over all blocks, in a fixed order. The table is only valid during
+            the call. For Dask the work must be picklable.
         n_threads : int
             Blocks of a file that are worked on at the same time; a table in memory is one
             block, and Dask has its own workers.
@@ -124,7 +125,7 @@ class LocalSource:
         """
         arrays: list[NDArray[Any]] = []
         for block, part in self._map(partial(_apply, work), n_threads):
-            self._fill(arrays, block.rows, (np.asarray(part).astype(dtype, copy=False),))
+            self._fill(arrays, block.rows, (part.astype(dtype, copy=False),))
         return arrays[0]
 
     def _fill(
@@ -164,13 +165,20 @@ class LocalSource:
 def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
     table = block.load()
     with named_by(block.title):
-        return work(table, block.rows)
+        arrays, small = work(table, block.rows)
+    return [_own(array, table) for array in arrays], small
 
 
 def _apply(work: Callable[[Any], Any], block: Block) -> Any:
     table = block.load()
     with named_by(block.title):
-        return work(table)
+        return _own(np.asarray(work(table)), table)
+
+
+def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:
+    """Return an array that does not change when another block takes the place of the table."""
+    is_view = isinstance(table, np.ndarray) and np.may_share_memory(array, table)
+    return array.copy() if is_view else array
 
 
 def take_rows(table: Any, rows: IndexArray) -> Any:

@@ -27,7 +27,10 @@ DAMAGED = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that follow one another, read when ``load`` is called, in any thread."""
+    """Rows that follow one another, read when ``load`` is called, in any thread.
+
+    What it returns is valid until the same thread loads another block.
+    """
 
     title: str | None
     rows: slice
