@@ -57,8 +57,8 @@ Written by `make defaults`, not by hand: run it again rather than edit this page
 Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
 Each choice is seen by itself, in the clusters that rules are then found for, each row in the
 one that fits it best; [](rules.md) has what the rules cost. Rows as they are, {rows}, as many
-clusters as classes, {seeds} of every method that is random. No method
-saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
+clusters as classes, {seeds} of every method that is random. No method saw a
+label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
 of one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
 other, and a fit alone may be faster.
 
@@ -91,10 +91,11 @@ The highest mean of each column in bold."""
 SAMPLE_TEXT = """\
 ## The size of the sample
 
-Taxarbor finds its tree on a sample, of {least:,} rows or {per_cluster} per cluster if that is
-more, and then routes every row by the rules. All of these data sets are smaller than that. Here
-the tree is found on fewer rows, {per_cluster} per cluster and others, drawn at random, and all
-rows are routed. Means over data sets ± their standard deviation over seeds."""
+Taxarbor finds its tree on a sample: {per_cluster} rows per cluster, but at least {least:,}.
+Every row is then routed by the rules. These data sets have fewer rows than that, so the tree is
+found on all of them; here it is found on fewer, drawn at random, and all rows are routed. Means
+over data sets ± their standard deviation over seeds, which is larger than most differences:
+with other draws another size may come out as the smallest that is enough."""
 
 GROUPS_TEXT = """\
 ## One choice at a time
@@ -369,7 +370,7 @@ def describe_samples(scores: Scores) -> Iterator[str]:
         smallest = SAMPLES[int(is_enough.argmax())].label
         yield (
             f"The smallest sample that keeps each mean within {MAX_LOSS} of all rows, or above "
-            f"it, has {smallest}."
+            f"it, has {smallest}; Taxarbor takes {ROWS_PER_CLUSTER}."
         )
 
 

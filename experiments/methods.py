@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 
 from experiments.data import Dataset, Scaling, open_dataset
-from experiments.variants import fit_variant
+from experiments.variants import estimator_seed, fit_variant
 from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
 from taxarbor.exchange import from_linkage, from_sklearn
 from taxarbor.hierarchy import HierarchyBuilder
@@ -281,10 +281,13 @@ def fit(job: Job, data: Dataset) -> Hierarchy:
 
 
 def sampled_rows(job: Job, n_rows: int) -> NDArray[np.intp]:
-    """Return the rows that a job with the setting ``sample`` is fitted to."""
+    """Return the rows that a job with the setting ``sample`` is fitted to.
+
+    Those that Taxarbor draws, of this seed, where it draws as many.
+    """
     sample = json.loads(job.settings)["sample"]
     size = n_rows // 2 if sample == "half" else sample * job.n_clusters
-    return draw_rows(n_rows, size, job.seed)[0]
+    return draw_rows(n_rows, size, estimator_seed(job.seed))[0]
 
 
 def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:

@@ -57,6 +57,11 @@ def default_of(setting: str) -> Any:
     return getattr(module, name)
 
 
+def estimator_seed(random_state: int) -> int:
+    """Return the seed that an estimator with this ``random_state`` works with."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def fit_variant(
     X: Any,
     n_clusters: int,
@@ -91,7 +96,7 @@ def fit_variant(
     balance = check_balance(options.pop("balance", Taxarbor().balance), 2)
     gap_splitter = GapSplitter(balance, options.pop("n_init", Taxarbor().n_init))
     splitter: Any = RankedSplitter(options.pop("grow_by", "gap"), gap_splitter)
-    run = Run(int(check_random_state(seed).randint(2**31 - 1)))  # as an estimator draws it
+    run = Run(estimator_seed(seed))
     fitted = X if rows is None else X[rows]
     n_leaves = min(options.pop("cut_of", 1) * n_clusters, len(fitted) // 4)
     stop = StoppingRule(max(n_leaves, n_clusters))

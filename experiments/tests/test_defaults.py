@@ -184,7 +184,7 @@ def test_the_smallest_sample_that_is_enough(tmp_path, setup, made):
     sizes = [*(f"{size} rows per cluster" for size in lowest), "all rows"]
     assert [line[0] for line in lines[2:]] == sizes
     assert lines[4][1] == "49.81 ± 0.50"
-    assert text.endswith("has 500 rows per cluster.")
+    assert text.endswith("has 500 rows per cluster; Taxarbor takes 500.")
 
 
 @pytest.mark.long

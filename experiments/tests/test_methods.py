@@ -1,6 +1,7 @@
 import itertools
 import json
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from experiments.methods import (
     write_settings,
 )
 from taxarbor import HMMC, Taxarbor
+from taxarbor.estimators import _taxarbor
 from taxarbor.metrics import rand_score, shortest_path_score
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -250,6 +252,10 @@ def test_a_sample_has_rows_for_each_cluster(made):
     model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
     assert np.array_equal(fit(job, data).labels, model.predict(data.X))
     assert "new_rand" not in run_job(job, None).measures
+    with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
+        assert np.array_equal(
+            Taxarbor(6, random_state=0).fit(data.X).labels_, fit(job, data).labels
+        )
     many = job._replace(settings='{"sample": 1000}')
     whole = Taxarbor(6, random_state=0).fit(data.X)
     assert np.array_equal(fit(many, data).labels, whole.labels_)
