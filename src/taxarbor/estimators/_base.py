@@ -181,7 +181,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _keep(self, tree: Hierarchy, seen: SeenFeatures, **per_row: Any) -> None:
         """Leave what a fit found on the estimator, in one step: all is new."""
-        kept = {name: getattr(self, name) for name in self._get_param_names()}
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | seen.attributes | {"hierarchy_": tree} | per_row
 
 
