@@ -192,7 +192,7 @@ def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
         X = X.select([*columns]) if hasattr(X, "select") else X[[*columns]]
         names = [*columns]
     try:
-        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
         told = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
