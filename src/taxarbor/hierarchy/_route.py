@@ -198,9 +198,15 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     if rows.gaps is not None or all_finite(cells):
         return rows
     fill = fills_of(hierarchy)
-    if fill is None or np.isinf(cells).any():
-        place_rows(hierarchy, data)  # says which value is refused
-        raise InputError("contains NaN or infinity", "X")
+    wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        ends = (
+            data.indptr[1:]
+            if sparse.issparse(data)
+            else np.arange(1, len(data) + 1) * data.shape[1]
+        )
+        raise _refused_value(hierarchy, data, int(np.searchsorted(ends, first, "right")))
     return fill_gaps(data.copy(), fill)
 
 
