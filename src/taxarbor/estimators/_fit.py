@@ -105,6 +105,13 @@ class Training:
             return None
         return np.repeat(np.arange(len(self.repeats)), self.repeats)
 
+    @property
+    def copies_per_row(self) -> float:
+        """How many copies stand for a row on average; 1 where weights are numbers of rows."""
+        if self.repeats is None or self.per_row == 1.0:
+            return 1.0
+        return float(self.repeats.sum() / np.count_nonzero(self.repeats))
+
     def copies(self) -> Any:
         """Return the features of the rows, each as often as it takes part."""
         index = self.index

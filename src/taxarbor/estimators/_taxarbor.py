@@ -310,7 +310,8 @@ def _find_tree(
     stop, splitter = training.stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # or there is no bound, however little a row counts for
         splitter = replace(splitter, min_size=training.in_sample(splitter.min_size))
-    training = training.without(find_outliers(training.copies(), run.seed))
+    outliers = find_outliers(training.copies(), run.seed, training.copies_per_row)
+    training = training.without(outliers)
     X = training.copies()
     coordinates = find_coordinates(X, run.seed, run.width)
     clusters = find_clusters(
