@@ -224,10 +224,15 @@ class Taxarbor(HierarchyEstimator):
                 weights=training.weights_of_rows(weights),
                 n_threads=run.width,
             )
+            before = dict(vars(self))
             self._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
             warn_if_short(tree, settings.stop, 2)
         if curve is not None:
-            self._keep_trust(X, curve)
+            try:
+                self._keep_trust(X, curve)
+            except BaseException:  # Ctrl-C as well
+                self.__dict__ = before
+                raise
         return self
 
     def _settings(self, n_clusters: int | None) -> "_Settings":
@@ -254,6 +259,9 @@ class Taxarbor(HierarchyEstimator):
 
     def _suggest(self, source: Source, weights: Any, run: Run) -> Curve:
         """Return how stable the clusters are that a tree of many leaves can be cut into."""
+        if not source.in_memory:
+            told = '"auto" fits parts of the rows again and again, which must be in memory'
+            raise InputError(f"{told}: try it on some of the rows first", "n_clusters")
         sample = source.sample(SAMPLE_ROWS, run.seed, weights)
         n = len(sample.rows)
         if sample.weights is not None:
