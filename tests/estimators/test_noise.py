@@ -120,6 +120,15 @@ def test_noise_counts_weights():
     assert 0 < w[tree.noise].sum() <= 0.04 * w.sum()
 
 
+def test_outliers_count_in_the_share_of_noise():
+    X = planted(0)
+    X[-10:] *= 1e3  # which take no part in finding the tree
+    for noise, n_noise in ((0.05, 10), (0.1, 20)):
+        model = Taxarbor(4, noise=noise, random_state=0).fit(X)
+        assert (model.labels_ == -1).sum() == n_noise
+        assert (model.labels_[-10:] == -1).all()
+
+
 def test_refits_are_of_rows_that_are_no_noise():
     X = planted(0)
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)

@@ -283,6 +283,37 @@ def test_the_number_of_clusters_of_a_wide_mixed_table():
     assert len({*zip(labels.tolist(), model.labels_.tolist(), strict=True)}) == 3
 
 
+def test_the_number_of_clusters_needs_rows_in_memory(tmp_path):
+    np.save(tmp_path / "rows.npy", TABLES["float64"])
+    model = Taxarbor("auto", random_state=0)
+    with pytest.raises(InputError, match="n_clusters"):
+        model.fit(tmp_path / "rows.npy")
+    assert not vars(model).keys() & {"hierarchy_", "labels_"}
+
+
+def test_an_interrupted_assessment_leaves_the_estimator_as_it_was(monkeypatch):
+    X = clouds(400)
+    model = fit(X)
+    before = dict(vars(model))
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_taxarbor, "assess", interrupt)
+    model.set_params(n_clusters="auto")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :4])
+    assert vars(model) == before | {"n_clusters": "auto"}
+
+
+def test_copies_of_weighted_rows_are_outliers_as_well():
+    X = with_outliers(clouds(480))
+    weights = np.random.default_rng(9).uniform(0.5, 1.5, 480)
+    for sample_weight in (None, weights):
+        model = fit(X, sample_weight)
+        assert model.hierarchy_.weights[::97].tolist() == [0.0] * len(X[::97])
+
+
 def test_least_sizes_of_sparse_texts(monkeypatch):
     monkeypatch.setattr(_taxarbor, "SAMPLE_ROWS", 100_000)
     rng = np.random.default_rng(7)
