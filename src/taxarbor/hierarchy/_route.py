@@ -128,7 +128,7 @@ def fills_of(hierarchy: "Hierarchy") -> Array | None:
 def _refused_value(hierarchy: "Hierarchy", data: Any, row: int) -> InputError:
     """Return an error that says which value of a row is refused."""
     rows: Any = data[[row]]
-    cells: Array = rows.toarray()[0] if sparse.issparse(rows) else rows[0]
+    cells: Array = rows.toarray()[0] if sparse.issparse(data) else rows[0]
     wrong = ~np.isfinite(cells) if fills_of(hierarchy) is None else np.isinf(cells)
     column = int(np.flatnonzero(wrong)[0])
     names = hierarchy.feature_names
@@ -203,7 +203,7 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         first = int(np.flatnonzero(wrong)[0])
         ends = (
             data.indptr[1:]
-            if sparse.issparse(data)
+            if sparse.issparse(rows.data)
             else np.arange(1, len(data) + 1) * data.shape[1]
         )
         raise _refused_value(hierarchy, data, int(np.searchsorted(ends, first, "right")))
