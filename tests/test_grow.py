@@ -7,13 +7,13 @@ from itertools import count
 
 import numpy as np
 import pytest
+from taxarbor.refine import Coordinates, gather
+from taxarbor.refine._field import Field
 
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
 from taxarbor.grow import Run, StoppingRule, _RowsInMemory, grow, grow_on
 from taxarbor.hierarchy import LinearRule
-from taxarbor.refine import Coordinates, gather
-from taxarbor.refine._field import Field
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.split._margins import KINDS

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from taxarbor.sweep import _blocks
+from taxarbor.tables._scan_parquet import ParquetPart
+from taxarbor.tables._stream import Stream
 
 from taxarbor import Hierarchy, Taxarbor
 from taxarbor._errors import FileFormatError
 from taxarbor.cli import _fitting, _reading
 from taxarbor.explain import _sample
-from taxarbor.sweep import _blocks
 from taxarbor.tables import read_table
-from taxarbor.tables._scan_parquet import ParquetPart
-from taxarbor.tables._stream import Stream
 from tests.cli.conftest import COLUMNS
 
 

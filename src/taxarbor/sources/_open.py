@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from taxarbor._errors import InputError, missing_extra
+from taxarbor._errors import InputError, InputTypeError, missing_extra
 from taxarbor.sources._arrays import choose_columns, open_h5ad, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
 from taxarbor.sources._local import LocalSource, Reader, open_memory
@@ -107,4 +107,7 @@ def _materialize(X: Any) -> Any:
         import pyarrow as pa
     except ImportError as error:
         raise missing_extra("reading a stream of Arrow", "pyarrow") from error
-    return pa.table(X)
+    try:
+        return pa.table(X)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
