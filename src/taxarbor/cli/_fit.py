@@ -11,8 +11,8 @@ from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
+    from taxarbor._types import Array
     from taxarbor.cli._fitting import Fitted
-    from taxarbor.cli._reading import Beside
     from taxarbor.tables import Table
 
 AUTO, DEFAULT_CLUSTERS = "auto", 8
@@ -43,8 +43,8 @@ def _tree(help: str, **more: Any) -> Any:
 
 
 def _some(name: str, help: str, **more: Any) -> Any:
-    told = f"{help} ({', '.join(ONLY[name])})"
-    return opt.option(told, rich_help_panel="Options of some methods", **more)
+    methods = ", ".join(ONLY[name])
+    return opt.option(f"{help} ({methods})", rich_help_panel="Options of some methods", **more)
 
 
 def fit(
@@ -185,124 +185,102 @@ def fit(
     settings = _settings(method, given)
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
-    import numpy as np
-
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
-    report = report or (model.with_suffix(".html") if show else None)
+    page = report or (model.with_suffix(".html") if show else None)
     files.check_labels_name(labels)
-    files.check_outputs((model, report, labels), (data,), force=force)
-    table, beside, counts = _read(given, settings)
-    notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
+    files.check_outputs((model, page, labels), (data,), force=force)
+    table, sample_weight = _read(given, settings)
+    notes = [*table.notes, *([] if weights is None else [f"rows are weighted by {weights}"])]
     if table.id_column is not None and id_column is None:
-        notes.append(f"rows are called by {table.id_column}")
-    options: dict[str, str | None] = {"missing": missing, "metric": metric}
-    options["scale"] = scale or ("standard" if standardize else None)
-    table, encoder = make_encoder(table, categories, dates, **options)
-    estimator.set_params(encoder=encoder)
-    fitted = fit_table(table, estimator, notes, counts)
-    found = np.asarray(() if labels is None else estimator.labels_)
+        notes.append(f"rows are named by {table.id_column}")
+    table, encoder = make_encoder(
+        table,
+        categories,
+        dates,
+        missing=missing,
+        metric=metric,
+        scale=scale or ("standard" if standardize else None),
+    )
+    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
     with files.writing(model, force=force):
         fitted.tree.save(model)
     if labels is not None:
-        if beside is not None:
-            beside.write_labels(labels, found, id_column, force=force)
-        else:
-            files.write_labels(labels, found.tolist(), table, force=force)
+        files.write_labels(labels, estimator.labels_, table, force=force)
     scores = _score(fitted, table, notes)
-    if report is not None:
-        _write_page(given | {"report": report}, fitted, table, beside, notes)
-    _tell(given, fitted, scores, notes, {"model": model, "labels": labels, "report": report})
+    if page is not None:
+        with files.writing(page, force=force), noted(notes):
+            _write_page(page, fitted, table, files.heading(title, data))
+        if show and not files.opened(page):
+            notes.append(f"there is no browser here; open {page} in one")
+    written = {"model": model, "labels": labels, "report": page}
+    if as_json:
+        document = {"data": data, "method": method, **_facts(fitted), "scores": scores}
+        say_json(document | {"notes": notes} | written)
+        return
+    if columns is None and fitted.dropped:  # else the others were left out on purpose
+        dropped = [f"{name} ({reason})" for name, reason in fitted.dropped]
+        notes.insert(0, f"left out: {some(dropped, MAX_NAMED)}")
+    say_notes(notes)
+    _say(data, fitted, scores, written)
 
 
-def _read(
-    given: dict[str, Any], settings: dict[str, Any]
-) -> "tuple[Table, Beside | None, Any]":
-    """Return the rows, what is beside them if they are read part by part, and their weights."""
+def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Array | None]":
+    """Return the rows and their weights, or refuse too few rows before the fit."""
     from taxarbor.cli import _reading as reading
+    from taxarbor.metrics._table import encode_labels
 
-    data, format, weights = given["data"], given["format"], given["weights"]
-    is_streamed = reading.is_streamed(data, format=format, whole=_needs_all(given, settings))
-    if is_streamed:
-        beside = given["id_column"], weights
-        table = reading.open_columns(data, given["columns"], beside, format)
-    else:
-        asked = {name: given[name] for name in ("id_column", "label_column", "format")}
-        table = reading.read_columns(data, given["columns"], weights, **asked)
-    asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    _check_rows(data, table, None if asked_for == AUTO else asked_for)
-    if not is_streamed:
-        table, counts = reading.split_weights(table, weights)
-        return table, None, counts
-    apart = reading.Beside(data, format)
-    return table, apart, None if weights is None else apart.weights(weights)
+    data, name = given["data"], _name(given["data"])
+    in_blocks = reading.is_in_blocks(data, given["format"])
+    n_clusters = settings.get("n_clusters", DEFAULT_CLUSTERS)
+    needs_all = "-k auto" if n_clusters == AUTO else None
+    needs_all = "--label-column" if given["label_column"] is not None else needs_all
+    if in_blocks and needs_all is not None:
+        if data.is_dir():
+            raise InputError(f"{needs_all} needs all rows in memory, and {name} is a folder")
+        in_blocks = False
+    roles = {role: given[role] for role in ("id_column", "label_column", "format")}
+    table, weights = reading.read_training(
+        data, given["columns"], given["weights"], **roles, in_blocks=in_blocks
+    )
+    n_rows = reading.count_rows(table)
+    if n_rows == 1:
+        raise InputError(f"{name} has one row: there is nothing to divide")
+    if n_clusters not in (None, AUTO) and n_clusters > n_rows:
+        problem = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters"
+        raise InputError(f"{name} {problem}; give a smaller -k")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{name} has one row with a label: scores compare two or more")
+    return table, weights
 
 
-def _write_page(
-    given: dict[str, Any],
-    fitted: "Fitted",
-    table: "Table",
-    beside: "Beside | None",
-    notes: list[str],
-) -> None:
-    from taxarbor.cli import _files as files
+def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> None:
     from taxarbor.cli._reading import as_features
     from taxarbor.report import report
+    from taxarbor.sources import open_source
 
-    names = table.row_names if beside is None else beside.row_names(given["id_column"])
-    X: Any = as_features(fitted.tree, table).X if beside is None else table.X
-    named: dict[str, Any] = files.heading(given["title"], given["data"])
-    named |= {"row_names": names, "classes": table.labels}
-    with files.writing(given["report"], force=given["force"]), noted(notes):
-        report(fitted.tree, X, given["report"], **named)
-    if given["show"] and not files.opened(given["report"]):
-        notes.append(f"there is no browser here; open {given['report']} in one")
-
-
-def _tell(
-    given: dict[str, Any],
-    fitted: "Fitted",
-    scores: dict[str, float] | None,
-    notes: list[str],
-    written: dict[str, Path | None],
-) -> None:
-    """Print the result of a fit."""
-    data, columns = given["data"], given["columns"]
-    if given["as_json"]:
-        told = {"data": data, "method": given["method"], **_facts(fitted)}
-        say_json(told | {"scores": scores, "notes": notes} | written)
-    else:
-        # Who names the columns to use need not be told of the others.
-        say_notes((_note_on_dropped(fitted.dropped) if columns is None else []) + notes)
-        _say(data, fitted, scores, written)
-
-
-def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
-    """Return an option that needs all rows in memory, if there is one."""
-    if given["method"] != "taxarbor":
-        return f"--method {given['method']}"
-    if settings.get("n_clusters") == AUTO:
-        return "-k auto"
-    return opt.given(given["label_column"], "--label-column")
+    tree, X = fitted.tree, open_source(table.X)
+    rows = as_features(tree, table) if X.in_memory else X
+    report(tree, rows, page, row_names=table.row_names, classes=table.labels, title=title)
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a method that were given, or refuse those of another one."""
-    found = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
-    for name in found:
+    settings = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
+    for name in settings:
         if method not in (methods := ONLY.get(name, (method,))):
-            told = f"is for --method {' or '.join(methods)}, not for {method}"
-            raise InputError(told, name)
-    if "n_clusters" in found:
-        found["n_clusters"] = _number(found["n_clusters"], method)
-    elif found.keys() & {"max_leaf_size", "max_depth"}:
-        found["n_clusters"] = None
-    if "balance" in found:
-        found["balance"] = _sizes(found["balance"])
-    return found
+            message = f"is for --method {' or '.join(methods)}, not for {method}"
+            raise InputError(message, name)
+    if "n_clusters" in settings:
+        settings["n_clusters"] = _number(settings["n_clusters"], method)
+    elif settings.keys() & {"max_leaf_size", "max_depth"}:
+        settings["n_clusters"] = None
+    if "balance" in settings:
+        settings["balance"] = _sizes(settings["balance"])
+    return settings
 
 
 def _number(text: str, method: str) -> int | str:
@@ -328,21 +306,6 @@ def _sizes(text: str) -> Any:
     return value
 
 
-def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
-    """Refuse too few rows before the fit, in words that the library does not have."""
-    from taxarbor.cli._reading import count_rows
-    from taxarbor.metrics._table import encode_labels
-
-    n_rows = count_rows(table)
-    if n_rows == 1:
-        raise InputError(f"{_name(data)} has one row: there is nothing to divide")
-    if (n_clusters or 0) > n_rows:
-        told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
-        raise InputError(f"{_name(data)} {told}")
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
-
-
 def _name(data: Path) -> str:
     return "standard input" if str(data) == "-" else printable(str(data))
 
@@ -359,18 +322,11 @@ def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, floa
 def _facts(fitted: "Fitted") -> dict[str, Any]:
     from taxarbor.cli._render import model_facts
 
-    told = model_facts(fitted.tree)
+    facts = model_facts(fitted.tree)
     if fitted.tree.trust is not None:
-        told["verdict"] = fitted.tree.trust.curve.verdict()
-    told |= {"seconds": fitted.seconds}
+        facts["verdict"] = fitted.tree.trust.curve.verdict()
     dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
-    return told | {"dropped": dropped}
-
-
-def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
-    """Return a note on the columns that were left out, if there are any."""
-    told = some([f"{name} ({reason})" for name, reason in dropped], MAX_NAMED)
-    return [f"left out: {told}"] if dropped else []
+    return facts | {"seconds": fitted.seconds, "dropped": dropped}
 
 
 def _say(
@@ -384,15 +340,14 @@ def _say(
     tree, n_dropped = fitted.tree, len(fitted.dropped)
     n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
-    clusters = counted(tree.n_leaves, "cluster")
     say_lines(
         f"{_name(data)}: {counted(tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
-        f"{left_out}\n"
-        f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
+        f"{left_out}\n{counted(tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
+        f"{written['model']}\n"
     )
-    say_first_levels(fitted.tree)
-    if fitted.tree.trust is not None and fitted.tree.n_leaves > 1:  # else a note says it
-        say_verdict(fitted.tree.trust)
+    say_first_levels(tree)
+    if tree.trust is not None and tree.n_leaves > 1:  # else a note says it
+        say_verdict(tree.trust)
     if scores is not None:
         typer.echo(f"\nAgainst the known classes ({SCALE}):\n")
         say(score_table(scores))

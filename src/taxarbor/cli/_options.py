@@ -23,11 +23,6 @@ def argument(help: str, name: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
-def given(value: object, option: str) -> str | None:
-    """Return the option if it has a value."""
-    return None if value is None else option
-
-
 Model = Annotated[Path, argument("A model that fit wrote.", "MODEL")]
 Data = Annotated[
     Path,
