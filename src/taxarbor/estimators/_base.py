@@ -165,8 +165,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             tree = training.describe(tree, expanded, labels)
             usual, center_of = training.find_noise(tree, expanded, labels)
             scores = score_rows(tree, usual, center_of, expanded, labels, n_threads=run.width)
-            own = training.weights_of_rows(weights)
-            tree = replace(regroup(tree, labels), weights=own)
+            tree = regroup(tree, labels, training.weights_of_rows(weights))
             self._keep(
                 tree,
                 training.features.seen,
@@ -182,7 +181,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _keep(self, tree: Hierarchy, seen: SeenFeatures, **per_row: Any) -> None:
         """Leave what a fit found on the estimator, in one step: all is new."""
-        kept = {name: getattr(self, name) for name in self._get_param_names()}
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | seen.attributes | {"hierarchy_": tree} | per_row
 
 

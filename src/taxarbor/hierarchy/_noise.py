@@ -159,7 +159,7 @@ def find_noise_model(
     nearest = center_of[labels]
     away = model._distances(X, None, nearest, 1)
     own = nearest >= 0
-    sums = np.bincount(nearest[own], (away * weights)[own], minlength=len(groups))
+    sums = np.bincount(nearest[own], away[own] * weights[own], minlength=len(groups))
     usual = float(sums.sum() / sizes[groups].sum())
     if usual > 0.0:
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
