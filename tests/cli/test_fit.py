@@ -148,8 +148,6 @@ def test_each_method_has_the_options_of_its_estimator():
         "random_state",
         "n_jobs",
         "verbose",
-        "memory_limit",
-        "rules",
     }
     for method, estimator in _fitting.METHODS.items():
         own = {name for name, methods in _fit.ONLY.items() if method in methods}
@@ -174,7 +172,7 @@ def test_an_option_of_another_method_is_refused(refused):
 
 def test_columns_are_chosen(run, run_json, folder):
     told = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
-    assert told.stderr == "taxarbor: note: rows are called by id\n"
+    assert told.stderr == "taxarbor: note: rows are named by id\n"
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
     assert Hierarchy.load(folder / "m").feature_names == ["items", "age"]
 
@@ -304,7 +302,6 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("link.csv would be read", ["./customers.csv", "-o", "link.csv", "--force"]),
         ("there is no folder", ["customers.csv", "-o", "nowhere/m"]),
         ("sub is a folder", ["customers.csv", "-o", "sub", "--force"]),
-        ("cannot write to the folder /proc", ["customers.csv", "-o", "/proc/m"]),
         ("/dev/null is no plain file", ["customers.csv", "-o", "/dev/null", "--force"]),
         ("written twice", ["customers.csv", "-o", "m", "--report", "./m"]),
         ("there already", ["customers.csv", "-o", "m", "--labels", "labels.csv"]),

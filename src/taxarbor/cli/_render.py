@@ -119,13 +119,15 @@ def draw_tree(
             words = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
             text = Text(", ").join(words)
         text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
-        if label:
-            text.append(f"  {label}", "bold green" if tree.is_leaf(node) else "italic")
+        if tree.is_leaf(node):
+            text.append(f"  {label}", "bold green")
         if node != tree.root and reasons:
             text.append(f"  node {node}", "dim")
         if tree.trust is not None and node != tree.root:
             style = "dim" if tree.trust.is_stable[node] else "yellow"
             text.append(f"  ({tree.trust.told(node)})", style)
+        if label and not tree.is_leaf(node):
+            text.append(f"  {label}", "italic")
         if below and node in below:
             text.append(f"\n{printable(below[node])}", "dim")
         del drawn[depth:]
