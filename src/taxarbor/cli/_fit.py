@@ -31,6 +31,12 @@ ONLY = {
     "n_neighbors": ("spectral",),
 }
 """The methods that have an option of some only."""
+N_CLUSTERS = (
+    "Number of clusters, or auto: as many as are stable; 8 unless another limit is given."
+)
+BALANCE = (
+    "Sizes of children: 1 is even, 0 or none is free; or bounds by an even share: 0.9,1.1."
+)
 AVOID = "How strongly a split avoids the features above it"
 
 
@@ -55,12 +61,7 @@ def fit(
     ] = None,
     n_clusters: Annotated[
         str | None,
-        opt.option(
-            "Number of clusters, or auto: as many as are stable (taxarbor); 8 unless "
-            "--max-leaf-size or --max-depth is given.",
-            *("--n-clusters", "-k"),
-            metavar="NUMBER",
-        ),
+        opt.option(N_CLUSTERS, "--n-clusters", "-k", metavar="NUMBER"),
     ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
@@ -88,23 +89,18 @@ def fit(
     ] = None,
     missing: Annotated[
         Literal["mean", "indicator", "error"] | None,
-        _table(
-            "What is missing counts as its column's mean, the default; also has a feature of "
-            "its own; or is refused."
-        ),
+        _table("Missing values: impute the mean, the default; also mark them; or refuse them."),
     ] = None,
     scale: Annotated[
         Literal["auto", "standard", "robust", "none"] | None,
         _table(
-            "Numbers count alike where their units differ, the default; always (by variance, "
-            "or by their middle half); or never."
+            "Scale numbers where units differ, the default; always, in one of two ways; never."
         ),
     ] = None,
     metric: Annotated[
         Literal["euclidean", "cosine"] | None,
         _table("cosine: only the direction of a row counts, not its length."),
     ] = None,
-    standardize: Annotated[bool, typer.Option("--standardize", hidden=True)] = False,
     method: Annotated[
         Literal["taxarbor", "hmmc", "kmeans", "spectral"],
         _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
@@ -130,20 +126,11 @@ def fit(
     ] = None,
     noise: Annotated[
         float | None,
-        _some(
-            "noise",
-            "Share of the rows to set apart, far from all clusters, as -1.",
-            metavar="SHARE",
-        ),
+        _some("noise", "Share of rows to set apart as noise, -1.", metavar="SHARE"),
     ] = None,
     balance: Annotated[
         str | None,
-        _some(
-            "balance",
-            "Sizes of children: 1 is even, 0 or none sets no sizes; or least and greatest, as "
-            "multiples of an even share: 0.9,1.1.",
-            metavar="SIZES",
-        ),
+        _some("balance", BALANCE, metavar="SIZES"),
     ] = None,
     penalty: Annotated[
         Literal["group+exclusive", "group", "exclusive", "l1", "l2"] | None,
@@ -178,8 +165,8 @@ def fit(
 ) -> None:
     """Grow a tree of clusters from the rows of a file, and save it as a model.
 
-    Columns of numbers and of few different texts are used, with gaps; others are left out, and
-    named. Ctrl-C while the tree grows saves the tree so far.
+    Columns of numbers and of few different texts are used, with missing values; others are left
+    out, and named. Ctrl-C ends it, and nothing is written.
     """
     given = dict(locals())
     settings = _settings(method, given)
@@ -187,6 +174,8 @@ def fit(
 
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
+    from taxarbor.cli._render import model_facts
+    from taxarbor.metrics import score_hierarchy
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
@@ -203,14 +192,17 @@ def fit(
         dates,
         missing=missing,
         metric=metric,
-        scale=scale or ("standard" if standardize else None),
+        scale=scale,
     )
     fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
     with files.writing(model, force=force):
         fitted.tree.save(model)
     if labels is not None:
         files.write_labels(labels, estimator.labels_, table, force=force)
-    scores = _score(fitted, table, notes)
+    scores = None
+    if table.labels is not None:
+        with noted(notes):
+            scores = score_hierarchy(fitted.tree, table.labels)
     if page is not None:
         with files.writing(page, force=force), noted(notes):
             _write_page(page, fitted, table, files.heading(title, data))
@@ -218,12 +210,16 @@ def fit(
             notes.append(f"there is no browser here; open {page} in one")
     written = {"model": model, "labels": labels, "report": page}
     if as_json:
-        document = {"data": data, "method": method, **_facts(fitted), "scores": scores}
+        document = {"data": data, "method": method, **model_facts(fitted.tree)}
+        if fitted.tree.trust is not None:
+            document["verdict"] = fitted.tree.trust.curve.verdict()
+        dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
+        document |= {"seconds": fitted.seconds, "dropped": dropped, "scores": scores}
         say_json(document | {"notes": notes} | written)
         return
     if columns is None and fitted.dropped:  # else the others were left out on purpose
-        dropped = [f"{name} ({reason})" for name, reason in fitted.dropped]
-        notes.insert(0, f"left out: {some(dropped, MAX_NAMED)}")
+        left_out = [f"{name} ({reason})" for name, reason in fitted.dropped]
+        notes.insert(0, f"left out: {some(left_out, MAX_NAMED)}")
     say_notes(notes)
     _say(data, fitted, scores, written)
 
@@ -262,9 +258,9 @@ def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> Non
     from taxarbor.report import report
     from taxarbor.sources import open_source
 
-    tree, X = fitted.tree, open_source(table.X)
-    rows = as_features(tree, table) if X.in_memory else X
-    report(tree, rows, page, row_names=table.row_names, classes=table.labels, title=title)
+    X: Any = open_source(table.X)
+    X = as_features(fitted.tree, table) if X.in_memory else X
+    report(fitted.tree, X, page, row_names=table.row_names, classes=table.labels, title=title)
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -308,25 +304,6 @@ def _sizes(text: str) -> Any:
 
 def _name(data: Path) -> str:
     return "standard input" if str(data) == "-" else printable(str(data))
-
-
-def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, float] | None:
-    from taxarbor.metrics import score_hierarchy
-
-    if table.labels is None:
-        return None
-    with noted(notes):
-        return score_hierarchy(fitted.tree, table.labels)
-
-
-def _facts(fitted: "Fitted") -> dict[str, Any]:
-    from taxarbor.cli._render import model_facts
-
-    facts = model_facts(fitted.tree)
-    if fitted.tree.trust is not None:
-        facts["verdict"] = fitted.tree.trust.curve.verdict()
-    dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
-    return facts | {"seconds": fitted.seconds, "dropped": dropped}
 
 
 def _say(

@@ -93,10 +93,10 @@ def _read_column(path: Path, name: str, option: str, format: str | None) -> Any:
         source = open_source(path, [name], format)
     except NamelessError as error:
         raise InputError(f"is for files with names of columns: {error}", option) from error
-    cells = source.sample(source.n_rows, seed=0).table
+    cells: Any = source.sample(source.n_rows, seed=0).table
     if not is_plain(cells):
         return cells.iloc[:, 0].to_numpy()
-    return (cells.toarray() if issparse(cells) else cells).ravel()
+    return np.ravel(cells.toarray() if issparse(cells) else cells)
 
 
 def read_training(
@@ -291,8 +291,10 @@ def in_memory(table: Table) -> Table:
 
 def as_features(tree: Hierarchy, table: Table) -> Any:
     """Return the rows of a table in memory as a model's features, for all that follows."""
-    has_names = tree.encoding is not None and tree.encoding.has_names
-    return expand(as_frame(table) if has_names else table.X, tree)
+    X: Any = table.X
+    if tree.encoding is not None and tree.encoding.has_names:
+        X = as_frame(table)
+    return expand(X, tree)
 
 
 def as_frame(table: Table) -> Any:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from taxarbor.explain import Explanation
     from taxarbor.hierarchy import Hierarchy
 
+NODE_TRUST = ("came_back", "apart", "rule_came_back", "is_stable")
+"""What an assessment says of each node."""
+
 
 def predict(
     model: opt.Model,
@@ -49,7 +52,7 @@ def predict(
         files.write_labels(output, labels, table, probabilities, force=force)
     if proba and tree.temperature is None:
         notes.append("probabilities are a rough guess until taxarbor assess measures them")
-    document = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
+    document: dict[str, Any] = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
     if as_json:
         document |= {"rows": table.row_names, "labels": labels.tolist()}
         if probabilities is not None:
@@ -84,9 +87,9 @@ def score(
     with noted(notes):
         scores = score_hierarchy(tree, labels, classes)
     n_classes = len(encode_labels(labels, len(labels))[1])
-    document = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
-    document |= {"scores": scores, "notes": notes}
+    counts = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
     line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
+    document = {**counts, "scores": scores, "notes": notes}
     answer(document, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
     if not as_json:
         say(score_table(scores))
@@ -288,13 +291,7 @@ def assess(
         "suggested": trust.suggested,
         "verdict": trust.curve.verdict(),
         "nodes": [
-            {
-                "node": node,
-                "came_back": int(trust.came_back[node]),
-                "apart": int(trust.apart[node]),
-                "rule_came_back": int(trust.rule_came_back[node]),
-                "is_stable": bool(trust.is_stable[node]),
-            }
+            {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
             for node in range(assessed.n_nodes)
         ],
         "rows": trust.rows.tolist(),
