@@ -307,7 +307,9 @@ def test_a_page_of_a_sample_says_so(run_json, folder, in_blocks, monkeypatch):
     assert page_of(folder / "p.html")["n_rows"] == 500
 
 
-def test_rows_that_are_excluded_are_noted(run_json, folder):
+@pytest.mark.parametrize("most", [0, 10**9])
+def test_rows_that_are_excluded_are_noted(run_json, folder, most, monkeypatch):
+    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)

@@ -141,8 +141,8 @@ def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
         return
     suffix = path.suffix.lower()
     if suffix not in (*TEXTS, PARQUET, NPY):
-        told = "labels are written as .csv, .tsv, .npy or .parquet; end the name in one"
-        raise InputError(f"{path}: {told}")
+        kinds = "labels are written as .csv, .tsv, .npy or .parquet; end the name in one"
+        raise InputError(f"{path}: {kinds}")
     if suffix == NPY and proba:
         raise InputError(f"{path}: an npy file has labels only; --proba needs another format")
     if suffix == PARQUET:

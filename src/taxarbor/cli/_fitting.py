@@ -109,6 +109,8 @@ def fit_table(table: Table, estimator: Any, notes: list[str], weights: Array | N
     if tree.weights is not None:  # noise has a note of its own
         n_excluded = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
         n_excluded -= 0 if weights is None else int(np.count_nonzero(weights == 0.0))
+    elif weights is None:  # of rows in blocks only the counts are known
+        n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:
         outliers = f"{counted(n_excluded, 'row')} far from all others, or without a value"
         notes.append(f"{outliers}, excluded from the fit")

@@ -76,7 +76,9 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
 
 def cut(
     model: opt.Model,
-    n_clusters: Annotated[int | None, opt.clusters("Number of clusters to keep.")] = None,
+    n_clusters: Annotated[
+        int | None, opt.option("Number of clusters to keep.", "--n-clusters", "-k", min=1)
+    ] = None,
     depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
     suggest: Annotated[
         bool, opt.option("Keep as many clusters as assess found stable.", "--suggest")

@@ -13,11 +13,6 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
-def clusters(help: str) -> Any:
-    """Declare the option for a number of clusters."""
-    return option(help, "--n-clusters", "-k", min=1)
-
-
 def argument(help: str, name: str) -> Any:
     """Declare an argument."""
     return typer.Argument(help=help, metavar=name, show_default=False)

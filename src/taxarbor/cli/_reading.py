@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, counted, some
 from taxarbor._types import Array, IndexArray
@@ -66,22 +65,22 @@ def _read(
     if in_blocks:
         assert isinstance(path, Path)
         source: Any = open_source(path, columns, format)
-        names = None if source.names is None else tuple(source.names)
+        features = None if source.names is None else tuple(source.names)
         ids, labels = (
             None if name is None else as_texts(_read_column(path, name, option, format))
             for name, option in ((id_column, "id_column"), (label_column, "label_column"))
         )
-        table = Table(source, names, ids, as_labels(labels), id_column=id_column)
+        table = Table(source, features, ids, as_labels(labels), id_column=id_column)
     else:
         if isinstance(path, _Stdin):
             path.seek(0)
         given = {"id_column": id_column, "label_column": label_column, "format": format}
         table = read_table(path, columns=columns, **given)
-    found = () if table.id_column is None else table.row_names or ()
+    names = () if table.id_column is None else table.row_names or ()
     notes = [*table.notes]
-    if n_empty := sum(not name.strip() for name in found):
+    if n_empty := sum(not name.strip() for name in names):
         notes.append(f"{counted(n_empty, 'id is', 'ids are')} empty")
-    repeated = [repr(name) for name, n in Counter(found).items() if n > 1 and name.strip()]
+    repeated = [repr(name) for name, n in Counter(names).items() if n > 1 and name.strip()]
     if repeated:
         notes.append(f"ids repeat: {some(repeated, 1)}")
     return replace(table, notes=tuple(notes))
@@ -93,10 +92,9 @@ def _read_column(path: Path, name: str, option: str, format: str | None) -> Any:
         source = open_source(path, [name], format)
     except NamelessError as error:
         raise InputError(f"is for files with names of columns: {error}", option) from error
-    cells: Any = source.sample(source.n_rows, seed=0).table
-    if not is_plain(cells):
-        return cells.iloc[:, 0].to_numpy()
-    return np.ravel(cells.toarray() if issparse(cells) else cells)
+    if not isinstance(source, LocalSource) or not isinstance(source.reader, ParquetReader):
+        raise InputError(f"is for Parquet here: {path.name} is a large matrix", option)
+    return source.sample(source.n_rows, seed=0).table[name].to_numpy()
 
 
 def read_training(
@@ -197,9 +195,9 @@ def mark_table(table: Table, requested: Sequence[str], categories: Sequence[str]
     if not isinstance(X, LocalSource):
         return replace(table, X=mark_columns(X, requested, categories))
     reader: Any = X.reader
-    asked = (*reader.requested, *requested)
-    X = LocalSource(replace(reader, requested=asked, categories=tuple(categories)))
-    return replace(table, X=X)
+    requested = (*reader.requested, *requested)
+    reader = replace(reader, requested=requested, categories=tuple(categories))
+    return replace(table, X=LocalSource(reader))
 
 
 def count_rows(table: Table) -> int:

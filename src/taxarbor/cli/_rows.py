@@ -33,8 +33,8 @@ def predict(
 ) -> None:
     """Say which cluster of a model each row of a file belongs to, as csv, npy or parquet.
 
-    Columns are found by name; others do not matter. What is missing, or was not there when the
-    model was made, counts as the column's mean.
+    Columns are selected by name, others are ignored. Missing values, and categories that the
+    model has not seen, count as the column's mean.
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._reading import predict_rows, read_rows
