@@ -1,8 +1,8 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
-from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {
     "taxarbor": Taxarbor,
@@ -39,13 +38,8 @@ OPTIONS = {
 MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A tree with the table's names, for rows in the table's units, and what it took.
-
-    ``dropped`` are the columns of the file that it does not use, each with the reason.
-    """
+class Fitted(NamedTuple):
+    """A tree with the table's names, how long it took, and why columns are left out."""
 
     tree: Hierarchy
     seconds: float
@@ -121,17 +115,8 @@ def fit_table(table: Table, estimator: Any, notes: list[str], weights: Array | N
     return Fitted(tree, seconds, dropped)
 
 
-def assess_table(
-    table: Table,
-    tree: Hierarchy,
-    notes: list[str],
-    *,
-    n_refits: int,
-    n_jobs: int,
-    random_state: int,
-    verbose: int,
-) -> Hierarchy:
-    """Fit a model again to its table, and return its tree."""
+def restore_model(table: Table, tree: Hierarchy) -> Any:
+    """Return the fitted estimator that a tree came from, for the table it was fitted to."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None:
@@ -149,12 +134,4 @@ def assess_table(
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    with noted(notes):
-        return assess(
-            model,
-            X,
-            n_refits=n_refits,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+    return model

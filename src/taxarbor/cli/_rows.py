@@ -260,10 +260,11 @@ def assess(
     Ctrl-C keeps the refits that are done.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import assess_table
+    from taxarbor.cli._fitting import restore_model
     from taxarbor.cli._reading import in_memory, read_own_rows
     from taxarbor.cli._render import say_assessed
     from taxarbor.hierarchy import Hierarchy
+    from taxarbor.trust import assess as assess_model
 
     target = model if output is None else output
     sources = (data,) if output is None else (model, data)
@@ -272,15 +273,12 @@ def assess(
     roles = {"id_column": id_column, "label_column": label_column, "format": format}
     table, _ = read_own_rows(tree, data, **roles)
     notes = [*table.notes]
-    assessed = assess_table(
-        in_memory(table),
-        tree,
-        notes,
-        n_refits=refits,
-        n_jobs=jobs,
-        random_state=seed,
-        verbose=int(sys.stderr.isatty()),
-    )
+    whole = in_memory(table)
+    X: Any = whole.X
+    is_verbose = int(sys.stderr.isatty())
+    options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    with noted(notes):
+        assessed = assess_model(restore_model(whole, tree), X, verbose=is_verbose, **options)
     trust = assessed.trust
     assert trust is not None
     with files.writing(target, force=force or output is None):
