@@ -30,7 +30,7 @@ def demo(
     as_json: opt.Json = False,
 ) -> None:
     """Fit data that come with the package, show the tree, and write a page to look at."""
-    from taxarbor.cli._files import check_outputs, writing
+    from taxarbor.cli._files import check_outputs, refuse_late
     from taxarbor.cli._render import SCALE, draw_tree, model_facts, say, score_table
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import score_hierarchy
@@ -44,8 +44,8 @@ def demo(
     scores = score_hierarchy(tree, page["classes"])
     if truth is not None:  # each row is a leaf of it: only the trees as such can be compared
         scores = score_hierarchy(tree, page["row_names"], truth) | scores
-    with writing(output, force=force):
-        report(tree, X, output, **page)
+    refuse_late(output, force=force)
+    report(tree, X, output, **page)
     if as_json:
         facts = {"data": data, **model_facts(tree), "seconds": seconds, "scores": scores}
         say_json(facts | {"report": output, "notes": []})

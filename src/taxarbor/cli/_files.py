@@ -9,7 +9,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from errno import EEXIST
 from pathlib import Path
 from typing import IO, Any
@@ -100,15 +99,10 @@ def as_file(output: Path | None) -> Path | None:
     return None if output is None or str(output) == STDOUT else output
 
 
-@contextmanager
-def writing(path: Path, *, force: bool) -> Iterator[None]:
-    """Let signals be exceptions while a file is written, and whoever writes it clean up.
-
-    A file may have come since the outputs were checked: FileExistsError, unless ``force``.
-    """
+def refuse_late(path: Path, *, force: bool) -> None:
+    """Refuse to replace a file that was made since the outputs were checked."""
     if not force and path.exists():
         raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
-    yield
 
 
 def as_bytes(text: str) -> bytes:
@@ -130,9 +124,8 @@ class CsvText(io.StringIO):
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
-    data = as_bytes(text)
-    with writing(path, force=force):
-        write_whole(path, lambda file: file.write(data))
+    refuse_late(path, force=force)
+    write_whole(path, lambda file: file.write(as_bytes(text)))
 
 
 def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
@@ -186,8 +179,8 @@ def write_labels(
             for text in lines:
                 file.write(as_bytes(text))
 
-    with writing(path, force=force):
-        write_whole(path, write)
+    refuse_late(path, force=force)
+    write_whole(path, write)
 
 
 def _lines(

@@ -195,8 +195,8 @@ def fit(
         scale=scale,
     )
     fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
-    with files.writing(model, force=force):
-        fitted.tree.save(model)
+    files.refuse_late(model, force=force)
+    fitted.tree.save(model)
     if labels is not None:
         files.write_labels(labels, estimator.labels_, table, force=force)
     scores = None
@@ -204,7 +204,8 @@ def fit(
         with noted(notes):
             scores = score_hierarchy(fitted.tree, table.labels)
     if page is not None:
-        with files.writing(page, force=force), noted(notes):
+        files.refuse_late(page, force=force)
+        with noted(notes):
             _write_page(page, fitted, table, files.heading(title, data))
         if show and not files.opened(page):
             notes.append(f"there is no browser here; open {page} in one")

@@ -133,8 +133,8 @@ def cut(
         hint = "cut it to a smaller .taxarbor, and run taxarbor predict with that"
         raise InputError(f"{problem}: {hint}")
     if is_model and output is not None:
-        with files.writing(output, force=force):
-            smaller.save(output)
+        files.refuse_late(output, force=force)
+        smaller.save(output)
     elif output is not None or not as_json:
         files.write_labels(output, smaller.labels, table, force=force)
     document = {

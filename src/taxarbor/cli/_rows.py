@@ -126,7 +126,8 @@ def report(
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
     notes = [*table.notes]
-    with files.writing(output, force=force), noted(notes):
+    files.refuse_late(output, force=force)
+    with noted(notes):
         write_report(
             tree,
             X,
@@ -281,8 +282,8 @@ def assess(
         assessed = assess_model(restore_model(whole, tree), X, verbose=is_verbose, **options)
     trust = assessed.trust
     assert trust is not None
-    with files.writing(target, force=force or output is None):
-        assessed.save(target)
+    files.refuse_late(target, force=force or output is None)
+    assessed.save(target)
     document = {
         "model": target,
         "n_refits": trust.n_refits,
