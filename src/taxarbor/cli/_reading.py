@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, InputError, counted, some
+from taxarbor._errors import FileFormatError, InputError, NamelessError, counted, some
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli._files import STDIN
 from taxarbor.hierarchy import Hierarchy
@@ -24,7 +24,7 @@ from taxarbor.sources._local import LocalSource
 from taxarbor.sources._parquet import ParquetReader
 from taxarbor.tables import Table, read_table
 from taxarbor.tables._profile import mark_columns
-from taxarbor.tables._table import NamelessError, as_labels, as_texts
+from taxarbor.tables._table import as_labels, as_texts
 
 MIN_AGREEMENT = 0.5
 """Share of rows that a model predicts as it has them, if they are those it was fitted on."""
@@ -316,7 +316,8 @@ def predict_rows(
         more = (tree.predict_proba(features).round(6),) if proba else ()
         return (labels, *more), count_missing(tree, X)
 
-    (labels, *more), counts = open_source(table.X).route(work)
+    dtypes = [np.intp, np.float64] if proba else [np.intp]
+    (labels, *more), counts = open_source(table.X).route(work, dtypes)
     return labels, more[0] if more else None, [*table.notes, *describe_missing(counts)]
 
 
