@@ -232,7 +232,7 @@ class Taxarbor(HierarchyEstimator):
             fitted._keep_trust(X, curve)
         if curve is not None and curve.suggested == 1:
             warn_caller(curve.verdict(), GrowthWarning)
-        self.__dict__ = vars(fitted)  # in one step, when nothing can go wrong any more
+        self.__dict__ = dict(vars(fitted))  # in one step, when nothing can go wrong any more
         return self
 
     def _settings(self, n_clusters: int | None) -> "_Settings":

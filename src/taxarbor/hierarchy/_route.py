@@ -199,7 +199,7 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         return rows
     fill = fills_of(hierarchy)
     wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
-    if wrong.any():
+    if fill is None or wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         row = first // data.shape[1]
         if sparse.issparse(rows.data):
