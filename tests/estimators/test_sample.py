@@ -283,12 +283,13 @@ def test_the_number_of_clusters_of_a_wide_mixed_table():
     assert len({*zip(labels.tolist(), model.labels_.tolist(), strict=True)}) == 3
 
 
-def test_the_number_of_clusters_needs_rows_in_memory(tmp_path):
-    np.save(tmp_path / "rows.npy", TABLES["float64"])
-    model = Taxarbor("auto", random_state=0)
-    with pytest.raises(InputError, match="n_clusters"):
-        model.fit(tmp_path / "rows.npy")
-    assert not vars(model).keys() & {"hierarchy_", "labels_"}
+def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path):
+    X = TABLES["float64"]
+    np.save(tmp_path / "rows.npy", X)
+    model, same = fit(X, n_clusters="auto"), fit(tmp_path / "rows.npy", n_clusters="auto")
+    np.testing.assert_array_equal(same.labels_, model.labels_)
+    assert model.hierarchy_.trust is not None
+    assert same.hierarchy_.trust is None  # which is of rows, and it has counts
 
 
 def test_an_interrupted_assessment_leaves_the_estimator_as_it_was(monkeypatch):
