@@ -17,8 +17,6 @@ ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
 SHARES.flags.writeable = False
 
-OLD = {"fidelity": None, "follows": None}
-
 
 def greedy(X):
     return HMMC(6, random_state=0).fit(X)
@@ -26,7 +24,7 @@ def greedy(X):
 
 def without_rules():
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
-    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, means=None, **OLD), SHARES
+    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, means=None), SHARES
 
 
 def shuffled():
@@ -34,7 +32,7 @@ def shuffled():
     tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
     order = tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return dataclasses.replace(tree, order=order, means=None, **OLD), SHARES
+    return dataclasses.replace(tree, order=order, means=None), SHARES
 
 
 def with_doubles():

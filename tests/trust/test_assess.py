@@ -30,7 +30,7 @@ def planted():
 
 @pytest.fixture(scope="module")
 def model(planted):
-    return Taxarbor(6, rules="describe", random_state=0).fit(planted.X)
+    return Taxarbor(6, random_state=0).fit(planted.X)
 
 
 @pytest.fixture(scope="module")

@@ -165,8 +165,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             tree = training.describe(tree, expanded, labels)
             usual, center_of = training.find_noise(tree, expanded, labels)
             scores = score_rows(tree, usual, center_of, expanded, labels, n_threads=run.width)
-            own = training.weights_of_rows(weights)
-            tree = replace(regroup(tree, labels), weights=own)
+            tree = regroup(tree, labels, training.weights_of_rows(weights))
             self._keep(
                 tree,
                 training.features.seen,

@@ -139,10 +139,11 @@ class Training:
         self, tree: HierarchyBuilder, estimator: Any, *, has_round_thresholds: bool = False
     ) -> tuple[Hierarchy, Expanded]:
         """Return a tree of features as one of the user's units, and the sample in these."""
-        encoding, names = self.features.encoding, self.features.seen.names
+        encoding = self.features.encoding
+        names = self.features.seen.names if encoding is None else None
         frozen = tree.freeze(feature_names=names, made_by=made_by(estimator), order=False)
         if encoding is not None:
-            frozen = encoding.decode(replace(frozen, feature_names=None))
+            frozen = encoding.decode(frozen)
         expanded = expand(self.sample.table, frozen)
         if has_round_thresholds:
             labels = place_rows(frozen, expanded.data)
@@ -237,7 +238,7 @@ def route_all(
     work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
     (labels, scores), sizes = source.route(work, n_threads=n_threads)
     if source.in_memory:
-        return replace(regroup(tree, labels), weights=weights), labels, scores
+        return regroup(tree, labels, weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
     if weights is not None:
         totals = add_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)

@@ -129,7 +129,7 @@ def explain(
 def _of_sample(whole: Hierarchy, drawn: DrawnRows, data: Any, rows: Rows) -> Hierarchy:
     """Return the tree with the rows of a sample, and with what is known of all rows."""
     assert drawn.labels is not None
-    tree = replace(regroup(without_rows(whole), drawn.labels), weights=drawn.weights)
+    tree = regroup(without_rows(whole), drawn.labels, drawn.weights)
     if whole.trust is not None:
         tree = replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[drawn.rows]))
     return _described(tree, data, rows)

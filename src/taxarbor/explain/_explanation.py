@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
@@ -416,9 +416,11 @@ class Explanation:
         # Without columns of their own, the names given must at least be in the same order.
         if columns is None and sorted(columns_of(X) or ()) == sorted(tree.feature_names or ()):
             columns = tree.feature_names
-        if tree.encoding is None:
+        fitted = tree
+        if tree.encoding is None:  # which has the names of the columns, not those given since
             check_columns(X, columns)
-        data, gaps = expand(X, tree)
+            fitted = replace(tree, feature_names=None if columns is None else list(columns))
+        data, gaps = expand(X, fitted)
         names = given_names("row", row_names, index_of(X), data.shape[0])
         source = Source.of(tree, data, gaps)
         leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))

@@ -195,29 +195,17 @@ class Portraits:
             self._bins[feature] = make_bins(*self._column(feature))
         return self._bins[feature]
 
-    def _column(self, feature: int) -> tuple[Array, float, Array | None]:
-        """Return the values of a column that are not zero, the number of zeros, and weights."""
-        n_rows = self.data.shape[0]
-        rows: IndexArray = np.arange(n_rows)
-        is_sparse = sparse.issparse(self.data)
-        if is_sparse:
-            # Looked for each time: all columns at once would take the memory of the data.
-            own = np.flatnonzero(self.data.indices == feature)
-            rows = np.searchsorted(self.data.indptr, own, side="right") - 1
-            values = self.data.data[own]
-        else:
-            values = self.data[:, feature]
+    def _column(self, feature: int) -> tuple[Array, float, Array]:
+        """Return the values of a column that are not zero, the weight of zeros, and weights."""
+        column = self.data[:, [feature]]
+        dense = column if isinstance(column, np.ndarray) else column.toarray()
+        values = dense[:, 0].astype(np.float64)
+        each = np.ones(len(values)) if self.weights is None else self.weights
         gaps = self.source.gaps_in(slice(None), [feature])
         if gaps is not None:
-            values, rows = values[~gaps[rows, 0]], rows[~gaps[rows, 0]]
-        weights = self._weights_of(rows)
-        is_some = values != 0.0
-        values = values[is_some].astype(np.float64)
-        if weights is None:
-            return values, int(self.counts[feature]) - len(values), None
-        n_zeros = float(self.counts[feature] - weights[is_some].sum())
-        # What rounding leaves of none.
-        return values, n_zeros * (n_zeros > 1e-9 * self.counts[feature]), weights[is_some]
+            each = np.where(gaps[:, 0], 0.0, each)
+        is_some = (values != 0.0) & (each > 0.0)
+        return values[is_some], float(each[values == 0.0].sum()), each[is_some]
 
     def _counts(self, rows: IndexArray, features: IndexArray, bins: list[Bins]) -> list[Any]:
         """Return how many of some rows are in each bin of some columns."""
@@ -240,7 +228,8 @@ def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bi
     not say how far that is. Whole numbers have a bin each, if they are few. Values may have
     weights.
     """
-    n_values = len(values) if weights is None else float(weights.sum())
+    weights = np.ones(len(values)) if weights is None else weights
+    n_values = float(weights.sum())
     zero = [0.0] if n_zeros else []
     ends = np.array([*zero, *([values.min(), values.max()] if len(values) else [])])
     low, high = float(ends.min()), float(ends.max())
@@ -260,15 +249,14 @@ def make_bins(values: Array, n_zeros: float, weights: Array | None = None) -> Bi
     return Bins(edges.tolist(), whole_numbers(counts).tolist())
 
 
-def _tails(values: Array, n_zeros: float, weights: Array | None) -> Array:
+def _tails(values: Array, n_zeros: float, weights: Array) -> Array:
     """Return the quantiles that bins lie between, of values and zeros.
 
     Weights are repeats: np.quantile of the repeated values, where they are whole numbers.
     """
-    each = np.ones(len(values)) if weights is None else weights
-    values, each = np.append(values, 0.0), np.append(each, n_zeros)
+    values, weights = np.append(values, 0.0), np.append(weights, n_zeros)
     order = np.argsort(values, kind="stable")
-    sums = np.cumsum(each[order])
+    sums = np.cumsum(weights[order])
     at = np.array(TAILS) * max(sums[-1] - 1.0, 0.0)
     places = np.searchsorted(sums, [np.floor(at), np.ceil(at)], side="right")
     low, high = values[order[np.minimum(places, len(order) - 1)]]

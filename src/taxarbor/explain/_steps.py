@@ -283,26 +283,26 @@ def _pulls(
         sizes = np.abs(parts)
         total = np.maximum(sizes.sum(axis=1), np.finfo(float).tiny)
         tops = _largest(sizes)
-        pulls = {
-            j: _pulls_of(tree, source, positions[some], int(columns[begins[j]]), known)
+        lookup = {
+            j: _cells_of(tree, source, positions[some], int(columns[begins[j]]), known)
             for j in np.unique(tops).tolist()
         }
         for i, top in enumerate(tops.tolist()):
             yield tuple(
-                pulls[j][i]._replace(strength=float(parts[i, j] / total[i]))
+                Pull(*lookup[j](i), float(parts[i, j] / total[i]))
                 for j in top
                 if sizes[i, j] > 0.0
             )
 
 
-def _pulls_of(
+def _cells_of(
     tree: Hierarchy,
     source: Source,
     positions: IndexArray,
     feature: int,
     known: tuple[Array | None, Array | None],
-) -> list[Pull]:
-    """Return what some rows have in a feature, beside the means of two children."""
+) -> Callable[[int], tuple[int, str, float | str | None, float | None, float | None]]:
+    """Return a function of a row that returns all of its :class:`Pull` but the strength."""
     names, category = tree.feature_names, category_of(tree, feature)
     cells = source.cells(positions, feature, category)
     means, others = known
@@ -310,15 +310,15 @@ def _pulls_of(
     assert others is not None
     if category is None:
         name = names[feature] if names else f"x{feature}"
-        both = number_or_none(means[feature]), number_or_none(others[feature])
-        return [Pull(feature, name, value, *both, 0.0) for value in cells]
-    by_code: dict[int | None, Pull] = {}
-    shares = category.spread(means).tolist(), category.spread(others).tolist()
-    for code, (mean, other) in enumerate(zip(*shares, strict=True)):
-        value = category.feature(code), category.name, category.values[code]
-        by_code[code] = Pull(*value, number_or_none(mean), number_or_none(other), 0.0)
-    by_code[None] = Pull(feature, category.name, None, None, None, 0.0)
-    return [by_code[code] for code in cells]
+        mean, other = number_or_none(means[feature]), number_or_none(others[feature])
+        return lambda i: (feature, name, cells[i], mean, other)
+    shares = (map(number_or_none, category.spread(part).tolist()) for part in (means, others))
+    by_code: dict[int | None, Any] = {
+        code: (category.feature(code), category.name, category.values[code], *both)
+        for code, both in enumerate(zip(*shares, strict=True))
+    }
+    by_code[None] = feature, category.name, None, None, None
+    return lambda i: by_code[cells[i]]
 
 
 def number_or_none(value: float) -> float | None:

@@ -183,17 +183,17 @@ def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
     return weights
 
 
-def regroup(tree: "Hierarchy", labels: IndexArray) -> "Hierarchy":
+def regroup(tree: "Hierarchy", labels: IndexArray, weights: Array | None = None) -> "Hierarchy":
     """Return the tree with other rows, by the position of their leaves; those at -1 are noise.
 
     A leaf without rows is removed, and where a node has one child left, that takes its place.
-    The weights of rows are not known any more.
     """
     counts = np.bincount(labels + 1, minlength=tree.n_leaves + 1)  # noise first
     return replace(
         resize(tree, counts[1:], int(counts[0])),
         order=native.sort_by_label(np.asarray(labels), tree.n_leaves),
-        noise=np.flatnonzero(labels < 0),
+        noise=np.flatnonzero(labels < 0) if counts[0] else np.zeros(0, dtype=np.intp),
+        weights=weights,
     )
 
 

@@ -350,12 +350,16 @@ class _Search:
         share = min(NODE_ROWS / float(weights.sum()), 1.0)
         # Of a leaf of which fewer were drawn than that, all are, and count for more.
         chosen, counts = chances < share, np.maximum(weights * share, 1.0)
-        if not chosen.all():
-            # Rows that rules brought here from elsewhere are drawn as a part of their own.
-            side_of = np.full(self._scores.n_children, len(children))
-            for side, child in enumerate(children):
-                side_of[self._spans[child]] = side
-            sides = side_of[self.sample.places[own]]
+        if chosen.all():
+            return own, counts
+        # Rows that rules brought here from elsewhere are drawn as a part of their own.
+        side_of = np.full(self._scores.n_children, len(children))
+        for side, child in enumerate(children):
+            side_of[self._spans[child]] = side
+        sides = side_of[self.sample.places[own]]
+        n_sides = len(children) + 1
+        n_drawn = np.bincount(sides[chosen], minlength=n_sides)
+        if (n_drawn < np.minimum(np.bincount(sides, minlength=n_sides), MIN_CHILD_ROWS)).any():
             order = np.lexsort((chances, sides))
             rank = np.arange(len(order)) - np.searchsorted(sides[order], sides[order])
             chosen[order[rank < MIN_CHILD_ROWS]] = True
