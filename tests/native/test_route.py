@@ -50,7 +50,9 @@ def draw_rules(rng, n_rules, n_features, most_targets=6):
     for own in targets:
         used = rng.choice(n_features, rng.integers(1, min(n_features, 9) + 1), replace=False)
         weights = rng.normal(size=(len(used), len(own)))
-        rules.append((used, rng.normal(size=len(used)), weights, rng.normal(size=len(own)), own))
+        rules.append(
+            (used, rng.normal(size=len(used)), weights, rng.normal(size=len(own)), own)
+        )
     return rules, n_leaves
 
 
@@ -260,14 +262,14 @@ def test_damaged_tables_are_refused(damage):
     second = [1, 2], [0.0, 1.0], weights[:, :2], np.zeros(2), [~2, ~3]
     table, data = make_table([first, second], 4), make_data(np.ones((5, 4)))
     native.route(data, table)
-    with pytest.raises(ValueError, match="must|without rules"):
+    with pytest.raises(ValueError, match=r"must|without rules"):
         native.route(data, damage(table))
 
 
 def test_values_to_fill_are_checked():
     data = make_data(np.ones((5, 4)))
     for fill in (np.zeros(3), np.full(4, np.nan), np.zeros(4, dtype="f4")):
-        with pytest.raises(ValueError, match="^fill "):
+        with pytest.raises(ValueError, match=r"^fill "):
             native.route(data, NO_RULES, fill)
 
 
