@@ -122,7 +122,7 @@ def find_rules(
     max_depth : int, optional
         Greatest depth of a leaf.
     min_leaf_size : int
-        Least number of rows of a leaf: splits that make smaller ones are undone.
+        Least number of rows of a leaf: smaller ones are removed, and their rows go to siblings.
     """
     if clusters.scores is None:
         return clusters.tree
@@ -135,18 +135,13 @@ def find_rules(
             if division is not None:
                 descent.go_on(node, division)
     tree = _build(clusters.tree, descent)
-    while tree.n_leaves > 1:
+    while True:
         counts = np.bincount(place_rows(tree.freeze(order=False), X), minlength=tree.n_leaves)
-        small = [
-            leaf
-            for leaf, n in zip(tree.leaves, counts.tolist(), strict=True)
-            if n < max(min_leaf_size, 1)
-        ]
-        if not small:
+        small = _smallest_children(tree, counts, max(min_leaf_size, 1))
+        if tree.n_leaves == 1 or not small:
             tree.resize(counts)
-            break
-        tree = _undo_splits(tree, small, TOO_SMALL)
-    return tree
+            return tree
+        tree = _remove_leaves(tree, small, TOO_SMALL)
 
 
 @final
@@ -273,27 +268,51 @@ def _build(plan: HierarchyBuilder, descent: _Descent) -> HierarchyBuilder:
     return tree
 
 
-def _undo_splits(
-    tree: HierarchyBuilder, leaves: Sequence[int], reason: str
-) -> HierarchyBuilder:
-    """Undo the splits that made some leaves: their parents become leaves, with a note."""
-    parents = tree.parents
-    ended = {parents[leaf] for leaf in leaves}
-    gone = set[int]()
-    for node in range(1, tree.n_nodes):
-        if parents[node] in ended or parents[node] in gone:
-            gone.add(node)
-    splits = {node: tree.children(node) for node in tree.inner if node not in ended | gone}
+def _smallest_children(tree: HierarchyBuilder, counts: IndexArray, least: int) -> set[int]:
+    """Return the leaves of fewer rows than that, but one at most of each parent: its smallest."""
+    smallest: dict[int, tuple[int, int]] = {}
+    for leaf, n_rows in zip(tree.leaves, counts.tolist(), strict=True):
+        parent = tree.parents[leaf]
+        if n_rows < least and (n_rows, leaf) < smallest.get(parent, (least, 0)):
+            smallest[parent] = n_rows, leaf
+    return {leaf for _, leaf in smallest.values()}
+
+
+def _remove_leaves(tree: HierarchyBuilder, gone: set[int], reason: str) -> HierarchyBuilder:
+    """Remove leaves: their siblings get the rows, and a single one takes its parent's place.
+
+    A leaf that takes the place of its parent has the reason for a note.
+    """
+    kept = {
+        node: [k for k, child in enumerate(tree.children(node)) if child not in gone]
+        for node in tree.inner
+    }
+
+    def remaining(node: int) -> int:
+        while len(kept.get(node, ())) == 1:
+            node = tree.children(node)[kept[node][0]]
+        return node
+
+    splits = {
+        node: tuple(remaining(tree.children(node)[k]) for k in own)
+        for node, own in kept.items()
+        if len(own) > 1
+    }
     sizes = np.array([tree.size(node) for node in range(tree.n_nodes)])
-    rules = tree.freeze(order=False).rules
-    new, node_of = build_tree(splits, 0, sizes)
+    for node in reversed(splits):
+        sizes[node] = sizes[list(splits[node])].sum()
+    new, node_of = build_tree(splits, remaining(0), sizes)
+    rules, parents = tree.freeze(order=False).rules, tree.parents
     for node, made in node_of.items():
-        rule = rules[node]
         if node not in splits:
-            new.refuse(made, reason if node in ended else tree.note(node))
-        elif rule is not None:
-            new.record(made, **tree.recorded(node))
-            new.explain(made, rule)
+            is_alone = len(kept.get(parents[node], ())) == 1
+            new.refuse(made, reason if is_alone else tree.note(node))
+            continue
+        rule = rules[node]
+        assert rule is not None
+        own = kept[node]
+        new.record(made, **tree.recorded(node))
+        new.explain(made, LinearRule(rule.weights[own], rule.center, rule.offsets[own]))
     return new
 
 
