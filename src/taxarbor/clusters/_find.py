@@ -98,7 +98,9 @@ def find_clusters(
     else:
         tree.resize(leaves.counts)
         labels, scores = leaves.labels, coordinates.rule(model.weights, model.offsets)
-    _set_notes(tree, labels, notes, grown)
+    matched = match_notes(labels, grown, notes)
+    for position, leaf in enumerate(tree.leaves):
+        tree.refuse(leaf, matched.get(position, ""))
     return Clusters(tree, labels, scores)
 
 
@@ -108,19 +110,19 @@ def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Le
     return Leaves.of(labels, int(place.max()) + 1, coordinates)
 
 
-def _set_notes(
-    tree: HierarchyBuilder, labels: Labels, notes: Sequence[str], grown: Labels
-) -> None:
-    """Say why leaves could not be split: of those that have just the rows of a grown leaf."""
+def match_notes(labels: Labels, grown: Labels, notes: Sequence[str]) -> dict[int, str]:
+    """Return the notes of grown leaves, for the leaves that have just the same rows.
+
+    A note says why the rows of a leaf could not be split: of other rows it may not hold.
+    """
     if not any(notes):
-        return
+        return {}
     sizes, grown_sizes = np.bincount(labels), np.bincount(grown)
     pairs, counts = np.unique(labels.astype(np.intp) * len(notes) + grown, return_counts=True)
-    news, olds = np.divmod(pairs, len(notes))
-    is_same = (counts == sizes[news]) & (counts == grown_sizes[olds])
-    note_of = {new: notes[old] for new, old in zip(news[is_same], olds[is_same], strict=True)}
-    for label, leaf in enumerate(tree.leaves):
-        tree.refuse(leaf, note_of.get(label, ""))
+    new, old = np.divmod(pairs, len(notes))
+    is_same = (counts == sizes[new]) & (counts == grown_sizes[old])
+    matches = zip(new[is_same].tolist(), old[is_same].tolist(), strict=True)
+    return {label: notes[leaf] for label, leaf in matches if notes[leaf]}
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

@@ -26,6 +26,7 @@ from taxarbor import native
 from taxarbor._run import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
+from taxarbor.clusters._find import match_notes
 from taxarbor.clusters._links import build_tree
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._route import place_rows
@@ -136,12 +137,17 @@ def find_rules(
                 descent.go_on(node, division)
     tree = _build(clusters.tree, descent)
     while True:
-        counts = np.bincount(place_rows(tree.freeze(order=False), X), minlength=tree.n_leaves)
+        labels = place_rows(tree.freeze(order=False), X)
+        counts = np.bincount(labels, minlength=tree.n_leaves)
         small = _smallest_children(tree, counts, max(min_leaf_size, 1))
         if tree.n_leaves == 1 or not small:
-            tree.resize(counts)
-            return tree
-        tree = _remove_leaves(tree, small, TOO_SMALL)
+            break
+        tree = _remove_leaves(tree, small)
+    tree.resize(counts)
+    notes = [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
+    for position, note in match_notes(labels, clusters.labels, notes).items():
+        tree.refuse(tree.leaves[position], note)
+    return tree
 
 
 @final
@@ -214,7 +220,28 @@ class _Descent:
             sides = seen.best(rule.weights, rule.offsets)
             if np.bincount(sides, minlength=len(children)).all():
                 return _Division(children, rule, sides)
+            if len(children) == 2:
+                return self._move_threshold(children, rule, own)
         return None
+
+    def _move_threshold(
+        self, children: tuple[int, ...], rule: LinearRule, own: IndexArray
+    ) -> _Division | None:
+        """Divide rows that a rule sends all to one child where both get about their share."""
+        sample, tree = self._search.sample, self._search.tree
+        seen = sample.rows.take(own, center=rule.center)
+        scores = seen.scores(rule.weights)
+        values, at = np.unique(scores[:, 0] - scores[:, 1], return_inverse=True)
+        if len(values) < 2:
+            return None
+        below = np.cumsum(np.bincount(at, weights=sample.weights[own]))
+        first, second = (tree.size(child) for child in children)
+        cut = int(np.abs(below[:-1] - below[-1] * second / (first + second)).argmin())
+        threshold = 0.5 * (float(values[cut]) + float(values[cut + 1]))
+        offsets = np.array([-0.5 * threshold, 0.5 * threshold], dtype=rule.dtype)
+        moved = LinearRule(rule.weights, rule.center, offsets)
+        sides = seen.best(moved.weights, moved.offsets)
+        return _Division(children, moved, sides) if 0 < sides.sum() < len(sides) else None
 
     def go_on(self, node: int, division: _Division) -> None:
         """Send the rows of a node to its children."""
@@ -264,7 +291,7 @@ def _build(plan: HierarchyBuilder, descent: _Descent) -> HierarchyBuilder:
         tree.record(node_of[node], **plan.recorded(node))
     for node, leaf in node_of.items():
         if node not in splits:
-            tree.refuse(leaf, NOT_DIVIDED if plan.children(node) else plan.note(node))
+            tree.refuse(leaf, NOT_DIVIDED if plan.children(node) else "")
     return tree
 
 
@@ -278,11 +305,8 @@ def _smallest_children(tree: HierarchyBuilder, counts: IndexArray, least: int) -
     return {leaf for _, leaf in smallest.values()}
 
 
-def _remove_leaves(tree: HierarchyBuilder, gone: set[int], reason: str) -> HierarchyBuilder:
-    """Remove leaves: their siblings get the rows, and a single one takes its parent's place.
-
-    A leaf that takes the place of its parent has the reason for a note.
-    """
+def _remove_leaves(tree: HierarchyBuilder, gone: set[int]) -> HierarchyBuilder:
+    """Remove leaves: their siblings get the rows, and a single one takes its parent's place."""
     kept = {
         node: [k for k, child in enumerate(tree.children(node)) if child not in gone]
         for node in tree.inner
@@ -306,7 +330,7 @@ def _remove_leaves(tree: HierarchyBuilder, gone: set[int], reason: str) -> Hiera
     for node, made in node_of.items():
         if node not in splits:
             is_alone = len(kept.get(parents[node], ())) == 1
-            new.refuse(made, reason if is_alone else tree.note(node))
+            new.refuse(made, TOO_SMALL if is_alone else tree.note(node))
             continue
         rule = rules[node]
         assert rule is not None
