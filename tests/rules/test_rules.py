@@ -586,3 +586,29 @@ def test_columns_of_unlike_scales():
     for exponents in ([60, -60, 0], [-60, -60, -60], [30, 30, -30]):
         X = blobs(3, n_features=3, distance=8.0)[0] * 10.0 ** np.array(exponents, dtype=float)
         check_decided(Taxarbor(3, random_state=0).fit(X), X)
+
+
+def test_fewer_leaves_than_asked_for_are_never_silent():
+    """Also where no leaf says why: what was too small was merged with another."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 6)) + 6.0 * rng.integers(0, 3, (300, 1))
+        for least in (5, 15, 40):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).hierarchy_
+            names = [one.category for one in caught]
+            assert (GrowthWarning in names) == (tree.n_leaves < 8)
+            assert tree.n_leaves >= 3
+
+
+def test_a_small_child_of_the_root_costs_one_leaf():
+    """Its rows go to its sibling, and what is below that stays."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(5), [60, 60, 60, 60, 12])
+    X = rng.standard_normal((252, 4)) + 9.0 * np.eye(5, 4)[truth]
+    X[truth == 4] = 60.0 + rng.standard_normal((12, 4))
+    _, tree = decide(X, n_leaves=5)
+    assert sorted(sizes(tree)) == [12, 60, 60, 60, 60]
+    _, tree = decide(X, n_leaves=5, min_leaf_size=20)
+    assert sorted(sizes(tree)) == [60, 60, 60, 72]
