@@ -71,7 +71,7 @@ def against_bisecting() -> Iterator[Figure]:
     """Yield how ours compare with bisecting k-means: as it comes, with more starts, greedy."""
     greedy = ", ".join(f"{name}={value!r}" for name, value in GREEDY.items())
     kinds: dict[str, tuple[Callable[..., Taxarbor | HMMC], dict[str, object], float]] = {
-        "Taxarbor": (Taxarbor, {}, 1.2),
+        "Taxarbor": (Taxarbor, {}, 1.5),
         "Taxarbor(n_init=4)": (Taxarbor, {"n_init": 4}, 3.5),
         f"HMMC({greedy})": (HMMC, GREEDY, 0.9),
     }
@@ -79,7 +79,7 @@ def against_bisecting() -> Iterator[Figure]:
         X = load(name)
         if X is None:
             what = f"Taxarbor / BisectingKMeans, {name}"
-            yield Figure(what, "data missing", "at most 1.2", None)
+            yield Figure(what, "data missing", "at most 1.5", None)
             continue
         for threads in (1, 2):
             contestants: dict[str, Callable[[int], object]] = {
@@ -322,6 +322,65 @@ def large_synthetic() -> Iterator[Figure]:
     )
 
 
+def planted(n_rows: int, n_columns: int) -> np.ndarray:
+    """Return float32 rows of 64 clusters."""
+    rng = np.random.default_rng(0)
+    centers = 1.2 * rng.standard_normal((64, n_columns), dtype=np.float32)
+    X = np.empty((n_rows, n_columns), dtype=np.float32)
+    for first in range(0, n_rows, 100_000):
+        part = X[first : first + 100_000]
+        rng.standard_normal(out=part, dtype=np.float32)
+        part += centers[rng.integers(64, size=len(part))]
+    return X
+
+
+def routing() -> Iterator[Figure]:
+    """Yield how long rows beyond the sample take: in a fit, and in predict."""
+    X = planted(1_000_000, 40)
+    took = alternate(
+        {
+            str(n): lambda s, n=n: Taxarbor(64, random_state=s, n_jobs=n).fit(X)
+            for n in (1, 2)
+        },
+        RUNS,
+    )
+    yield Figure(
+        "1,000,000 x 40 float32, 64 leaves, 1 thread",
+        f"{took['1']:.2f} s",
+        "at most 1 s",
+        took["1"] <= 1.0,
+    )
+    ratio = took["2"] / took["1"]
+    yield Figure(
+        "the same, 2 threads / 1 thread", f"{ratio:.2f}", "at most 0.65", ratio <= 0.65
+    )
+    X = planted(4_000_000, 50)
+    copy = np.empty_like(X)
+    model = Taxarbor(64, random_state=0, n_jobs=2).fit(X)
+    took = alternate(
+        {
+            "fit": lambda s: Taxarbor(64, random_state=s, n_jobs=2).fit(X),
+            "predict": lambda s: model.predict(X),
+            "copy": lambda s: np.copyto(copy, X),
+        },
+        RUNS,
+    )
+    yield Figure(
+        "4,000,000 x 50 float32, 64 leaves, 2 threads",
+        f"{took['fit']:.2f} s",
+        "at most 1 s",
+        took["fit"] <= 1.0,
+    )
+    ratio = took["predict"] / took["copy"]
+    yield Figure(
+        "the same: predict / np.copyto of X",
+        f"{ratio:.1f}",
+        "at most 3",
+        ratio <= 3.0,
+        f"{took['predict']:.3f} s / {took['copy']:.3f} s",
+    )
+
+
 def wordnet_matrix() -> csr_matrix:
     """Return tf-idf of the glosses of all nouns, as the data's README says."""
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -561,6 +620,7 @@ FIGURES = {
     "solvers": newton_against_pqn,
     "assignment": assignments,
     "large": large_synthetic,
+    "routing": routing,
     "sparse": sparse_wordnet,
     "measures": measures,
     "wide": wide_papers,

@@ -55,7 +55,7 @@ _LATE = {
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
     *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
-    *("optim", "plot", "refine", "report", "rows", "split", "sweep", "tables", "trust"),
+    *("optim", "plot", "report", "rows", "split", "tables", "trust"),
 )
 
 

@@ -57,6 +57,10 @@ class FileFormatError(InputError):
     """A file is damaged, of another kind, or of a version that this one cannot read."""
 
 
+class NamelessError(FileFormatError):
+    """Columns were requested by name, and those of the file have no names."""
+
+
 class ClusterError(TaxarborError, RuntimeError):
     """A cluster could not finish a fit; the message says why, and what to do."""
 

@@ -26,7 +26,10 @@ PUBLIC = [
     "taxarbor.optim",
     "taxarbor.assign",
 ]
-INTERNAL = {f"taxarbor.{name}" for name in ("cli", "estimators", "native", "refine", "sweep")}
+INTERNAL = {
+    f"taxarbor.{name}"
+    for name in ("cli", "clusters", "estimators", "native", "rules", "sources")
+}
 """Not in the reference; the estimators are on the page of the top package."""
 MOST_NAMES = 78
 """Names that users have to look through: a new one should earn its place."""

@@ -1,5 +1,6 @@
 """What is planted comes back, noise does not, and both are told."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -123,12 +124,14 @@ def test_ctrl_c_propagates(n_jobs, model, planted, monkeypatch):
 
     def interrupted(self, X, y=None):
         calls.append(X)
+        if len(calls) > 1:
+            time.sleep(0.2)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Taxarbor, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         assess(model, planted.X, n_refits=6, n_jobs=n_jobs)
-    assert len(calls) <= n_jobs + 1
+    assert len(calls) <= n_jobs + 1  # those that wait are not begun
 
 
 def test_a_mixed_table_of_many_features():

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
 from taxarbor._types import Array, IndexArray, Status
-from taxarbor.estimators._fit import Training, score_rows, start_run
+from taxarbor.estimators._fit import Training, start_run
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._memberships import probabilities
+from taxarbor.hierarchy._noise import score_rows
 from taxarbor.hierarchy._remade import for_new_rows, regroup
 from taxarbor.hierarchy._route import place_rows, route, visited
 from taxarbor.rows import as_rows
@@ -164,7 +165,8 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             labels = _labels_of_rows(grown.labels, training.index, routed)
             tree = training.describe(tree, expanded, labels)
             usual, center_of = training.find_noise(tree, expanded, labels)
-            scores = score_rows(tree, usual, center_of, expanded, labels, n_threads=run.width)
+            own = tree, usual, center_of, expanded.data, labels
+            scores = score_rows(*own, n_threads=run.width)
             tree = regroup(tree, labels, training.weights_of_rows(weights))
             self._keep(
                 tree,
@@ -181,7 +183,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _keep(self, tree: Hierarchy, seen: SeenFeatures, **per_row: Any) -> None:
         """Leave what a fit found on the estimator, in one step: all is new."""
-        kept = {name: getattr(self, name) for name in self._get_param_names()}
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | seen.attributes | {"hierarchy_": tree} | per_row
 
 

@@ -19,11 +19,11 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._encoding import Encoding, Expanded, add_below, share_missing
-from taxarbor.hierarchy._noise import NoiseModel, find_noise_model
+from taxarbor.hierarchy._noise import NoiseModel, RouteBlock, find_noise_model
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._remade import for_new_rows, regroup, resize
 from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import expand, fills_of, place_rows, read_rows, route, with_means
+from taxarbor.hierarchy._route import expand, place_rows, with_means
 from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
@@ -178,48 +178,6 @@ class Training:
         )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RouteBlock:
-    """Sends the rows of a block to the leaves of a tree, and scores them.
-
-    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
-    outlier scores; and the rows of each leaf, noise first, by number and by weight.
-    """
-
-    tree: Hierarchy
-    usual: NoiseModel
-    center_of: NDArray[np.int32]
-    weights: NDArray[np.int64] | None
-    n_threads: int
-
-    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
-        expanded, n_leaves = read_rows(table, self.tree), self.tree.n_leaves
-        labels = route(self.tree, expanded, n_threads=self.n_threads)
-        scores = score_rows(
-            self.tree, self.usual, self.center_of, expanded, labels, n_threads=self.n_threads
-        )
-        sizes = np.zeros((2, n_leaves + 1), dtype=np.int64)
-        sizes[0] = np.bincount(labels + 1, minlength=n_leaves + 1)
-        if self.weights is not None:
-            np.add.at(sizes[1], labels + 1, self.weights[rows])
-        return (labels, scores), sizes
-
-
-def score_rows(
-    tree: Hierarchy,
-    usual: NoiseModel,
-    center_of: NDArray[np.int32],
-    expanded: Expanded,
-    labels: IndexArray,
-    *,
-    n_threads: int,
-) -> Array:
-    """Return the outlier scores of rows, given their leaves."""
-    nearest = np.append(center_of, np.int32(-1))[labels]  # noise, -1, has none
-    return usual.score_rows(expanded.data, fills_of(tree), nearest, n_threads=n_threads)
-
-
 def route_all(
     source: Source,
     tree: Hierarchy,
@@ -236,7 +194,8 @@ def route_all(
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
-    (labels, scores), sizes = source.route(work, n_threads=n_threads)
+    dtypes = (np.intp, np.float64)
+    (labels, scores), sizes = source.route(work, dtypes, n_threads=n_threads)
     if source.in_memory:
         return regroup(tree, labels, weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))

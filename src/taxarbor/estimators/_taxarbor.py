@@ -51,9 +51,9 @@ class Taxarbor(HierarchyEstimator):
     ----------
     n_clusters : int, "auto" or None, default=8
         Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
-        "auto" looks for as many as are stable, up to 50, and assesses the tree: it takes as
-        long as about 54 fits to half of the rows (5,000 at most). See
-        :func:`taxarbor.trust.assess`.
+        "auto" looks for as many as are stable, up to 50, on the sample, and assesses the tree
+        where its rows are in memory: it takes as long as about 54 fits to half of the rows
+        (5,000 at most). See :func:`taxarbor.trust.assess`.
     branching : int, default=2
         The most children of a split. Nodes have fewer where the leaves run out.
     max_features : int or None, default=None
@@ -226,8 +226,10 @@ class Taxarbor(HierarchyEstimator):
             )
             self._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
             warn_if_short(tree, settings.stop, 2)
-        if curve is not None:
+        if curve is not None and source.in_memory:
             self._keep_trust(X, curve)
+        if curve is not None and curve.suggested == 1:
+            warn_caller(curve.verdict(), GrowthWarning)
         return self
 
     def _settings(self, n_clusters: int | None) -> "_Settings":
@@ -270,8 +272,6 @@ class Taxarbor(HierarchyEstimator):
         tree = assess(self, X, **self._run_options())
         assert tree.trust is not None
         self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
-        if curve.suggested == 1:
-            warn_caller(curve.verdict(), GrowthWarning)
 
     def _run_options(self) -> dict[str, Any]:
         names = ("n_jobs", "random_state", "verbose")

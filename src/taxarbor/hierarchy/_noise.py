@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._checks import keep
+from taxarbor.hierarchy._route import fills_of, read_rows, route
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def find_noise_model(
     nearest = center_of[labels]
     away = model._distances(X, None, nearest, 1)
     own = nearest >= 0
-    sums = np.bincount(nearest[own], (away * weights)[own], minlength=len(groups))
+    sums = np.bincount(nearest[own], away[own] * weights[own], minlength=len(groups))
     usual = float(sums.sum() / sizes[groups].sum())
     if usual > 0.0:
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
@@ -178,3 +179,44 @@ def _limit(scores: Array, weights: Array, noise: float) -> float:
     last = ranked[fits[0]]  # rows with higher scores may be noise
     higher = ranked[ranked > last]
     return float((last + higher[0]) / 2.0) if len(higher) and last + higher[0] > 0 else np.inf
+
+
+def score_rows(
+    tree: "Hierarchy",
+    model: NoiseModel,
+    center_of: NDArray[np.int32],
+    X: Any,
+    labels: IndexArray,
+    *,
+    n_threads: int = 1,
+) -> Array:
+    """Return the outlier scores of rows, given their leaves and the center of each leaf."""
+    nearest = np.append(center_of, np.int32(-1))[labels]  # noise, -1, has none
+    return model.score_rows(X, fills_of(tree), nearest, n_threads=n_threads)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBlock:
+    """Sends the rows of a block to the leaves of a tree, and scores them.
+
+    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
+    outlier scores; and the rows of each leaf, noise first, by number and by weight.
+    """
+
+    tree: "Hierarchy"
+    model: NoiseModel
+    center_of: NDArray[np.int32]
+    weights: NDArray[np.int64] | None
+    n_threads: int
+
+    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        expanded, size = read_rows(table, self.tree), self.tree.n_leaves + 1
+        labels = route(self.tree, expanded, n_threads=self.n_threads)
+        own = self.tree, self.model, self.center_of, expanded.data, labels
+        scores = score_rows(*own, n_threads=self.n_threads)
+        sizes = np.zeros((2, size), dtype=np.int64)
+        sizes[0] = np.bincount(labels + 1, minlength=size)
+        if self.weights is not None:
+            np.add.at(sizes[1], labels + 1, self.weights[rows])
+        return (labels, scores), sizes

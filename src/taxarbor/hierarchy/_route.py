@@ -128,7 +128,7 @@ def fills_of(hierarchy: "Hierarchy") -> Array | None:
 def _refused_value(hierarchy: "Hierarchy", data: Any, row: int) -> InputError:
     """Return an error that says which value of a row is refused."""
     rows: Any = data[[row]]
-    cells: Array = rows.toarray()[0] if sparse.issparse(rows) else rows[0]
+    cells: Array = rows.toarray()[0] if sparse.issparse(data) else rows[0]
     wrong = ~np.isfinite(cells) if fills_of(hierarchy) is None else np.isinf(cells)
     column = int(np.flatnonzero(wrong)[0])
     names = hierarchy.feature_names
@@ -199,8 +199,15 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
         return rows
     fill = fills_of(hierarchy)
     if fill is None or np.isinf(cells).any():
-        place_rows(hierarchy, data)  # says which value is refused
-        raise InputError("contains NaN or infinity", "X")
+        wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
+        first = int(np.flatnonzero(wrong)[0])
+        ends = data.indptr[1:] if sparse.issparse(rows.data) else None
+        row = (
+            first // data.shape[1]
+            if ends is None
+            else int(np.searchsorted(ends, first, "right"))
+        )
+        raise _refused_value(hierarchy, data, row)
     return fill_gaps(data.copy(), fill)
 
 

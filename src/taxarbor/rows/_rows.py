@@ -90,6 +90,14 @@ class Rows:
     ``n_rows`` and ``n_features`` are the shape, ``dtype`` is that of the data and of scores,
     ``center`` is subtracted from each row before anything else, and no result depends on
     ``n_threads``, the threads of one pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taxarbor.rows import as_rows
+    >>> rows = as_rows(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> rows.n_rows, rows.take([1]).center
+    (2, array([3., 5.]))
     """
 
     __slots__ = ("_X", "_data", "center")

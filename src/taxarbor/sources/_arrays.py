@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from taxarbor.sources._reader import (
     row_range,
 )
 
-GAP_BYTES = 1 << 15
+GAP_BYTES = 1 << 17
 """Bytes between two rows that are read as well: a seek takes about as long."""
 MAX_HEADER = 10_000
 """Bytes of the header of an npy file, as in NumPy."""
+_scratch = threading.local()
 
 
 @final
@@ -65,9 +67,7 @@ class ArrayReader:
         for block in self.blocks(use_threads=False):
             first, last = block.rows.start, block.rows.stop
             own = rows[slice(*np.searchsorted(rows, (first, last)))] - first
-            if len(own) == last - first:
-                parts.append(block.load())
-            elif len(own):
+            if len(own):
                 parts.append(self._chosen(partial(self.stored.take, first, last, own)))
         if len(parts) == 1:
             return parts[0]
@@ -97,7 +97,7 @@ class RawArray:
         return self.shape[1] * self.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Return rows in C order and the byte order of this machine."""
+        """Return rows in C order and the byte order of this machine, until the next read."""
         self.file.check()
         with open(self.file.path, "rb", buffering=0) as stream:
             return np.ascontiguousarray(self._read(stream, first, last), self._native)
@@ -139,7 +139,13 @@ class RawArray:
         return found
 
     def _bytes(self, stream: IO[bytes], place: int, n_bytes: int) -> NDArray[np.uint8]:
-        found = np.empty(n_bytes, np.uint8)
+        """Return bytes that stay what they are until this thread reads others.
+
+        New memory for each block would take as long as the reading.
+        """
+        if len(getattr(_scratch, "cells", ())) < n_bytes:
+            _scratch.cells = np.empty(n_bytes, np.uint8)
+        found: NDArray[np.uint8] = _scratch.cells[:n_bytes]
         view, done = memoryview(found.data), 0
         stream.seek(place)
         while done < n_bytes:

@@ -5,11 +5,9 @@ Tasks are pure functions of a partition, so Dask's own retries make up for a los
 """
 
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
-from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any, ClassVar, final
 
@@ -31,8 +29,6 @@ from taxarbor.sources._sample import Sample, draw_rows
 
 FAN_IN = 8
 """Values that one task adds up."""
-MAX_GATHERED = 64
-"""Partitions whose sampled rows come here one by one; of more, some are put together before."""
 
 
 @final
@@ -44,7 +40,6 @@ class DaskSource:
 
     def __init__(self, X: Any, names: list[str] | None) -> None:
         self._X, self.names, self.n_columns = X, names, int(X.shape[1])
-        self._is_frame = names is not None
 
     @classmethod
     def open(cls, X: Any, columns: Sequence[str] | None) -> "DaskSource":
@@ -63,8 +58,8 @@ class DaskSource:
                 raise InputError("has no columns", "X")
             return cls(X, names)
         if not isinstance(X, da.Array):
-            told = f"must be an array or a frame of Dask, got a {type(X).__name__}"
-            raise InputTypeError(f"{told}; X.to_frame() makes a frame of a series", "X")
+            message = f"must be an array or a frame of Dask, got a {type(X).__name__}"
+            raise InputTypeError(f"{message}; X.to_frame() makes a frame of a series", "X")
         _check_chunks(X)
         if columns is not None:
             columns_at("X", columns, None)
@@ -77,17 +72,15 @@ class DaskSource:
         Partitions of unknown sizes are counted when this is first asked for; of frames that
         takes one column.
         """
-        X = self._X
-        if self._is_frame:
-            sizes = _compute([X[X.columns[:1]].map_partitions(len)])[0]
-        elif np.isnan(X.shape[0]):
-            sizes = _compute([_task(_count, part) for part in self._parts])
+        if self.names is None and not np.isnan(self._X.shape[0]):
+            sizes = self._X.chunks[0]
         else:
-            sizes = X.chunks[0]
-        found = np.cumsum([0, *sizes], dtype=np.intp)
-        if not found[-1]:
+            some = self._X if self.names is None else self._X[self._X.columns[:1]]
+            sizes = _compute([_delay(_count)(part) for part in _parts_of(some)])
+        bounds = np.cumsum([0, *sizes], dtype=np.intp)
+        if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
-        return found
+        return bounds
 
     @property
     def n_rows(self) -> int:
@@ -96,49 +89,45 @@ class DaskSource:
 
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
         """Return the n rows with the lowest keys."""
-        if weights is not None:
-            weights = np.asarray(weights)
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
-        cuts = np.searchsorted(rows, self.bounds)
-        shared, tasks = self._shared(take_rows), []
-        for k, (first, last) in enumerate(pairwise(cuts.tolist())):
-            if first < last:
-                own = rows[first:last] - self.bounds[k]
-                tasks.append(_task(_take, self._parts[k], shared, *self._facts(k), own))
-        while len(tasks) > MAX_GATHERED:
-            tasks = [_task(_stack, *group) for group in _groups(tasks)]
-        return Sample(_stack(*_compute(tasks)), rows, counts, self.n_rows)
+        edges = np.searchsorted(rows, self.bounds).tolist()
+        tasks = [
+            _delay(_take)(part, check, _Packed(rows[edges[k] : edges[k + 1]] - check.first))
+            for k, (part, check) in enumerate(self._checked_parts())
+            if edges[k] < edges[k + 1]
+        ]
+        return Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
 
     def route(
-        self, work: Callable[[Any, slice], Any], *, n_threads: int = 1
+        self,
+        work: Callable[[Any, slice], Any],
+        dtypes: Sequence[DTypeLike],
+        *,
+        n_threads: int = 1,
     ) -> tuple[list[Any], Any]:
         """Return lazy arrays, whose blocks are kept by the scheduler, and the total."""
         import dask
         import dask.array as da
 
-        shared, bounds = self._shared(work), self.bounds.tolist()
-        sizes = [last - first for first, last in pairwise(bounds) if first < last]
-        results = [
-            _task(_route, self._parts[k], shared, *self._facts(k), first)
-            for k, (first, last) in enumerate(pairwise(bounds))
-            if first < last
-        ]
-        arrays = [_task(itemgetter(0), result) for result in results]
-        tasks = [_task(itemgetter(1), result) for result in results]
-        while len(tasks) > 1:
-            tasks = [_task(_add, *group) for group in _groups(tasks)]
+        parts = [(part, check) for part, check in self._checked_parts() if check.n_rows]
+        shared = _delay(_Packed(work), traverse=False)
         with _cluster_errors():
-            *kept, total = dask.persist(*arrays, *tasks)
-        found, forms = _compute([total])[0].load()
-        return [
+            results = dask.persist(*(_delay(_route)(*part, shared) for part in parts))
+        totals = [_delay(itemgetter(1))(result) for result in results]
+        while len(totals) > 1:
+            groups = (totals[k : k + FAN_IN] for k in range(0, len(totals), FAN_IN))
+            totals = [_delay(_add)(group) for group in groups]
+        (total,) = _compute(totals)
+        arrays = [
             da.concatenate(
                 [
-                    da.from_delayed(_task(itemgetter(j), part), (size, *shape), dtype)
-                    for part, size in zip(kept, sizes, strict=True)
+                    da.from_delayed(_delay(_entry)(result, j), (check.n_rows,), dtype)
+                    for result, (_, check) in zip(results, parts, strict=True)
                 ]
             )
-            for j, (shape, dtype) in enumerate(forms)
-        ], found
+            for j, dtype in enumerate(dtypes)
+        ]
+        return arrays, total
 
     def apply(
         self,
@@ -151,46 +140,27 @@ class DaskSource:
         """Return a lazy array; its chunks are known where those of X are."""
         import dask.array as da
 
-        shared, dtype = self._shared(work), np.dtype(dtype)
+        parts, is_frame = _parts_of(self._X), self.names is not None
+        sizes = [np.nan] * len(parts) if is_frame else self._X.chunks[0]
         width = () if n_columns is None else (n_columns,)
-        empty = np.empty((0, *width), dtype)
-        if not self._is_frame:
-            return self._X.map_blocks(
-                _apply_block,
-                shared=shared,
-                empty=_Packed(empty),
-                chunks=(self._X.chunks[0], *((n,) for n in width)),
-                drop_axis=None if width else 1,
-                meta=empty,
-                name=_key("taxarbor-apply"),  # results of one name would be taken for one
-            )
+        shared = _delay(_Packed((work, np.empty((0, *width), dtype))), traverse=False)
         blocks = [
-            da.from_delayed(
-                _task(_apply, part, shared, f"partition {k} of X", np.nan, _Packed(empty)),
-                (np.nan, *width),
-                dtype,
-                meta=empty,
-            )
-            for k, part in enumerate(self._parts)
+            da.from_delayed(_delay(_apply)(part, self._check(k), shared), (n, *width), dtype)
+            for k, (part, n) in enumerate(zip(parts, sizes, strict=True))
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
-    @cached_property
-    def _parts(self) -> list[Any]:
-        """A task for each partition, in which Dask's own steps are fused."""
-        # Dask forgets the futures of persisted data where it rewrites a graph.
-        found = self._X.to_delayed(optimize_graph=not _has_futures(self._X))
-        return list(np.ravel(np.array(found, dtype=object)))
+    def _checked_parts(self) -> Iterator[tuple[Any, "_Check"]]:
+        """Yield each partition, and what it must be."""
+        for k, part in enumerate(_parts_of(self._X)):
+            first, last = self.bounds[k : k + 2].tolist()
+            yield part, self._check(k, first, last - first)
 
-    def _facts(self, k: int) -> tuple[str, int]:
-        """Return the title of a partition and its number of rows."""
-        title = f"{'partition' if self._is_frame else 'block'} {k} of X"
-        return title, int(self.bounds[k + 1] - self.bounds[k])
-
-    def _shared(self, work: Callable[..., Any]) -> Any:
-        """Return a task for what is in a graph once: the work, and what a partition must be."""
-        form = self.names or (self.n_columns, self._X.dtype)
-        return _task(_same, _Packed((work, form)))
+    def _check(self, k: int, first: int = 0, n_rows: int | None = None) -> "_Check":
+        if self.names is not None:
+            return _Check(f"partition {k} of X", first, n_rows, tuple(self.names))
+        expected = self.n_columns, self._X.dtype
+        return _Check(f"block {k} of X", first, n_rows, expected)
 
 
 def is_dask(X: Any) -> bool:
@@ -201,86 +171,80 @@ def is_dask(X: Any) -> bool:
 def _check_chunks(X: Any) -> None:
     """Raise InputError unless a Dask array has whole rows of numbers in each chunk."""
     if X.ndim != 2:
-        told = f"must have two dimensions, (n_rows, n_features), got shape {X.shape}"
-        raise InputError(told, "X")
+        message = f"must have two dimensions, (n_rows, n_features), got shape {X.shape}"
+        raise InputError(message, "X")
     if X.numblocks[1] > 1:
-        told = f"has {X.numblocks[1]} chunks along its columns; a row must lie in one chunk"
-        raise InputError(f"{told}: X.rechunk({{1: -1}})", "X")
+        message = f"has {X.numblocks[1]} chunks along its columns; a row must lie in one chunk"
+        raise InputError(f"{message}: X.rechunk({{1: -1}})", "X")
     if np.isnan(X.shape[1]):
-        told = "does not know how many columns it has; give X.compute_chunk_sizes()"
-        raise InputError(told, "X")
+        message = "does not know how many columns it has; give X.compute_chunk_sizes()"
+        raise InputError(message, "X")
     if X.dtype.kind not in "biuf":
         raise InputTypeError(f"must hold numbers, got {X.dtype}; X.astype(float)", "X")
 
 
+def _parts_of(X: Any) -> list[Any]:
+    """Return the tasks that make the partitions of a collection."""
+    if hasattr(X, "simplify"):  # a frame, of which optimising may read several parts as one
+        return list(X.simplify().to_delayed(optimize_graph=False))
+    return list(X.to_delayed().ravel())
+
+
+def _delay(call: Any, *, traverse: bool = True) -> Any:
+    from dask.delayed import delayed
+
+    return delayed(call, pure=False, traverse=traverse)
+
+
+@final
+class _Check:
+    """What a partition must be: its rows, and its columns or the number and type of them."""
+
+    def __init__(
+        self, title: str, first: int, n_rows: int | None, expected: tuple[Any, ...]
+    ) -> None:
+        self.title, self.first, self.n_rows, self.expected = title, first, n_rows, expected
+
+    def __call__(self, part: Any) -> Any:
+        """Return a partition as kernels take it, or raise InputError that names it."""
+        if hasattr(part, "columns"):
+            given = tuple(str(name) for name in part.columns)
+            if given != self.expected:
+                wrong = [name for name in self.expected if name not in given] or given
+                message = f"{self.title} has other columns than the frame says"
+                raise InputError(f"{message}: {', '.join(map(repr, wrong[:3]))}")
+        else:
+            part, (n_columns, dtype) = _align(part), self.expected
+            if part.ndim != 2 or part.shape[1] != n_columns or part.dtype != dtype:
+                message = f"{self.title} has shape {part.shape} and holds {part.dtype}"
+                raise InputTypeError(f"{message}, but X says {n_columns} columns of {dtype}")
+        if self.n_rows not in (None, part.shape[0]):
+            message = f"{self.title} has {part.shape[0]:,} rows, but X says {self.n_rows:,}"
+            raise InputError(f"{message}; X.compute_chunk_sizes() may help")
+        return part
+
+
 @final
 class _Packed:
-    """A value that Dask neither looks into nor takes apart.
+    """A value that travels as one piece.
 
-    It travels as one piece: of arrays that Dask sends apart, some are not aligned, and none
-    can be written to.
+    Of arrays that Dask sends apart, some are not aligned, and none can be written to.
     """
 
     def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def load(self) -> Any:
-        return self._value
+        self.value = value
 
     def __reduce__(self) -> Any:
         import cloudpickle
 
-        return _unpack, (cloudpickle.dumps(self._value, protocol=5),)
+        return _unpack, (cloudpickle.dumps(self.value, protocol=5),)
 
 
 def _unpack(data: bytes) -> _Packed:
     return _Packed(pickle.loads(data))
 
 
-def _task(work: Callable[..., Any], *arguments: Any) -> Any:
-    from dask.delayed import delayed
-
-    name = getattr(work, "__name__", type(work).__name__).strip("_")
-    return delayed(work, name=None, pure=False, traverse=False)(
-        *arguments, dask_key_name=_key(f"taxarbor-{name}")
-    )
-
-
-def _key(name: str) -> str:
-    from uuid import uuid4
-
-    return f"{name}-{uuid4().hex}"
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _groups(tasks: Sequence[Any]) -> list[Sequence[Any]]:
-    return [tasks[k : k + FAN_IN] for k in range(0, len(tasks), FAN_IN)]
-
-
-def _opened(part: Any, shared: _Packed, title: str, n_rows: float) -> tuple[Any, Any]:
-    """Return a partition as kernels take it, and the work; or raise InputError."""
-    work, form = shared.load()
-    if isinstance(form, list):
-        given = [str(name) for name in part.columns]
-        if given != form:
-            wrong = [name for name in form if name not in given] or given
-            told = f"{title} has other columns than the frame says"
-            raise InputError(f"{told}: {', '.join(map(repr, wrong[:3]))}")
-    else:
-        part, (n_columns, dtype) = _aligned(part), form
-        if part.ndim != 2 or part.shape[1] != n_columns or part.dtype != dtype:
-            told = f"{title} has shape {part.shape} and holds {part.dtype}"
-            raise InputTypeError(f"{told}, but X says {n_columns} columns of {dtype}")
-    if not np.isnan(n_rows) and part.shape[0] != n_rows:
-        told = f"{title} has {part.shape[0]:,} rows, but X says {n_rows:,}"
-        raise InputError(f"{told}; X.compute_chunk_sizes() may help")
-    return part, work
-
-
-def _aligned(part: Any) -> Any:
+def _align(part: Any) -> Any:
     """Return an array or a CSR array whose numbers begin where kernels expect them."""
     if not hasattr(part, "tocsr"):
         return np.require(part, requirements="A")
@@ -295,12 +259,35 @@ def _count(part: Any) -> int:
     return int(part.shape[0])
 
 
-def _take(part: Any, shared: _Packed, title: str, n_rows: int, rows: IndexArray) -> Any:
-    part, take = _opened(part, shared, title, n_rows)
-    return part if len(rows) == n_rows else take(part, rows)
+def _take(part: Any, check: _Check, rows: _Packed) -> Any:
+    part = check(part)
+    return part if len(rows.value) == part.shape[0] else take_rows(part, rows.value)
 
 
-def _stack(*tables: Any) -> Any:
+def _route(part: Any, check: _Check, work: _Packed) -> Any:
+    part = check(part)
+    with named_by(check.title):
+        return work.value(part, slice(check.first, check.first + part.shape[0]))
+
+
+def _apply(part: Any, check: _Check, shared: _Packed) -> Any:
+    work, empty = shared.value
+    part = check(part)
+    if not part.shape[0]:
+        return empty
+    with named_by(check.title):
+        return np.asarray(work(part)).astype(empty.dtype, copy=False)
+
+
+def _entry(result: Any, j: int) -> Any:
+    return result[0][j]
+
+
+def _add(values: Sequence[Any]) -> Any:
+    return reduce(add, values)
+
+
+def _stack(tables: Sequence[Any]) -> Any:
     """Return tables one below the other."""
     if len(tables) == 1:
         return tables[0]
@@ -308,48 +295,12 @@ def _stack(*tables: Any) -> Any:
         return sparse.vstack(tables, format="csr")
     if not hasattr(tables[0], "iloc"):
         return np.concatenate(tables)
-    from dask.dataframe.dispatch import concat  # puts categories together
+    from dask.dataframe.dispatch import concat  # unites categories
 
     return concat([*tables])
 
 
-def _route(part: Any, shared: _Packed, title: str, n_rows: int, first: int) -> Any:
-    """Return the arrays of a partition; what is added up, with the forms of the arrays."""
-    part, work = _opened(part, shared, title, n_rows)
-    with named_by(title):
-        arrays, small = work(part, slice(first, first + n_rows))
-    forms = [(array.shape[1:], array.dtype) for array in arrays]
-    return tuple(arrays), _Packed((small, forms))
-
-
-def _add(*packed: _Packed) -> _Packed:
-    smalls = [one.load()[0] for one in packed]
-    return _Packed((reduce(add, smalls), packed[0].load()[1]))
-
-
-def _apply(part: Any, shared: _Packed, title: str, n_rows: float, empty: _Packed) -> Any:
-    part, work = _opened(part, shared, title, n_rows)
-    nothing = empty.load()
-    if not part.shape[0]:
-        return nothing
-    with named_by(title):
-        return np.asarray(work(part)).astype(nothing.dtype, copy=False)
-
-
-def _apply_block(block: Any, *, shared: _Packed, empty: _Packed, block_id: Any) -> Any:
-    return _apply(block, shared, f"block {block_id[0]} of X", np.nan, empty)
-
-
-def _has_futures(X: Any) -> bool:
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import futures_of
-
-    return bool(futures_of(X))
-
-
 def _compute(tasks: Sequence[Any]) -> list[Any]:
-    """Return what tasks make, in this process."""
     import dask
 
     with _cluster_errors():
@@ -364,8 +315,8 @@ def _cluster_errors() -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ not in ("KilledWorker", "CommClosedError", "CancelledError"):
             raise
-        told = " ".join(str(error).split())[:200] or type(error).__name__
+        cause = " ".join(str(error).split())[:200] or type(error).__name__
         advice = "use smaller chunks or workers with more memory, and fit again"
         raise ClusterError(
-            f"the Dask cluster lost its workers or data: {advice} ({told})"
+            f"the Dask cluster lost its workers or data: {advice} ({cause})"
         ) from error

@@ -80,7 +80,11 @@ class LocalSource:
         return Sample(self.reader.take(rows), rows, counts, self.n_rows)
 
     def route(
-        self, work: Callable[[Any, slice], Any], *, n_threads: int = 1
+        self,
+        work: Callable[[Any, slice], Any],
+        dtypes: Sequence[DTypeLike],
+        *,
+        n_threads: int = 1,
     ) -> tuple[list[NDArray[Any]], Any]:
         """Return arrays over all rows, and a total, from one pass over the blocks.
 
@@ -88,8 +92,11 @@ class LocalSource:
         ----------
         work : callable
             ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It
-            returns a tuple of arrays with one entry or row for each, and a value that is added
-            up with ``+`` over all blocks, in a fixed order. For Dask it must be picklable.
+            returns a tuple of arrays with one entry for each, and a value that is added up with
+            ``+`` over all blocks, in a fixed order. The table is only valid during the call.
+            For Dask the work must be picklable.
+        dtypes : sequence of dtype
+            Of the arrays.
         n_threads : int
             Blocks of a file that are worked on at the same time; a table in memory is one
             block, and Dask has its own workers.
@@ -97,7 +104,8 @@ class LocalSource:
         arrays: list[NDArray[Any]] = []
         total: Any = None
         for block, (parts, small) in self._map(partial(_route, work), n_threads):
-            self._fill(arrays, block.rows, parts)
+            same = [part.astype(t, copy=False) for part, t in zip(parts, dtypes, strict=True)]
+            self._fill(arrays, block.rows, same)
             total = small if total is None else total + small
         return arrays, total
 
@@ -124,7 +132,7 @@ class LocalSource:
         """
         arrays: list[NDArray[Any]] = []
         for block, part in self._map(partial(_apply, work), n_threads):
-            self._fill(arrays, block.rows, (np.asarray(part).astype(dtype, copy=False),))
+            self._fill(arrays, block.rows, (part.astype(dtype, copy=False),))
         return arrays[0]
 
     def _fill(
@@ -164,13 +172,20 @@ class LocalSource:
 def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
     table = block.load()
     with named_by(block.title):
-        return work(table, block.rows)
+        arrays, small = work(table, block.rows)
+    return [_own(array, table) for array in arrays], small
 
 
 def _apply(work: Callable[[Any], Any], block: Block) -> Any:
     table = block.load()
     with named_by(block.title):
-        return work(table)
+        return _own(np.asarray(work(table)), table)
+
+
+def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:
+    """Return an array that does not change when another block takes the place of the table."""
+    is_view = isinstance(table, np.ndarray) and np.may_share_memory(array, table)
+    return array.copy() if is_view else array
 
 
 def take_rows(table: Any, rows: IndexArray) -> Any:

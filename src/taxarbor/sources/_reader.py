@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from taxarbor._errors import FileFormatError, some
-from taxarbor.tables._table import NamelessError
+from taxarbor._errors import FileFormatError, NamelessError, some
 
 BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
@@ -27,7 +26,10 @@ DAMAGED = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that follow one another, read when ``load`` is called, in any thread."""
+    """Rows that follow one another, read when ``load`` is called, in any thread.
+
+    What it returns is valid until the same thread loads another block.
+    """
 
     title: str | None
     rows: slice

@@ -18,12 +18,11 @@ from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, counted, missing_extra, some
+from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra, some
 from taxarbor._types import Array
 from taxarbor.tables._profile import ASKED, DATE, are_few, is_identifier
 from taxarbor.tables._table import (
     MAX_NAMED,
-    NamelessError,
     Request,
     Table,
     Where,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import FileFormatError, counted, some
+from taxarbor._errors import FileFormatError, NamelessError, counted, some
 from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
 
@@ -80,10 +80,6 @@ class Table:
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     id_column: str | None = None
-
-
-class NamelessError(FileFormatError):
-    """Columns were requested by name, and those of the file have no names."""
 
 
 @final

@@ -324,9 +324,13 @@ def _fit_all(
     done: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
         warnings.simplefilter("ignore")
-        for model in pool.map(fit, tasks) if n_threads > 1 else map(fit, tasks):
-            done.append(model)
-            observe(GrowthEvent(len(done), len(tasks), len(done)))
+        try:
+            for model in pool.map(fit, tasks) if n_threads > 1 else map(fit, tasks):
+                done.append(model)
+                observe(GrowthEvent(len(done), len(tasks), len(done)))
+        except BaseException:  # Ctrl-C: refits that wait are not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return done
 
 

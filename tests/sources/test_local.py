@@ -1,0 +1,317 @@
+"""Memory and files: the same sample, the same routing, and one line for what is wrong."""
+
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+
+from taxarbor._errors import FileFormatError, InputError, InputTypeError
+from taxarbor.sources import _arrays, _parquet, open_source, stored_format
+from tests.sources.places import local_places, write_h5ad
+from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
+
+X = make_rows()
+PLACES = [
+    *("array", "csr", "coo", "lists", "pandas", "pyarrow", "stream", "npy", "fortran"),
+    *("swapped", "memmap", "memmap of Fortran", "copy on write", "parquet", "folder"),
+    *("dataset", "in-memory dataset", "dense h5ad", "CSR h5ad"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(_parquet, "BLOCK_BYTES", 5000)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    found = local_places(tmp_path_factory.mktemp("rows"), X)
+    assert list(found) == PLACES
+    return found
+
+
+@pytest.fixture(params=PLACES)
+def source(request, places, tmp_path):
+    if request.param == "stream":  # can be read once
+        return open_source(local_places(tmp_path, X)["stream"])
+    return open_source(places[request.param])
+
+
+def test_shape_and_names(source):
+    assert (source.n_rows, source.n_columns) == X.shape
+    assert source.names in (None, NAMES)
+    assert not source.is_lazy
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(len(X)) % 3.0], ids=["equal", "weights"])
+def test_same_sample(source, weights):
+    expected = open_source(X).sample(250, seed=7, weights=weights)
+    found = source.sample(250, seed=7, weights=weights)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(as_array(found.table), X[found.rows])
+    assert found.n_rows == len(X)
+    if weights is not None:
+        np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_all_rows_as_sample(source):
+    found = source.sample(len(X), seed=7)
+    np.testing.assert_array_equal(as_array(found.table), X)
+    np.testing.assert_array_equal(found.rows, np.arange(len(X)))
+    assert found.weights is None
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_same_routing(source, n_threads):
+    (totals, cells), total = source.route(sums, DTYPES, n_threads=n_threads)
+    np.testing.assert_array_equal(totals, X.sum(axis=1))
+    np.testing.assert_array_equal(cells, X[:, 1])
+    np.testing.assert_allclose(total[:-1], X.sum(axis=0))
+    assert total[-1] >= len(X)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_apply(source, n_threads):
+    found = source.apply(double, np.float64, n_threads=n_threads)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, 2 * X[:, 0])
+    np.testing.assert_array_equal(source.apply(pair, np.float32, 2), X[:, :2])
+
+
+def test_memory_is_one_block_and_is_not_copied():
+    source = open_source(X)
+    assert source.in_memory
+    assert source.sample(len(X), 0).table is X
+    arrays, seen = source.route(lambda table, rows: ((), [table]), ())
+    assert not arrays
+    assert seen[0] is X
+
+
+def test_types_of_samples_stay(places):
+    assert isinstance(open_source(places["pandas"]).sample(5, 0).table, pd.DataFrame)
+    assert isinstance(open_source(places["parquet"]).sample(5, 0).table, pd.DataFrame)
+    assert isinstance(open_source(places["pyarrow"]).sample(5, 0).table, pa.Table)
+    assert sparse.issparse(open_source(places["CSR h5ad"]).sample(5, 0).table)
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    source = open_source(polars.DataFrame(X, schema=NAMES))
+    found = source.sample(50, 1)
+    assert isinstance(found.table, polars.DataFrame)
+    np.testing.assert_array_equal(found.table.to_numpy(), X[found.rows])
+    assert source.names == NAMES
+
+
+@pytest.mark.parametrize("place", ["pandas", "pyarrow", "parquet", "folder", "CSR h5ad"])
+def test_columns(places, place):
+    source = open_source(places[place], columns=["c2", "c0"])
+    assert source.names == ["c2", "c0"]
+    assert source.n_columns == 2
+    np.testing.assert_array_equal(as_array(source.sample(9999, 0).table), X[:, [2, 0]])
+    np.testing.assert_array_equal(source.apply(double, float), 2 * X[:, 2])
+    with pytest.raises(FileFormatError, match="c7"):
+        open_source(places[place], columns=["c7"])
+
+
+@pytest.mark.parametrize("place", ["array", "npy"])
+def test_columns_without_names(places, place):
+    with pytest.raises(FileFormatError, match="names"):
+        open_source(places[place], columns=["c2"])
+
+
+def test_rows_far_apart_are_read_one_by_one(places, monkeypatch):
+    monkeypatch.setattr(_arrays, "GAP_BYTES", 16)
+    found = open_source(places["npy"]).sample(100, seed=2)
+    np.testing.assert_array_equal(found.table, X[found.rows])
+
+
+@pytest.mark.parametrize("cut", [np.s_[100:2000], np.s_[5::3], np.s_[:, 1:3], np.s_[::-1]])
+def test_views_of_memory_maps(places, cut):
+    source = open_source(places["memmap"][cut])
+    np.testing.assert_array_equal(source.apply(pair, np.float32, 2), X[cut][:, :2])
+
+
+def test_memory_map_shows_what_was_written(tmp_path):
+    place = np.lib.format.open_memmap(tmp_path / "w.npy", "w+", np.float64, (50, 3))
+    place[:] = 4.0
+    source = open_source(place)
+    assert not source.in_memory
+    assert (source.sample(10, 0).table == 4.0).all()
+
+
+def test_results_do_not_change_with_the_next_file(places):
+    (_, cells), _ = open_source(places["npy"]).route(sums, DTYPES)
+    before = cells.copy()
+    open_source(places["swapped"]).sample(100, 0)
+    np.testing.assert_array_equal(cells, before)
+
+
+def test_mixed_columns(tmp_path, make_cars):
+    cars = make_cars(n_rows=200)
+    cars["origin"] = cars["origin"].astype("category")
+    cars.to_parquet(tmp_path / "cars.parquet", row_group_size=30)
+    source = open_source(tmp_path / "cars.parquet")
+    assert source.names == list(cars.columns)
+    found = source.sample(60, seed=0)
+    assert isinstance(found.table["origin"].dtype, pd.CategoricalDtype)
+    expected = cars.iloc[found.rows].reset_index(drop=True)
+    assert found.table["make"].fillna("").tolist() == expected["make"].fillna("").tolist()
+    np.testing.assert_array_equal(found.table["mpg"], expected["mpg"])
+
+
+def test_missing_values_of_floats(tmp_path):
+    table = pa.table({"a": pa.array([1.0, None, 3.0]), "b": pa.array([None, 2.0, 3.0])})
+    pq.write_table(table, tmp_path / "gaps.parquet")
+    found = open_source(tmp_path / "gaps.parquet").sample(9, 0).table
+    np.testing.assert_array_equal(found, [[1, np.nan], [np.nan, 2], [3, 3]])
+
+
+def test_index_is_left_out(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index([5, 6], name="key"))
+    frame.to_parquet(tmp_path / "frame.parquet")
+    assert open_source(tmp_path / "frame.parquet").names == ["a"]
+
+
+def test_hive_partitions(tmp_path):
+    table = pa.table({"a": np.arange(10.0), "kind": ["x", "y"] * 5})
+    ds.write_dataset(
+        table, tmp_path / "hive", format="parquet",
+        partitioning=ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive"),
+    )  # fmt: skip
+    source = open_source(tmp_path / "hive")
+    found = source.sample(99, 0).table
+    assert sorted(source.names) == ["a", "kind"]
+    assert found["kind"].tolist() == ["x"] * 5 + ["y"] * 5
+
+
+def test_duplicate_names_of_h5ad_get_numbers(tmp_path):
+    path = write_h5ad(tmp_path / "a.h5ad", X, ["g", "g", "h", "g"])
+    assert open_source(path).names == ["g", "g-1", "h", "g-2"]
+
+
+def test_errors_of_the_work_name_the_block(places):
+    def refuse(table):
+        raise InputError("is bad", "X")
+
+    with pytest.raises(InputError, match=r"c\.npy, rows 0 to"):
+        open_source(places["npy"]).apply(refuse, float)
+    with pytest.raises(InputError, match=r"one\.parquet, rows 0 to"):
+        open_source(places["parquet"]).apply(refuse, float, n_threads=2)
+
+
+@pytest.mark.parametrize("bad", [5, None, object()])
+def test_what_is_no_table(bad):
+    with pytest.raises(InputTypeError) as caught:
+        open_source(bad)
+    assert caught.value.parameter == "X"
+
+
+def test_paths_that_are_no_tables(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        open_source(tmp_path / "none.npy")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError):
+        open_source(tmp_path / "a.csv")
+    with pytest.raises(FileFormatError):
+        open_source(tmp_path)  # a folder without Parquet files
+    assert stored_format(tmp_path) == "parquet"
+    assert stored_format("a.NPY") == "npy"
+    assert stored_format("a.csv") is None
+
+
+@pytest.mark.parametrize("name", ["c.npy", "one.parquet", "dense.h5ad", "csr.h5ad"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.6, 0.99])
+def test_truncated_files(tmp_path, name, share):
+    local_places(tmp_path, X)
+    path = tmp_path / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(FileFormatError, match=name):
+        open_source(path).route(sums, DTYPES)
+
+
+def test_damaged_pages_of_parquet(tmp_path):
+    local_places(tmp_path, X)
+    path = tmp_path / "one.parquet"
+    whole = bytearray(path.read_bytes())
+    whole[100:4000] = bytes(3900)
+    path.write_bytes(whole)
+    source = open_source(path)
+    with pytest.raises(FileFormatError, match=r"one\.parquet"):
+        source.sample(100, 0)
+    with pytest.raises(FileFormatError, match=r"one\.parquet"):
+        source.route(sums, DTYPES, n_threads=2)
+
+
+@pytest.mark.parametrize("name", ["c.npy", "one.parquet", "csr.h5ad"])
+def test_files_that_change(tmp_path, name):
+    local_places(tmp_path, X)
+    path = tmp_path / name
+    source = open_source(path)
+    source.route(sums, DTYPES)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(FileFormatError, match="changed"):
+        source.route(sums, DTYPES)
+    path.unlink()
+    with pytest.raises(FileFormatError, match="removed"):
+        source.sample(100, 0)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(5), np.zeros((0, 3)), np.zeros((3, 0)), np.zeros((2, 2), complex),
+        np.array([["a"]]), np.array([[None]], dtype=object),
+    ],
+)  # fmt: skip
+def test_npy_files_that_are_no_tables(tmp_path, array):
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(FileFormatError, match=r"a\.npy"):
+        open_source(tmp_path / "a.npy")
+
+
+def test_parquet_files_that_differ(tmp_path):
+    one = pa.table({"a": [1.0], "b": [1.0]})
+    pq.write_table(one, tmp_path / "1.parquet")
+    others = {"b": one.drop_columns("b"), "c": one.append_column("c", [[1.0]])}
+    others["int64"] = pa.table({"a": [1], "b": [1.0]})
+    for word, other in others.items():
+        pq.write_table(other, tmp_path / "2.parquet")
+        with pytest.raises(FileFormatError, match=rf"2\.parquet.*{word}"):
+            open_source(tmp_path)
+    pq.write_table(others["int64"].slice(0, 0), tmp_path / "2.parquet")  # no rows, no types
+    assert open_source(tmp_path).n_rows == 1
+    pq.write_table(one.slice(0, 0), tmp_path / "1.parquet")
+    with pytest.raises(FileFormatError, match="no rows"):
+        open_source(tmp_path)
+
+
+def test_h5ad_files_that_cannot_be_read(tmp_path):
+    bad = write_h5ad(tmp_path / "csc.h5ad", sparse.csc_array(X))
+    with pytest.raises(FileFormatError, match="csc"):
+        open_source(bad)
+    with pytest.raises(FileFormatError, match="names"):
+        open_source(write_h5ad(tmp_path / "names.h5ad", X, ["a"]))
+    csr = sparse.csr_array(X)
+    csr.indices[5] = 99
+    source = open_source(write_h5ad(tmp_path / "wild.h5ad", csr))
+    with pytest.raises(FileFormatError, match=r"wild\.h5ad"):
+        source.route(sums, DTYPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [("one.parquet", "pyarrow.dataset"), ("dense.h5ad", "h5py")],
+)
+def test_libraries_that_are_not_installed(places, monkeypatch, name, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match="pip install"):
+        open_source(places["npy"].parent / name)
