@@ -129,4 +129,3 @@ def test_an_observer_sees_the_leaves_asked_for(data):
     assert numbers == sorted(numbers)
     assert numbers[-1] == 10
     assert {event.max_leaves for event in events} == {10}
-

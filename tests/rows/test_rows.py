@@ -256,9 +256,7 @@ def test_the_best_score_is_the_first_of_the_highest(kind, dtype):
         scores = rows.scores(W)
         exact = (rows.scores(np.eye(300)).astype(float)) @ W.T
         np.testing.assert_allclose(scores, exact, atol=1e3 * np.finfo(dtype).eps)
-        np.testing.assert_array_equal(
-            rows.best(W, offsets), (scores + offsets).argmax(axis=1)
-        )
+        np.testing.assert_array_equal(rows.best(W, offsets), (scores + offsets).argmax(axis=1))
         np.testing.assert_array_equal(rows.best(W), scores.argmax(axis=1))
 
 
