@@ -415,8 +415,8 @@ sampled rows, and then read and route all blocks. A fit takes
     client + rows * draw + rounds of blocks * (reading + routing)
     + 2 * latency + tasks * scheduling + bytes of the sample / bandwidth
 
-Routing is the slope of fits in memory by one thread, as if all of it grew with the features; the
-client is what they take without rows.
+Routing is the slope of fits in memory by one thread, as if all of it grew with the features;
+the client is what they take without rows.
 Latency and scheduling are those of tasks that do nothing, on `LocalCluster(2)`; reading is what
 then is missing of fits there."""
 ASSUMED = (

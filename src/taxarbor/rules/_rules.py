@@ -15,7 +15,7 @@ Rules decide: rows go where the rules send them, from the root down, and each ru
 the rows that arrive at it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -296,7 +296,7 @@ def _build(plan: HierarchyBuilder, descent: _Descent) -> HierarchyBuilder:
 
 
 def _smallest_children(tree: HierarchyBuilder, counts: IndexArray, least: int) -> set[int]:
-    """Return the leaves of fewer rows than that, but one at most of each parent: its smallest."""
+    """Return the leaves of fewer rows than that, of each parent the smallest one."""
     smallest: dict[int, tuple[int, int]] = {}
     for leaf, n_rows in zip(tree.leaves, counts.tolist(), strict=True):
         parent = tree.parents[leaf]
