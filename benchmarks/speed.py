@@ -338,10 +338,7 @@ def routing() -> Iterator[Figure]:
     """Yield how long rows beyond the sample take: in a fit, and in predict."""
     X = planted(1_000_000, 40)
     took = alternate(
-        {
-            str(n): lambda s, n=n: Taxarbor(64, random_state=s, n_jobs=n).fit(X)
-            for n in (1, 2)
-        },
+        {str(n): lambda s, n=n: Taxarbor(64, random_state=s, n_jobs=n).fit(X) for n in (1, 2)},
         RUNS,
     )
     yield Figure(
