@@ -7,8 +7,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-from taxarbor.refine import Coordinates, gather
-from taxarbor.refine._field import Field
 
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status

@@ -8,7 +8,7 @@ import numpy as np
 
 from taxarbor._run import Run
 from taxarbor._types import IndexArray
-from taxarbor.clusters._compete import Labels, Leaves, compete, fit_leaves
+from taxarbor.clusters._compete import Labels, LeafModel, Leaves, compete, fit_leaves
 from taxarbor.clusters._coordinates import Coordinates
 from taxarbor.clusters._growth import grow_leaves
 from taxarbor.clusters._links import link_leaves, merge_small
@@ -77,21 +77,12 @@ def find_clusters(
         return Clusters(tree, grown, None)
     notes = [tree.note(leaf) for leaf in tree.leaves]
     leaves = Leaves.of(grown, tree.n_leaves, coordinates)
-    if is_linked:
-        leaves, _ = compete(leaves, coordinates)
-        tree, place = link_leaves(leaves.means, leaves.counts, stop)
-        leaves = _renumber(leaves, place, coordinates)
-        if leaves.n_leaves == 1:
-            return Clusters(tree, leaves.labels, None)
     leaves, model = compete(leaves, coordinates)
     if is_linked:
+        leaves, model = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
+        if leaves.n_leaves == 1:
+            return Clusters(HierarchyBuilder(coordinates.n_rows), leaves.labels, None)
         # Rows have moved since: the leaves stay, the tree above them is made anew.
-        place = merge_small(leaves.means, leaves.counts, splitter.min_size)
-        if place.max() + 1 < leaves.n_leaves:
-            leaves = _renumber(leaves, place, coordinates)
-            if leaves.n_leaves == 1:
-                return Clusters(HierarchyBuilder(coordinates.n_rows), leaves.labels, None)
-            model, _ = fit_leaves(leaves, coordinates)
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
         labels, order = place[leaves.labels].astype(np.int32), np.argsort(place)
         scores = coordinates.rule(model.weights[order], model.offsets[order])
@@ -102,6 +93,36 @@ def find_clusters(
     for position, leaf in enumerate(tree.leaves):
         tree.refuse(leaf, matched.get(position, ""))
     return Clusters(tree, labels, scores)
+
+
+def _choose_clusters(
+    fine: Leaves, coordinates: Coordinates, stop: StoppingRule, min_size: int
+) -> tuple[Leaves, LeafModel]:
+    """Return as many leaves as asked for, of the least size, and how well rows fit them.
+
+    The closest of the fine leaves are linked, and what they make competes again. Leaves that
+    are too small then are merged with their nearest, and more are kept from the beginning.
+    """
+    asked = stop.n_leaves or 0
+    wanted = stop
+    while True:
+        _, place = link_leaves(fine.means, fine.counts, wanted)
+        leaves = _renumber(fine, place, coordinates)
+        leaves, model = compete(leaves, coordinates)
+        place = merge_small(leaves.means, leaves.counts, min_size)
+        n_missing = asked - int(place.max()) - 1
+        n_wanted = min((wanted.n_leaves or 0) + n_missing, fine.n_leaves)
+        if min_size == 1 or n_missing <= 0 or n_wanted == wanted.n_leaves:
+            break
+        wanted = replace(stop, n_leaves=n_wanted)
+    n_leaves = leaves.n_leaves
+    leaves = _renumber(leaves, place, coordinates)
+    if asked and leaves.n_leaves > asked:
+        _, place = link_leaves(leaves.means, leaves.counts, stop)
+        leaves = _renumber(leaves, place, coordinates)
+    if leaves.n_leaves < n_leaves:
+        model, _ = fit_leaves(leaves, coordinates)
+    return leaves, model
 
 
 def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Leaves:

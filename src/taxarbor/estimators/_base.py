@@ -222,9 +222,10 @@ def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
     if asked is not None and tree.n_leaves < asked:
         if not reasons and tree.n_leaves + branching - 1 > asked:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
+        if not reasons and stop.max_leaf_size is None and stop.max_depth is None:
+            reasons = "others would be too small, or their rows too much alike"
         leaves = "leaf" if tree.n_leaves == 1 else "leaves"
         told = f"the tree has {tree.n_leaves} {leaves} where {asked} were asked for"
-        reasons = reasons or "others would be too small, or their rows too much alike"
     elif asked is None and stop.max_leaf_size is not None:
         told = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
     else:

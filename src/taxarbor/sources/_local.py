@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from taxarbor._errors import InputTypeError, named_by
+from taxarbor._errors import InputError, InputTypeError, named_by
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources._arrays import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
@@ -209,6 +209,8 @@ def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
         if hasattr(X, "collect"):
             told = "is a lazy frame; pass X.collect()"
         raise InputTypeError(told, "X") from None
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"is no table: {error}", "X") from error
     names = column_names(X)
     if columns is not None:
         columns_at("X", columns, names)
