@@ -239,7 +239,7 @@ def test_large_files_are_read_part_by_part(run, gathering, folder, customers, mo
 def test_options_that_need_all_rows_are_refused(refused, folder, customers):
     fit = ("fit", "big", "-o", "m")
     for told, options in (
-        ("--method kmeans", ("--method", "kmeans")),
+        ("--method hmmc", ("--method", "hmmc")),
         ("-k auto", ("-k", "auto")),
         ("--label-column", ("--label-column", "class")),
     ):
