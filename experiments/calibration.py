@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from experiments.baselines import HierarchicalKMeans
 from experiments.data import list_datasets
 from experiments.methods import Job
 from experiments.plan import Setup
 from experiments.results import write_page
 from experiments.run import Store, commit, machine
 from experiments.tables import Mean, percent, table
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
+from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.hierarchy._memberships import calibrated, stays
 
 MODELS = {

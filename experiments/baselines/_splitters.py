@@ -1,8 +1,8 @@
-"""The paper's baselines: division by k-means (HKM, HKM-D) and along a graph (HSC, HSC-D).
+"""Splitters of the baselines: k-means (HKM, HKM-D) and spectral clustering (HSC, HSC-D).
 
-Both are told by the means of their children. For the spectral one the rows' nearest neighbours
-make a sparse graph; its leading eigenvectors, scaled to unit length per row, are divided by
-k-means (Ng, Jordan and Weiss, 2001).
+The rule of either is the nearest of the children's means. For the spectral one, the rows'
+nearest neighbours make a sparse graph; its leading eigenvectors, scaled to unit length per row,
+are clustered by k-means (Ng, Jordan and Weiss, 2001).
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from taxarbor.exchange import from_linkage
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
+from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._starts import child_means, far_rows
-from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
+from taxarbor.split._task import keep_together, refuse_few
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -96,8 +97,9 @@ class KMeansSplitter:
     Examples
     --------
     >>> import numpy as np
+    >>> from experiments.baselines import KMeansSplitter
     >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import KMeansSplitter, SplitTask
+    >>> from taxarbor.split import SplitTask
     >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
     >>> split = KMeansSplitter().split(SplitTask(rows, (), (), n_children=2, seed=0))
     >>> sorted(np.bincount(split.labels).tolist())
@@ -192,8 +194,9 @@ class SpectralSplitter:
     Examples
     --------
     >>> import numpy as np
+    >>> from experiments.baselines import SpectralSplitter
     >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SpectralSplitter, SplitTask
+    >>> from taxarbor.split import SplitTask
     >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
     >>> task = SplitTask(rows, (), (), n_children=2, seed=0)
     >>> sorted(np.bincount(SpectralSplitter(n_neighbors=1).split(task).labels).tolist())

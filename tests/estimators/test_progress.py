@@ -10,7 +10,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _sweeping
@@ -156,7 +156,7 @@ def test_ctrl_c_during_growth_leaves_the_estimator_as_it_was(
 
 def test_later_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c):
     makers = [(partial(Taxarbor, rules=rules), places) for rules, places in LATER.items()]
-    for make, places in (*makers, (HMMC, LAST), (HierarchicalKMeans, LAST)):
+    for make, places in (*makers, (HMMC, LAST)):
         model = make(3, random_state=0).fit(X)
         tree, labels = model.hierarchy_, model.labels_
         before = threading.active_count()

@@ -6,9 +6,6 @@ from scipy.sparse import csr_array
 
 from taxarbor import (
     HMMC,
-    MMC,
-    HierarchicalKMeans,
-    HierarchicalSpectral,
     TableWarning,
     Taxarbor,
     make_planted_tree,
@@ -27,10 +24,6 @@ MODELS = [
     Taxarbor(None, max_depth=3, balance=None),
     HMMC(5),
     HMMC(None, max_leaf_size=50, balance=0.3),
-    MMC(3),
-    HierarchicalKMeans(5),
-    HierarchicalKMeans(None, max_leaf_size=60),
-    HierarchicalSpectral(4),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 
@@ -167,7 +160,7 @@ def test_weights_survive_files_and_pruning(tmp_path):
 )
 def test_wrong_weights(weights, message):
     X = np.random.default_rng(0).normal(size=(6, 2))
-    for model in (Taxarbor(4), HierarchicalKMeans(4)):
+    for model in (Taxarbor(4), HMMC(4)):
         with pytest.raises(InputError, match=message):
             model.fit(X, sample_weight=weights)
         assert not vars(model).keys() & {"hierarchy_", "labels_"}

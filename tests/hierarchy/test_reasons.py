@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import to_frame
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
 from taxarbor.hierarchy._reasons import _LATEST, rest_mean
@@ -17,8 +17,6 @@ MODELS = {
     "hmmc": Taxarbor(6, random_state=0),
     "greedy": HMMC(6, random_state=0),
     "three": HMMC(7, branching=3, random_state=0),
-    "k-means": HierarchicalKMeans(6, random_state=0),
-    "k-means, three": HierarchicalKMeans(7, branching=3, random_state=0),
 }
 
 

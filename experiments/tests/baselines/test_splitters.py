@@ -1,5 +1,6 @@
 """K-means and the graph, against scikit-learn, brute force, and shapes one can see."""
 
+import pickle
 from inspect import signature
 
 import numpy as np
@@ -9,10 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.cluster import KMeans
 
-from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
-from taxarbor.split._baselines import (
+from experiments.baselines import KMeansSplitter, SpectralSplitter
+from experiments.baselines._splitters import (
     CRITERIA,
     LEAST_WEIGHT,
     MAX_DENSE,
@@ -25,12 +24,15 @@ from taxarbor.split._baselines import (
     nearest_rule,
     neighbor_graph,
 )
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.split import Refusal
 from taxarbor.split._starts import child_means, far_rows
 
 KINDS = ("dense", "sparse")
 PRECISION = {"float32": 1e-5, "float64": 1e-12}
 ALL_KINDS = [(kind, dtype) for kind in KINDS for dtype in PRECISION]
-MODULE = "taxarbor.split._baselines"
+MODULE = "experiments.baselines._splitters"
 
 
 def rng_of(seed=0):
@@ -466,3 +468,66 @@ def test_parameters_of_the_spectral_splitter(draw, rows_of, task_of):
         task = task_of(rows_of(draw(2, n_rows=n_rows)), 2)
         labels = SpectralSplitter(n_neighbors=50).split(task).labels
         assert set(labels.tolist()) == {0, 1}
+
+
+# ---- what any splitter owes to the growth loop ----
+
+SPLITTERS = [
+    make(criterion) for make in (KMeansSplitter, SpectralSplitter) for criterion in CRITERIA
+]
+
+
+def everything(split):
+    parts = [split.labels, split.rule.weights, split.rule.center, split.rule.offsets]
+    return [part.tobytes() for part in parts], split.score, split.objective, split.info
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
+    for kind in KINDS:
+        for K, n_rows in ((2, 70), (5, 500)):  # below and above MAX_DENSE
+            X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
+            found = splitter.split(task_of(rows_of(X, kind), K))
+            assert set(found.labels.tolist()) == set(range(K))
+            trace = np.array(found.info.trace)
+            assert len(trace) == found.info.n_iter + 1
+            assert trace[-1] == found.objective
+            splitter.split(task_of(rows_of(other, kind), 2, seed=8))
+            again = splitter.split(task_of(rows_of(X, kind, n_threads=2), K))
+            copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_of(X, kind), K))))
+            assert everything(again) == everything(copy.split(task)) == everything(found)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter):
+    for K in (2, 3, 5):
+        X = draw(K, distance=0.5, n_rows=180)
+        dense, csr = (splitter.split(task_of(rows_of(X, kind), K)) for kind in KINDS)
+        assert same_partition(dense.labels, csr.labels)
+        np.testing.assert_allclose(dense.score, csr.score, rtol=1e-9)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, splitter):
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 3, 5):
+            few = rows_of(draw(K, n_rows=2 * K - 1, dtype=dtype), kind)
+            equal = rows_of(np.full((37, 4), 0.1, dtype=dtype), kind)
+            places = draw(2, n_rows=K, dtype=dtype)
+            fewer = rows_of(np.repeat(places[1:], 40, axis=0), kind)
+            for rows in (few, equal, fewer):
+                assert isinstance(splitter.split(task_of(rows, K)), Refusal)
+            enough = rows_of(np.repeat(places, 40, axis=0), kind)
+            found = splitter.split(task_of(enough, K))
+            assert same_partition(found.labels, np.repeat(np.arange(K), 40))
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_equal_rows_stay_together(rows_of, task_of, splitter):
+    X = (np.random.default_rng(3).random((120, 4)) < 0.4).astype(float)
+    group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+    for K in (2, 3, 5):
+        for kind in KINDS:
+            found = splitter.split(task_of(rows_of(X, kind), K))
+            pairs = np.unique(np.stack([group, found.labels], axis=1), axis=0)
+            assert len(pairs) == group.max() + 1
