@@ -28,8 +28,8 @@ help:
 	@echo "make scale       ten million rows beside Spark and Dask, docs/scale.md: hours, with Java"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
 	@echo "make calibration how far probabilities hold, docs/calibration.md: ten minutes"
-	@echo "make defaults    why the defaults are what they are, docs/defaults.md: half an hour"
-	@echo "make rules       what rules that decide cost, docs/rules.md: a quarter of an hour"
+	@echo "make defaults    why the defaults are what they are, docs/defaults.md: twenty minutes"
+	@echo "make rules       what rules that decide cost, docs/rules.md: five minutes"
 	@echo "make trust       how many clusters are suggested, docs/trust.md: half an hour"
 	@echo "make gaps        what gaps and outliers cost, docs/gaps.md: ten minutes"
 	@echo "make clean       remove .venv, .venv-oldest, .venv-newest and build products"
@@ -128,8 +128,7 @@ rules: $(BUILT)
 	$(BIN)/python -m experiments rules --data $(DATA) --out results --report docs/rules.md
 
 calibration: $(BUILT)
-	$(BIN)/python -m experiments calibration --data $(DATA) --out results --seeds 3 \
-		--report docs/calibration.md
+	$(BIN)/python -m experiments calibration --data $(DATA) --report docs/calibration.md
 
 trust: $(BUILT)
 	$(BIN)/python -m experiments trust --data $(DATA) --report docs/trust.md

@@ -55,11 +55,10 @@ def jobs_of(n_rows: int) -> Iterator[Job]:
     for n in growth:
         yield Job("ours-2", "planted", n)
     for n in growth:
-        yield Job("trace", "planted", n, 1)
+        yield Job("ours-1", "planted", n, 1)
     for n in growth:
-        yield Job("trace-dask", "planted", n, 1, parquet=True)
+        yield Job("ours-dask", "planted", n, parquet=True)
     yield Job("overheads", "planted", 0, 1)
-    yield Job("simulate", "planted", growth[0], 1)
     yield Job("threads", "planted", min(n_rows, 1_000_000))
     yield Job("disk", "planted", 2 * n_rows)
     yield Job("ours-2", "planted", 2 * n_rows)
@@ -73,7 +72,7 @@ def jobs_of(n_rows: int) -> Iterator[Job]:
 # In the process of a job
 
 
-def run_job(job: Job, folder: Path, cache: Path) -> dict[str, Any]:
+def run_job(job: Job, folder: Path) -> dict[str, Any]:
     """Measure, in this process."""
     table = Table(folder, job.kind, job.n_rows)
     if job.name in scale_contest.CONTESTANTS:
@@ -82,9 +81,6 @@ def run_job(job: Job, folder: Path, cache: Path) -> dict[str, Any]:
         "disk": lambda: fit_from_disk(table),
         "threads": lambda: alternate_threads(job.n_rows),
         "overheads": measure_overheads,
-        "trace": lambda: trace(table),
-        "trace-dask": lambda: trace_on_dask(table),
-        "simulate": lambda: simulate(read_cache(cache), job),
     }
     return others[job.name]()
 
@@ -120,57 +116,11 @@ def alternate_threads(n_rows: int) -> dict[str, Any]:
     return {str(n): float(np.median(times)) for n, times in taken.items()} | {"same": is_same}
 
 
-def trace(table: Table) -> dict[str, Any]:
-    """List the steps of a fit in memory, by one thread."""
-    from taxarbor.sweep import LocalEngine
-
-    X = np.load(table.array)
-    model = Taxarbor(scale_contest.N_CLUSTERS, random_state=0, n_jobs=1)
-    with scale_model.traced(LocalEngine, X) as steps:
-        begun = time.perf_counter()
-        model.fit(X)
-        seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "steps": scale_model.to_json(steps)}
-
-
-def trace_on_dask(table: Table) -> dict[str, Any]:
-    """List the steps of a fit by two workers."""
-    import dask.dataframe as dd
-
-    from taxarbor.sweep import DaskEngine
-
-    with scale_contest.cluster():
-        rows = dd.read_parquet(table.parquet)
-        model = Taxarbor(scale_contest.N_CLUSTERS, random_state=0, encoder=None)
-        with scale_model.traced(DaskEngine, None) as steps:
-            begun = time.perf_counter()
-            model.fit(rows)
-            seconds = time.perf_counter() - begun
-        n_blocks = rows.npartitions
-    if not steps:
-        raise RuntimeError("the fit on Dask made no sweeps there")
-    return {"seconds": seconds, "blocks": n_blocks, "steps": scale_model.to_json(steps)}
-
-
 def measure_overheads() -> dict[str, Any]:
-    from taxarbor.sweep import DaskEngine
-
-    with scale_contest.cluster():
-        return scale_model.overheads(DaskEngine())
-
-
-def simulate(told: dict[str, Any], job: Job) -> dict[str, Any]:
-    """Compare the model with simulated workers; it takes the steps of a smaller fit."""
-    first = told.get(Job("trace", job.kind, job.n_rows).key)
-    if first is None or "steps" not in first:
-        raise RuntimeError(
-            "simulated workers need the steps of a fit: run the job 'trace' first"
-        )
-    steps = scale_model.from_json(first["steps"])
-    slopes = scale_model.slopes([steps], [first["seconds"]])
-    costs = scale_model.Costs(**slopes, latency=0.0, task=0.0, read=0.0)
-    cases = [(4, 32, 100_000), (8, 48, 200_000), (16, 96, 200_000), (32, 128, 200_000)]
-    return {"cases": scale_model.simulate(steps, costs, 50, cases)}
+    """Time tasks that do nothing, and the hashes of rows."""
+    with scale_contest.cluster() as client:
+        found = scale_model.measure_overheads(client)
+    return found | {"draw": scale_model.measure_draw()}
 
 
 # In the process that starts them
@@ -191,7 +141,7 @@ def measure(job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
         if why:
             return {"missing": why}
     call = [sys.executable, __file__, "--job", json.dumps(job.__dict__)]
-    call += ["--data", str(arguments.data), "--cache", str(arguments.cache)]
+    call += ["--data", str(arguments.data)]
     threads = {"OMP_NUM_THREADS": str(job.n_threads), "PYTHONWARNINGS": "ignore"}
     child = subprocess.Popen(
         call,
@@ -239,7 +189,7 @@ def main() -> None:
     arguments = arguments_of()
     if arguments.job:
         job = Job(**json.loads(arguments.job))
-        print(json.dumps(run_job(job, arguments.data, arguments.cache)))
+        print(json.dumps(run_job(job, arguments.data)))
         return
     arguments.cache.parent.mkdir(parents=True, exist_ok=True)
     known = read_cache(arguments.cache)
@@ -252,8 +202,7 @@ def main() -> None:
         known[job.key] = stamp | found
         with arguments.cache.open("a", encoding="utf-8") as file:
             file.write(json.dumps(known[job.key]) + "\n")
-        brief = {name: value for name, value in found.items() if name != "steps"}
-        print(job.key, json.dumps(brief), flush=True)
+        print(job.key, json.dumps(found), flush=True)
     page = scale_page.page(known, arguments.rows)
     if arguments.write:
         arguments.write.write_text(page, encoding="utf-8")

@@ -29,8 +29,6 @@ from taxarbor.metrics import score_hierarchy
 N_CLUSTERS = 64
 N_SCORED = 1_000_000
 """The rows that agreement is measured by: the first ones, which are as random as any."""
-LIMIT = 1_000_000_000
-"""Bytes that a fit from Parquet files may use."""
 SPARK_MEMORY, WORKER_MEMORY = "14g", "9GiB"
 
 Splits = Sequence[tuple[int, Sequence[int]]]
@@ -157,7 +155,7 @@ def ours_in_memory(table: Table, n_jobs: int) -> Outcome:
 
 def ours_from_parquet(table: Table) -> Outcome:
     outcome = Outcome()
-    model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2, encoder=None, memory_limit=LIMIT)
+    model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2, encoder=None)
     with outcome.fitting():
         model.fit(str(table.parquet))
     return _finished(outcome, model, table)
@@ -169,7 +167,7 @@ def ours_from_array(table: Table, limit: int) -> Outcome:
     with outcome.reading():
         for _ in range(2):
             read_file(table.array)
-    model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2, memory_limit=limit)
+    model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2)
     with outcome.fitting(), limited(limit):
         model.fit(str(table.array))
     return _finished(outcome, model, table)
@@ -258,6 +256,9 @@ def ours_on_dask(table: Table) -> Outcome:
     outcome = Outcome()
     with cluster() as client:
         rows = dd.read_parquet(table.parquet)
+        with outcome.reading():
+            for _ in range(2):
+                rows.map_partitions(len, meta=(None, "i8")).compute(optimize_graph=False)
         model = Taxarbor(N_CLUSTERS, random_state=0, encoder=None)
         with counting(client, outcome), outcome.fitting():
             model.fit(rows)

@@ -4,14 +4,14 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scale_model
 from scale_data import N_FEATURES
-from scale_model import Cluster, Costs, Prediction, Step, predict
+from scale_model import SAMPLE_ROWS, Cluster, Costs, Prediction, fit_line, predict
 
 HERE = Path(__file__).resolve().parent
 Known = dict[str, Any]
@@ -19,7 +19,7 @@ Known = dict[str, Any]
 WHO = {
     "ours-1": "Taxarbor, in memory, 1 thread",
     "ours-2": "Taxarbor, in memory, 2 threads",
-    "ours-parquet": "Taxarbor, from Parquet, `memory_limit` of 1 GB, 2 threads",
+    "ours-parquet": "Taxarbor, from Parquet, 2 threads",
     "ours-dask": "Taxarbor, from Parquet, on `LocalCluster(2)`",
     "spark": "Spark BisectingKMeans, `local[2]`, data cached",
     "dask-ml": "dask-ml KMeans, on `LocalCluster(2)`, data persisted",
@@ -99,32 +99,32 @@ def asked(known: Known, n_rows: int) -> str:
         lines.append([what, got, most, verdict[holds]])
 
     size, least = f"{n_rows:,} x {N_FEATURES}", min(n_rows // 10, 10**9)
-    ours, sparks = known.get(f"ours-2/planted/{n_rows}"), known.get(f"spark/planted/{n_rows}")
-    add(f"Spark / ours, both in memory, {size}", *_ratio(sparks, ours, 10.0, "at least"))
-    dask, other = (
-        known.get(f"ours-dask/planted/{n_rows}"),
-        known.get(f"dask-ml/planted/{n_rows}"),
+
+    def of(name: str, n: int = n_rows) -> Known | None:
+        return known.get(f"{name}/planted/{n}")
+
+    ours, dask = of("ours-2"), of("ours-dask")
+    bisecting = of("sklearn-bisecting")
+    add(f"ours / BisectingKMeans, {size}", *_ratio(ours, bisecting, 0.12, "at most"))
+    add(f"Spark / ours, both in memory, {size}", *_ratio(of("spark"), ours, 10.0, "at least"))
+    add(f"dask-ml / ours, {size}", *_ratio(of("dask-ml"), dask, 1.0, "more than"))
+    twice = {"seconds": dask["read_seconds"]} if has_ended(dask) else dask
+    what = f"`LocalCluster(2)`, {size} / reading the files twice there"
+    add(what, *_ratio(dask, twice, 1.5, "at most"))
+    sent, holds = (
+        (in_bytes(dask["sent"]), dask["sent"] <= 60e6) if has_ended(dask) else ("", None)
     )
-    add(f"dask-ml / ours, both on two workers, {size}", *_ratio(other, dask, 1.0, "more than"))
-    if has_ended(dask):
-        share = dask["sent"] / dask["data"]
-        add(
-            "bytes that our workers, scheduler and client send, of the data's",
-            f"{share:.2%}",
-            "under 1 %",
-            share < 0.01,
-        )
-    else:
-        add(
-            "bytes that our workers, scheduler and client send, of the data's",
-            why_not(dask),
-            "under 1 %",
-            None,
-        )
-    small = known.get(f"ours-2/planted/{least}")
-    add(f"time of {n_rows:,} / of {least:,} rows", *_ratio(ours, small, 11.0, "at most"))
+    add("bytes that workers, scheduler and client send", sent or why_not(dask), "60 MB", holds)
+    add(
+        f"time of {n_rows:,} / of {least:,} rows",
+        *_ratio(ours, of("ours-2", least), 11.0, "at most"),
+    )
     for what, got, most, holds in _asked_of_disk(known, n_rows) + _asked_of_threads(known):
         add(what, got, most, holds)
+    if (costs := fit_costs(known, n_rows)) is not None:
+        seconds = _future(costs, 10**10, 512, BLOCK_BYTES[1]).seconds
+        what = f"the model for 1e10 x {WIDE} on 512 workers"
+        add(what, in_time(seconds), "at most 15 min", seconds <= 900.0)
     return table(["what", "got", "asked", "holds"], lines)
 
 
@@ -154,6 +154,8 @@ def _asked_of_disk(known: Known, n_rows: int) -> list[Line]:
         return [(what, why_not(disk), "under the limit", None)]
     peak, limit = disk["peak"], disk["limit"]
     lines: list[Line] = [(what, in_bytes(peak), f"under {in_bytes(limit)}", peak < limit)]
+    twice = {"seconds": disk["read_seconds"]}
+    lines.append(("its time / reading the file twice", *_ratio(disk, twice, 1.5, "at most")))
     if has_ended(memory):
         same = disk["detail"]["tree"] == memory["detail"]["tree"]
         got = "equal" if same else "different"
@@ -166,14 +168,14 @@ def _asked_of_disk(known: Known, n_rows: int) -> list[Line]:
 def _asked_of_threads(known: Known) -> list[Line]:
     found = [one for key, one in known.items() if key.startswith("threads/") and "1" in one]
     if not found:
-        return [("two threads / one", "not measured", "at most 0.6", None)]
+        return [("two threads / one", "not measured", "at most 0.65", None)]
     one, two = found[-1]["1"], found[-1]["2"]
     told = f"{two / one:.2f} ({in_time(two)} / {in_time(one)})"
     key = next(key for key, value in known.items() if value is found[-1])
     size = f"{int(key.split('/')[2]):,} x 40, 64 leaves"
     return [
-        (f"two threads / one, {size}", told, "at most 0.6", two / one <= 0.6),
-        (f"one thread, {size}", in_time(one), "at most 3.5 s", one <= 3.5),
+        (f"two threads / one, {size}", told, "at most 0.65", two / one <= 0.65),
+        (f"one thread, {size}", in_time(one), "at most 1 s", one <= 1.0),
         (
             "their labels",
             "equal" if found[-1]["same"] else "different",
@@ -244,194 +246,101 @@ def from_disk(known: Known, n_rows: int) -> str:
 # The model
 
 
-def fitted(known: Known, n_rows: int) -> tuple[Costs, list[Step], list[int]] | None:
-    """Return the parameters of the model, the steps of a fit, and the rows of the runs."""
-    sizes = [n for n in _sizes(n_rows) if has_ended(known.get(f"trace/planted/{n}"))]
-    if not sizes or "latency" not in known.get("overheads/planted/0", {}):
+def fit_costs(known: Known, n_rows: int) -> Costs | None:
+    """Return the parameters of the model, of what was measured."""
+    runs = {n: known.get(f"ours-1/planted/{n}") for n in _sizes(n_rows)}
+    seconds = {n: run["seconds"] for n, run in runs.items() if has_ended(run)}
+    over = known.get("overheads/planted/0", {})
+    if len(seconds) < 2 or "latency" not in over:
         return None
-    runs = [known[f"trace/planted/{n}"] for n in sizes]
-    traces = [scale_model.from_json(run["steps"]) for run in runs]
-    told = scale_model.slopes(traces, [run["seconds"] for run in runs])
-    over = known["overheads/planted/0"]
-    costs = Costs(**told, latency=over["latency"], task=over["task"], read=0.0)
-    steps = traces[-1]
-    on_dask = [known.get(f"trace-dask/planted/{n}") for n in _sizes(n_rows)]
-    runs_there = [run for run in on_dask if has_ended(run)]
-    if runs_there:
-        there = scale_model.from_json(runs_there[-1]["steps"])
-        steps = scale_model.completed(steps, there)
-    return _with_reading(costs, steps, known, n_rows), steps, sizes
-
-
-def _sizes(n_rows: int) -> list[int]:
-    return sorted({n_rows // 10, n_rows // 5, n_rows // 2, n_rows})
-
-
-def _with_reading(costs: Costs, steps: list[Step], known: Known, n_rows: int) -> Costs:
-    """Add what it takes to read Parquet files in each sweep over the data, by least squares."""
-    cells, rest = [], []
-    n_data = sum(step.reads == "data" for step in steps)
+    client, row = fit_line([*seconds], [*seconds.values()])
+    route = max(0.0, row - over["draw"]) / N_FEATURES
+    costs = Costs(client, over["draw"], route, over["latency"], over["task"])
+    # Of files, what is missing is reading.
+    rest, cells = [], []
     for n in _sizes(n_rows):
-        run = known.get(f"trace-dask/planted/{n}")
+        run = known.get(f"ours-dask/planted/{n}")
         if has_ended(run):
-            said = _of_two_workers(costs, steps, n, run["blocks"])
-            cells.append(n * N_FEATURES * n_data / 2)
-            rest.append(run["seconds"] - said.seconds)
+            rest.append(run["seconds"] - _on_two_workers(costs, n, run).seconds)
+            cells.append(2.0 * n * N_FEATURES / 2)
     if not cells:
         return costs
     x, y = np.array(cells), np.array(rest)
-    return scale_model.replace(costs, read=max(0.0, float(x @ y / (x @ x))))
+    return replace(costs, read=max(0.0, float(x @ y / (x @ x))))
 
 
-def _of_two_workers(costs: Costs, steps: list[Step], n: int, n_blocks: int) -> Prediction:
-    here = Cluster(2, storage=np.inf)
-    block = -(-n // n_blocks)
-    return predict(costs, steps, n, N_FEATURES, cluster=here, block_rows=block)
+def _sizes(n_rows: int) -> list[int]:
+    """Return the numbers of rows that the model is fitted to: more than the sample has."""
+    sizes = {n_rows // 10, n_rows // 5, n_rows // 2, n_rows}
+    return sorted(n for n in sizes if n >= 2 * SAMPLE_ROWS)
 
 
-def parameters(costs: Costs, steps: Sequence[Step]) -> str:
-    kinds = scale_model.counts_of(steps)
+def _on_two_workers(costs: Costs, n: int, run: Known) -> Prediction:
+    block = -(-n // run["detail"]["partitions"])
+    cluster = Cluster(2, storage=np.inf)
+    return predict(costs, n, N_FEATURES, cluster=cluster, block_rows=block)
+
+
+def parameters(costs: Costs) -> str:
     lines = [
-        [f"{kinds['data']} sweeps over the data", f"{1e9 * costs.data:.2f} ns", "row, feature"],
-        ["making the coordinates", f"{1e9 * costs.project:.3f} ns", "row, feature, coordinate"],
-        [
-            f"{kinds['coordinates']} sweeps over the coordinates",
-            f"{1e9 * costs.coordinates:.2f} ns",
-            "row, coordinate",
-        ],
-        [f"{kinds['rows']} sweeps over columns", f"{1e9 * costs.rows:.2f} ns", "row"],
-        ["reading Parquet, each sweep over the data", f"{1e9 * costs.read:.2f} ns", "cell"],
-        ["the client alone", in_time(costs.client), "fit"],
-        ["latency of Dask", in_time(costs.latency), "sweep"],
+        ["the client, on the sample", in_time(costs.client), "fit"],
+        ["drawing the sample", f"{1e9 * costs.draw:.2f} ns", "row"],
+        ["routing", f"{1e9 * costs.route:.3f} ns", "row, feature"],
+        ["reading Parquet", f"{1e9 * costs.read:.2f} ns", "cell, twice"],
+        ["latency of Dask", in_time(costs.latency), "round"],
         ["scheduling by Dask", in_time(costs.task), "task"],
-        ["samples that are found", in_bytes(_samples(steps)), "fit"],
-        ["sums that are found", in_bytes(_sums(steps)), "block"],
-        ["what tasks are given, all sweeps", in_bytes(sum(s.shared for s in steps)), "worker"],
     ]
     return table(["what", "costs", "per"], lines)
 
 
-def _samples(steps: Sequence[Step]) -> float:
-    return sum(step.bytes_found(0, step.width) for step in steps)
-
-
-def _sums(steps: Sequence[Step]) -> float:
-    return sum(step.bytes_found(1, step.width) for step in steps) - _samples(steps)
-
-
-def checked(costs: Costs, steps: list[Step], known: Known, n_rows: int) -> str:
+def checked(costs: Costs, known: Known, n_rows: int) -> str:
     """Return what the model says beside what was measured here."""
     lines = []
     for n in _sizes(n_rows):
-        one = known.get(f"trace/planted/{n}")
+        one = known.get(f"ours-1/planted/{n}")
         if has_ended(one):
-            alone = scale_model.replace(costs, latency=0.0, task=0.0, read=0.0)
-            flat = [scale_model.replace(step, found=0, total=0, shared=0) for step in steps]
-            said = predict(alone, flat, n, N_FEATURES, cluster=Cluster(1), block_rows=65536)
-            lines.append(_beside(f"{n:,} rows in memory, 1 thread", one, said.seconds))
-        run = known.get(f"trace-dask/planted/{n}")
+            said = costs.client + n * (costs.draw + costs.route * N_FEATURES)
+            lines.append(_beside(f"{n:,} rows in memory, 1 thread", one["seconds"], said))
+    for n in _sizes(n_rows):
+        run = known.get(f"ours-dask/planted/{n}")
         if has_ended(run):
-            told = _of_two_workers(costs, steps, n, run["blocks"]).seconds
-            what = f"{n:,} rows, `LocalCluster(2)`, {run['blocks']} blocks"
-            lines.append(_beside(what, run, told))
-    lines.sort(key=_is_dask)
-    run = known.get(f"ours-dask/planted/{n_rows}")
-    if has_ended(run):
-        sent = _of_two_workers(costs, steps, n_rows, run["detail"]["partitions"]).n_sent
-        what = f"{n_rows:,} rows, `LocalCluster(2)`, bytes sent"
-        ratio = f"{sent / run['sent']:.2f}"
-        lines.append([what, in_bytes(run["sent"]), in_bytes(sent), ratio])
+            said = _on_two_workers(costs, n, run)
+            what = f"{n:,} rows, `LocalCluster(2)`"
+            lines.append(_beside(what, run["seconds"], said.seconds))
+            lines.append(_beside(f"{what}, bytes sent", run["sent"], said.n_sent, in_bytes))
     return table(["what", "measured", "model", "model / measured"], lines)
 
 
-def _is_dask(line: list[str]) -> bool:
-    return "LocalCluster" in line[0]
+def _beside(
+    what: str, measured: float, said: float, words: Callable[[float], str] = in_time
+) -> list[str]:
+    return [what, words(measured), words(said), f"{said / measured:.2f}"]
 
 
-def _beside(what: str, run: Known, said: float) -> list[str]:
-    ratio = f"{said / run['seconds']:.2f}"
-    return [what, in_time(run["seconds"]), in_time(said), ratio]
-
-
-def simulated(known: Known, n_rows: int) -> str:
-    found = known.get(f"simulate/planted/{n_rows // 10}")
-    if found is None or "cases" not in found:
-        return why_not(found)
-    lines = [
-        [
-            f"{case['workers']:.0f}",
-            f"{case['blocks']:.0f} x {case['rows of a block']:,.0f}",
-            in_time(case["least"]),
-            in_time(case["measured"]),
-            in_time(case["predicted"]),
-            f"{case['predicted'] / case['measured']:.2f}",
-        ]
-        for case in found["cases"]
-    ]
-    header = ["workers", "blocks x rows", "work / workers", "measured", "model"]
-    return table([*header, "model / measured"], lines)
-
-
-def predictions(costs: Costs, steps: list[Step]) -> str:
+def predictions(costs: Costs) -> str:
     lines = []
     for n, workers in FUTURES:
         for size in BLOCK_BYTES:
-            said = _future(costs, steps, n, workers, size)
+            said = _future(costs, n, workers, size)
+            parts = said.reading, said.routing, said.scheduling, said.client + said.sending
             lines.append(
                 [
                     f"{n:.0e}".replace("e+", "e"),
                     str(workers),
                     in_bytes(size),
                     f"**{in_time(said.seconds)}**",
-                    in_time(said.working),
-                    in_time(said.scheduling),
-                    in_time(said.sending),
+                    *map(in_time, parts),
                     f"{said.n_tasks:,}",
-                    f"{in_bytes(said.n_sent)} ({said.n_sent / (4.0 * WIDE * n):.2%})",
-                    in_bytes(said.n_per_worker),
+                    in_bytes(said.n_sent),
                 ]
             )
-    header = ["rows", "workers", "block", "fit", "workers work", "scheduler", "sending"]
-    return table([*header, "tasks", "sent", "kept by a worker"], lines)
+    header = ["rows", "workers", "block", "fit", "reading", "routing", "scheduler", "client"]
+    return table([*header, "tasks", "sent"], lines)
 
 
-def _future(costs: Costs, steps: list[Step], n: int, workers: int, size: int) -> Prediction:
+def _future(costs: Costs, n: int, workers: int, size: int) -> Prediction:
     block = size // (4 * WIDE)
-    return predict(costs, steps, n, WIDE, cluster=Cluster(workers), block_rows=block)
-
-
-def breaks(costs: Costs, steps: list[Step]) -> str:
-    """Say what comes to its limit first, of blocks of 128 MB."""
-    lines = []
-    for n, workers in FUTURES:
-        said = _future(costs, steps, n, workers, BLOCK_BYTES[0])
-        cluster, n_blocks = Cluster(workers), n * 4 * WIDE // BLOCK_BYTES[0]
-        loads: dict[str, tuple[float, str]] = {
-            "memory of coordinates": (
-                said.n_per_worker / cluster.memory,
-                f"{in_bytes(said.n_per_worker)} of {in_bytes(cluster.memory)} a worker",
-            ),
-            "the scheduler's tasks": (
-                said.scheduling / said.seconds,
-                f"{said.scheduling / said.seconds:.0%} of the time",
-            ),
-            "a graph in the scheduler's memory": (
-                4 * n_blocks * TASK_BYTES / cluster.memory,
-                f"{in_bytes(4 * n_blocks * TASK_BYTES)} of {in_bytes(cluster.memory)}",
-            ),
-            "findings on the network": (
-                said.sending / said.seconds,
-                f"{said.sending / said.seconds:.0%} of the time",
-            ),
-        }
-        order = sorted(loads, key=lambda name: -loads[name][0])
-        told = "; ".join(f"{name}: {loads[name][1]}" for name in order)
-        lines.append([f"{n:.0e}".replace("e+", "e"), str(workers), order[0], told])
-    return table(["rows", "workers", "first", "all, the nearest to its limit first"], lines)
-
-
-TASK_BYTES = 2_000
-"""About what a task takes in the memory of Dask's scheduler."""
+    return predict(costs, n, WIDE, cluster=Cluster(workers), block_rows=block)
 
 
 # The page
@@ -474,25 +383,19 @@ def page(known: Known, n_rows: int) -> str:
 
 
 def _model_part(known: Known, n_rows: int) -> str:
-    found = fitted(known, n_rows)
-    if found is None:
+    costs = fit_costs(known, n_rows)
+    if costs is None:
         return "Not measured."
-    costs, steps, _ = found
-    parts: list[str | Callable[[], str]] = [
+    parts = [
         MODEL,
-        parameters(costs, steps),
+        parameters(costs),
         "Beside the runs that it was fitted to:",
-        checked(costs, steps, known, n_rows),
-        SIMULATED,
-        simulated(known, n_rows),
+        checked(costs, known, n_rows),
         f"### {WIDE} features, 64 and 512 workers",
         ASSUMED,
-        predictions(costs, steps),
-        "### What breaks first",
-        breaks(costs, steps),
-        BREAKS,
+        predictions(costs),
     ]
-    return "\n\n".join(part if isinstance(part, str) else part() for part in parts)
+    return "\n\n".join(parts)
 
 
 NOTES = (
@@ -506,27 +409,18 @@ NOTES = (
     "purity is that of the dendrogram. k-means has no tree."
 )
 MODEL = """\
-A fit is a list of sweeps, each with a task per block; what tasks find is added up by workers,
-up to 64 at a time. A sweep takes
+The client draws row numbers and finds the tree on the sample; workers read the blocks that hold
+sampled rows, and then read and route all blocks. A fit takes
 
-    latency + tasks * scheduling + rounds of blocks * seconds of a block + bytes / bandwidth
+    client + rows * draw + rounds of blocks * (reading + routing)
+    + 2 * latency + tasks * scheduling + bytes of the sample / bandwidth
 
-and the client adds what it does alone, which does not grow with the rows. Seconds per row are
-slopes of fits in memory by one thread; latency and scheduling are those of sweeps that do
-nothing, on `LocalCluster(2)`; reading is what then is missing of fits there."""
-SIMULATED = (
-    "And beside simulated workers, to which no parameter was fitted: Dask's own scheduler, "
-    "graphs and findings, but tasks that wait as long as their work would take. As these "
-    "workers share one process, latency and scheduling are measured anew, before and after. "
-    "The form of the model was changed once after such a check: it had scheduling and work "
-    "side by side (the larger of both), and was too low; now it adds them up."
-)
+Routing is the slope of fits in memory by one thread, as if all of it grew with the features;
+the client is what they take without rows.
+Latency and scheduling are those of tasks that do nothing, on `LocalCluster(2)`; reading is what
+then is missing of fits there."""
 ASSUMED = (
-    "Assumed: a worker is one core like this one, with 16 GB, which reads 0.5 GB and sends "
-    "1.25 GB a second; data are read anew in each sweep over them; as many sweeps as here. The "
-    "block is the user's chunk."
-)
-BREAKS = (
-    "What does not grow with the rows: the samples (5,000 rows for the coordinates, 1,000 for "
-    "each leaf that is grown, 1,250 of each cluster for the rules), which a worker gets whole."
+    "Assumed: a worker is one core like this one, reads 0.5 GB and sends 1.25 GB a second; "
+    "data are read anew in each of the two rounds; a sample of 100,000 rows. The block is the "
+    "user's chunk; of small blocks not all have sampled rows."
 )

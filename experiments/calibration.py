@@ -7,7 +7,6 @@ rows of about this probability.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +16,10 @@ from sklearn.base import clone
 
 from experiments.baselines import HierarchicalKMeans
 from experiments.data import list_datasets
-from experiments.methods import Job
 from experiments.plan import Setup
 from experiments.results import write_page
-from experiments.run import Store, commit, machine
-from experiments.tables import Mean, percent, table
+from experiments.run import commit, machine
+from experiments.tables import mean_of, percent, table
 from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.hierarchy._memberships import calibrated, stays
 
@@ -31,6 +29,7 @@ MODELS = {
     "HKM-D": HierarchicalKMeans(),
 }
 MAX_ROWS = 6000
+N_SEEDS = 3
 N_REFITS = 10
 BINS = 15
 COARSE = 4
@@ -62,8 +61,8 @@ probability. Numbers are percent, means over seeds ± their standard deviation. 
 READING = """\
 ## How to read this
 
-- Without refits nobody knows. What comes out otherwise in another fit is mostly the tree as a
-  whole, and how far a row lies from a border says little about that. The guess is one
+- Without refits the probabilities are a guess. What differs in another fit is mostly the tree
+  as a whole, and how far a row lies from a border says little about that. The guess is one
   temperature for all data. It was chosen with the real data of these tables in view, so its
   error on them is flattered: on other data it may be far off, as on `noise`, one normal cloud
   without clusters. (`planted` is a tree of eight clusters, well apart.)
@@ -88,27 +87,24 @@ class Outcome(NamedTuple):
     coarse_error: float
 
 
-def plan_calibration(setup: Setup) -> Iterator[Job]:
-    """Yield nothing: these fits come in pairs, and are not stored."""
-    yield from ()
-
-
-def write_calibration(store: Store, setup: Setup, page: Path) -> list[Path]:
-    """Fit, and write the page; return that it was written."""
-    setup = replace(setup, max_rows=min(setup.max_rows or MAX_ROWS, MAX_ROWS))
-    told = {
-        "rows": f"at most {setup.max_rows:,} rows of each data set",
-        "seeds": f"{setup.n_seeds} seed" + "s" * (setup.n_seeds != 1),
-        "refits": N_REFITS,
-        "bins": BINS,
-        "commit": commit(),
-        "machine": machine(),
-    }
-    sections = [TEXT.format(**told)]
+def write_calibration(
+    folder: Path | None, page: Path, n_seeds: int = N_SEEDS, max_rows: int = 0
+) -> Path:
+    """Fit, and write the page; return its path."""
+    setup = Setup(folder, n_seeds=n_seeds, max_rows=min(max_rows or MAX_ROWS, MAX_ROWS))
+    text = TEXT.format(
+        rows=f"at most {setup.max_rows:,} rows of each data set",
+        seeds=f"{n_seeds} seed" + "s" * (n_seeds != 1),
+        refits=N_REFITS,
+        bins=BINS,
+        commit=commit(),
+        machine=machine(),
+    )
+    sections = [text]
     for name, model in MODELS.items():
         sections += [f"## {name}", _table(model, setup)]
     write_page(page, [*sections, READING.rstrip()])
-    return [page]
+    return page
 
 
 def _data(setup: Setup) -> Iterator[tuple[str, NDArray[Any], int]]:
@@ -125,21 +121,15 @@ def _table(model: Any, setup: Setup) -> str:
     lines, errors = [], []
     for name, X, n_leaves in _data(setup):
         trial = clone(model).set_params(n_clusters=n_leaves)
-        found = np.array([measure(trial, X, seed) for seed in range(setup.n_seeds)])
-        told = [_tell(column) for column in found.T]
-        lines.append([name, f"{n_leaves}", *told])
+        outcomes = np.array([measure(trial, X, seed) for seed in range(setup.n_seeds)])
+        cells = [percent(mean_of(column), 1) for column in outcomes.T.tolist()]
+        lines.append([name, f"{n_leaves}", *cells])
         if name not in ("noise", "planted"):
-            errors.append(found.mean(axis=0))
+            errors.append(outcomes.mean(axis=0))
     means = [f"{100 * value:.1f}" for value in np.mean(errors, axis=0)]
     lines.append(["mean of the real data", "", *means])
     headings = ["data", "leaves", "hits", "guess", "ECE", "measured", "ECE"]
     return table([*headings, "coarse: hits", "ECE"], lines)
-
-
-def _tell(values: NDArray[Any]) -> str:
-    return percent(
-        Mean(float(values.mean()), float(values.std(ddof=len(values) > 1)), len(values)), 1
-    )
 
 
 def measure(model: Any, X: NDArray[Any], seed: int) -> Outcome:

@@ -1,11 +1,12 @@
-"""Why the defaults are what they are: rivals, ours, and one choice otherwise at a time.
+"""Why the defaults are what they are: Taxarbor beside other methods, and one change at a time.
 
 No setting is chosen by labels.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,8 +29,9 @@ from experiments.tables import (
     summarise,
     table,
 )
-from experiments.variants import WORTHS, usual
+from experiments.variants import CRITERIA, default_of
 from taxarbor import Taxarbor
+from taxarbor.estimators._taxarbor import ROWS_PER_CLUSTER, SAMPLE_ROWS
 
 MARGINS = {measure: 2.0 if short == "aSP" else 1.0 for measure, short in CORRECTED.items()}
 """Points by which Taxarbor should be above the best rival."""
@@ -55,8 +57,8 @@ Written by `make defaults`, not by hand: run it again rather than edit this page
 Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
 Each choice is seen by itself, in the clusters that rules are then found for, each row in the
 one that fits it best; [](rules.md) has what the rules cost. Rows as they are, {rows}, as many
-clusters as classes unless it says otherwise, {seeds} of every method that is random. No method
-saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
+clusters as classes, {seeds} of every method that is random. No method saw a
+label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
 of one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
 other, and a fit alone may be faster.
 
@@ -72,7 +74,7 @@ relative strengths of 0.003, children of at least 0.3 of an equal share, and eac
 its own mean.
 
 The defaults were chosen by tables like these, of the shared data sets (awa, tiny, wordnet,
-pbmc), so that the labels of those had a say in them: on other data they may do worse.
+pbmc), so they were chosen with the labels of these: on other data they may do worse.
 {lost}"""
 
 MEANS_TEXT = """\
@@ -85,6 +87,15 @@ EVERYWHERE_TEXT = """\
 ## Every data set
 
 The highest mean of each column in bold."""
+
+SAMPLE_TEXT = """\
+## The size of the sample
+
+Taxarbor finds its tree on a sample: {per_cluster} rows per cluster, but at least {least:,}.
+Every row is then routed by the rules. These data sets have fewer rows than that, so the tree is
+found on all of them; here it is found on fewer, drawn at random, and all rows are routed. Means
+over data sets ± their standard deviation over seeds, which is larger than most differences:
+with other draws another size may come out as the smallest that is enough."""
 
 GROUPS_TEXT = """\
 ## One choice at a time
@@ -104,22 +115,18 @@ On one data set, with the rules sought otherwise; the tree is the same:"""
 
 
 class Row(NamedTuple):
-    """A line of a table: what it is called, and how it is made."""
+    """A line of a table: its label, and how it is made."""
 
-    told: str
+    label: str
     method: str
     settings: Settings
 
 
 class Group(NamedTuple):
-    """A choice: the default first, then the others, and for which numbers of clusters.
-
-    These are multiples of the number of classes.
-    """
+    """A choice: the default first, then the others."""
 
     title: str
     rows: tuple[Row, ...]
-    multiples: tuple[float, ...] = (1.0,)
 
 
 DEFAULT = Row("Taxarbor", "Taxarbor", {})
@@ -146,21 +153,32 @@ OURS = (
 )
 
 
-def _default(told: str) -> Row:
-    """Return Taxarbor's clusters, called by what one of its choices is by default."""
-    return CLUSTERS._replace(told=f"{told} (default)")
+SAMPLES = (
+    *(
+        Row(f"{size} rows per cluster", "Taxarbor", {"sample": size})
+        for size in sorted({150, 300, 750, ROWS_PER_CLUSTER})
+    ),
+    DEFAULT._replace(label="all rows"),
+)
+MAX_LOSS = 0.2
+"""Points of each mean that a sample may cost, beside all rows."""
 
 
-def _variant(told: str, **settings: object) -> Row:
-    return Row(told, "variant", settings)
+def _default(label: str) -> Row:
+    """Return Taxarbor's clusters, with the default of one of its choices as the label."""
+    return CLUSTERS._replace(label=f"{label} (default)")
 
 
-def _others(name: str, values: Sequence[object], told: str = "{}") -> tuple[Row, ...]:
+def _variant(label: str, **settings: object) -> Row:
+    return Row(label, "variant", settings)
+
+
+def _others(name: str, values: Sequence[object], label: str = "{}") -> tuple[Row, ...]:
     """Return the default of a choice, then a row for each other value of it."""
     known = signature(Taxarbor).parameters
-    own = known[name].default if name in known else usual(name)
-    others = (_variant(told.format(one), **{name: one}) for one in values if one != own)
-    return (_default(told.format(own)), *others)
+    default = known[name].default if name in known else default_of(name)
+    others = (_variant(label.format(one), **{name: one}) for one in values)
+    return (_default(label.format(default)), *others)
 
 
 def _sparse_inside(alpha: float) -> Row:
@@ -174,16 +192,14 @@ GROUPS = (
         (
             _default("twice as many as clusters"),
             _variant("as many as clusters", more=0),
-            *_others("power", (0.5, 0.75, 1.0), "rows to the power {}")[1:],
-            _variant("cut of a tree of twice as many clusters", cut_of=2),
-            _variant("cut of a tree of four times as many", cut_of=4),
+            *_others("power", (0.5, 1.0), "rows to the power {}")[1:],
+            _variant("cut of a tree of four times as many clusters", cut_of=4),
         ),
     ),
     Group(
         "Moving rows when the tree is whole",
         (
-            _default(f"rounds: {usual('rounds')}"),
-            *_others("rounds", (1, 2, 3), "rounds: {}")[1:],
+            *_others("rounds", (1, 3), "rounds: {}"),
             _variant("plain distance", shrinkage=1e6),
             _variant("shrinkage 0.1", shrinkage=0.1),
         ),
@@ -191,36 +207,35 @@ GROUPS = (
     Group(
         "Starts per split",
         (
-            *_others("n_init", (1, 2, 4, 12)),
+            *_others("n_init", (4, 12)),
             _variant("one, from Ward's clusters", starts=["ward"]),
             _variant("one, from far rows", starts=["far_rows"]),
         ),
     ),
     Group(
         "Which leaf is split next",
-        (_default("by gap"), *(_variant(f"by {worth}", grow_by=worth) for worth in WORTHS[1:])),
-        (0.5, 1.0, 2.0),
+        (_default("by gap"), *(_variant(f"by {one}", grow_by=one) for one in CRITERIA[1:])),
     ),
     Group(
         "Balance",
         (
-            *_others("balance", (0.9, 0.6, 0.5, 0.4, 0.3), "balance {}"),
+            *_others("balance", (0.9, 0.3), "balance {}"),
             _variant("no balance", balance=None),
         ),
     ),
-    Group("Ridge", _others("ridge", (0.03, 0.003, 0.0003))),
-    Group("Coordinates", _others("coordinates", (16, 32, 128))),
+    Group("Ridge", _others("ridge", (0.03, 0.0003))),
+    Group("Coordinates", _others("coordinates", (32, 128))),
     Group(
         "Sparsity, after the tree is whole or inside the alternation",
         (
-            DEFAULT._replace(told="after (default)"),
+            DEFAULT._replace(label="after (default)"),
             *(_sparse_inside(alpha) for alpha in (0.003, 0.01, 0.03)),
         ),
     ),
 )
 
 READABLE = (
-    DEFAULT._replace(told="default"),
+    DEFAULT._replace(label="default"),
     Row("novelty = 0", "Taxarbor", {"novelty": 0.0}),
     *(Row(f"max_features = {most}", "Taxarbor", {"max_features": most}) for most in (3, 5, 10)),
 )
@@ -233,40 +248,37 @@ def all_datasets(setup: Setup) -> list[str]:
     return [name for name in found if "/" not in name or name in STAND_INS]
 
 
-def n_clusters_of(setup: Setup, dataset: str, multiple: float) -> int:
-    """Return a multiple of the number of classes, but two at least."""
-    return max(int(multiple * setup.n_classes(dataset)), 2)
+def n_clusters_of(setup: Setup, dataset: str) -> int:
+    """Return the number of classes, but two at least."""
+    return max(setup.n_classes(dataset), 2)
+
+
+def plan_rows(setup: Setup, names: Iterable[str], rows: Iterable[Row]) -> Iterator[Job]:
+    """Yield the jobs of some rows on some data sets."""
+    for name, row in product(names, rows):
+        method, n_clusters = find_method(row.method), n_clusters_of(setup, name)
+        yield from setup.jobs(name, method, row.settings, n_clusters=n_clusters)
 
 
 def plan_defaults(setup: Setup) -> Iterator[Job]:
     """Yield what the page needs, each job once."""
-    lines = [(row, 1.0) for row in (*RIVALS, *OURS)]
-    for group in GROUPS:
-        lines += [(row, multiple) for multiple in group.multiples for row in group.rows]
-    wanted = [(name, *line) for name in all_datasets(setup) for line in lines]
-    wanted += [(setup.tree_dataset(), row, 1.0) for row in READABLE]
-    yield from dict.fromkeys(
-        job
-        for name, row, multiple in wanted
-        for job in setup.jobs(
-            name,
-            find_method(row.method),
-            row.settings,
-            n_clusters=n_clusters_of(setup, name, multiple),
-        )
-    )
+    rows = (*RIVALS, *OURS, *SAMPLES, *(row for group in GROUPS for row in group.rows))
+    jobs = plan_rows(setup, all_datasets(setup), rows)
+    yield from dict.fromkeys(chain(jobs, plan_rows(setup, [setup.tree_dataset()], READABLE)))
 
 
 def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
     """Write the page; return that it was written."""
-    found = of_jobs(store.read(), plan_defaults(setup))
-    scores = Scores.of(done_jobs(found, setup), setup)
-    sections = [introduce(INTRODUCTION, found, setup), "## In short"]
+    results = of_jobs(store.read(), plan_defaults(setup))
+    scores = Scores.of(done_jobs(results, setup), setup)
+    sections = [introduce(INTRODUCTION, results, setup), "## In short"]
     if not len(scores.jobs):
         sections.append(NO_RESULTS)
     else:
         sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores)]
         sections += [EVERYWHERE_TEXT, *describe_everywhere(scores)]
+        text = SAMPLE_TEXT.format(least=SAMPLE_ROWS, per_cluster=ROWS_PER_CLUSTER)
+        sections += [text, *describe_samples(scores)]
         sections += [GROUPS_TEXT, *describe_groups(scores)]
         sections += [READABILITY_TEXT, describe_readability(scores)]
         sections += [SPARSER_TEXT, describe_sparser(scores)]
@@ -286,27 +298,40 @@ class Scores(NamedTuple):
         """Return the results on all data."""
         return cls(jobs, setup, tuple(all_datasets(setup)))
 
-    def on(self, dataset: str, row: Row, measure: str, multiple: float = 1.0) -> Mean:
+    def on(self, dataset: str, row: Row, measure: str, branching: int = 2) -> Mean:
         """Return the mean over seeds of a measure on one data set."""
-        return summarise(self._of(dataset, row, multiple), measure)
+        return summarise(self._of(dataset, row, branching), measure)
 
-    def over_all(self, row: Row, measure: str, multiple: float = 1.0) -> float:
-        """Return the mean over data sets; NaN if one is missing, as means would not compare."""
-        means = [self.on(name, row, measure, multiple).mean for name in self.datasets]
-        return float(np.mean(means))
+    def over_all(self, row: Row, measure: str, branching: int = 2) -> Mean:
+        """Return the mean over data sets, and its spread over seeds.
+
+        NaN if a result is missing, as means would not compare.
+        """
+        by_set = []
+        for name in self.datasets:
+            jobs = self._of(name, row, branching).sort_values("seed")
+            if measure not in jobs or not len(jobs) or jobs[measure].isna().any():
+                return Mean()
+            by_set.append(jobs[measure].to_numpy())
+        n_seeds = max(map(len, by_set))
+        if any(len(values) not in (1, n_seeds) for values in by_set):
+            return Mean()
+        # A method that is not random has one value, for all seeds.
+        means = np.mean([np.broadcast_to(values, n_seeds) for values in by_set], axis=0)
+        return Mean(float(means.mean()), float(means.std()), n_seeds)
 
     def median_seconds(self, dataset: str, row: Row) -> float:
         """Return the median time of one fit."""
-        return float(self._of(dataset, row, 1.0)["seconds"].median())
+        return float(self._of(dataset, row, 2)["seconds"].median())
 
-    def _of(self, dataset: str, row: Row, multiple: float) -> pd.DataFrame:
+    def _of(self, dataset: str, row: Row, branching: int) -> pd.DataFrame:
         jobs = self.jobs
         return jobs[
             (jobs["dataset"] == dataset)
             & (jobs["method"] == row.method)
             & (jobs["settings"] == write_settings(row.settings))
-            & (jobs["n_clusters"] == n_clusters_of(self.setup, dataset, multiple))
-            & (jobs["branching"] == 2)
+            & (jobs["n_clusters"] == n_clusters_of(self.setup, dataset))
+            & (jobs["branching"] == branching)
         ]
 
 
@@ -321,30 +346,41 @@ def describe_means(scores: Scores) -> str:
     """Return the means over data sets of all rivals and of ours."""
     lines = []
     for row in (*RIVALS, *OURS):
-        means = [scores.over_all(row, measure) for measure in CORRECTED]
+        means = [scores.over_all(row, measure).mean for measure in CORRECTED]
         times = [scores.median_seconds(name, row) for name in scores.datasets]
         cells = [number(100.0 * mean, 1) for mean in means]
-        lines.append([row.told, *cells, seconds(float(np.mean(times)))])
+        lines.append([row.label, *cells, seconds(float(np.mean(times)))])
     return table(["method", *CORRECTED.values(), "s"], lines)
 
 
 def describe_everywhere(scores: Scores) -> Iterator[str]:
     """Yield for each measure a table of all methods on all data sets."""
     for measure, short in CORRECTED.items():
-        yield f"### {short}\n\n{_in_full(scores, (*RIVALS, *OURS), measure, 1.0)}"
+        yield f"### {short}\n\n{_in_full(scores, (*RIVALS, *OURS), measure)}"
+
+
+def describe_samples(scores: Scores) -> Iterator[str]:
+    """Yield the means for each size of the sample, and the smallest size that is enough."""
+    means = [[scores.over_all(row, one) for one in CORRECTED] for row in SAMPLES]
+    lines = [[row.label, *map(percent, own)] for row, own in zip(SAMPLES, means, strict=True)]
+    yield table(["tree found on", *CORRECTED.values()], lines)
+    values = 100.0 * np.array([[one.mean for one in own] for own in means])
+    is_enough = (values >= values[-1] - MAX_LOSS).all(axis=1)
+    if is_enough.any():
+        smallest = SAMPLES[int(is_enough.argmax())].label
+        yield (
+            f"The smallest sample that keeps each mean within {MAX_LOSS} of all rows, or above "
+            f"it, has {smallest}; Taxarbor takes {ROWS_PER_CLUSTER}."
+        )
 
 
 def describe_groups(scores: Scores) -> Iterator[str]:
     """Yield for each choice what the others would give."""
     for group in GROUPS:
         yield f"### {group.title}"
-        for multiple in group.multiples:
-            if len(group.multiples) > 1:
-                yield f"**F = {multiple:g} x the number of classes**"
-            yield _differences(scores, group, multiple)
-            for measure in IN_FULL:
-                full = _in_full(scores, group.rows, measure, multiple)
-                yield f"{CORRECTED[measure]}:\n\n{full}"
+        yield _differences(scores, group)
+        for measure in IN_FULL:
+            yield f"{CORRECTED[measure]}:\n\n{_in_full(scores, group.rows, measure)}"
 
 
 def describe_readability(scores: Scores) -> str:
@@ -356,7 +392,7 @@ def describe_readability(scores: Scores) -> str:
 def describe_sparser(scores: Scores) -> str:
     """Return the same on one data set, for other settings of the rules."""
     name = scores.setup.tree_dataset()
-    lines = [[row.told, *_reading(scores, name, row)] for row in READABLE]
+    lines = [[row.label, *_reading(scores, name, row)] for row in READABLE]
     return table([name, *READING], lines)
 
 
@@ -372,43 +408,40 @@ def _reading(scores: Scores, dataset: str, row: Row) -> list[str]:
     ]
 
 
-def _differences(scores: Scores, group: Group, multiple: float) -> str:
+def _differences(scores: Scores, group: Group) -> str:
     """Return the means over data sets, and their difference to the default's, the first."""
     lines = []
-    first = {name: scores.over_all(group.rows[0], name, multiple) for name in CORRECTED}
+    first = {name: scores.over_all(group.rows[0], name).mean for name in CORRECTED}
     for row in group.rows:
-        cells = [row.told]
+        cells = [row.label]
         for measure in CORRECTED:
-            mean = scores.over_all(row, measure, multiple)
-            told = number(100.0 * mean, 1)
+            mean = scores.over_all(row, measure).mean
+            cell = number(100.0 * mean, 1)
             if row is not group.rows[0] and not math.isnan(mean + first[measure]):
-                told += f" ({100.0 * (mean - first[measure]):+.1f})"
-            cells.append(told)
+                cell += f" ({100.0 * (mean - first[measure]):+.1f})"
+            cells.append(cell)
         lines.append(cells)
     return table(["means over data", *CORRECTED.values()], lines)
 
 
-def _in_full(scores: Scores, rows: Sequence[Row], measure: str, multiple: float) -> str:
+def _in_full(scores: Scores, rows: Sequence[Row], measure: str) -> str:
     """Return a measure of each row on each data set, with the highest in bold."""
-    found = {
-        name: [scores.on(name, row, measure, multiple) for row in rows]
-        for name in scores.datasets
-    }
+    by_set = {name: [scores.on(name, row, measure) for row in rows] for name in scores.datasets}
     lines = []
     for n, row in enumerate(rows):
-        cells = [row.told]
-        for means in found.values():
-            told = percent(means[n], 1)
+        cells = [row.label]
+        for means in by_set.values():
+            cell = percent(means[n], 1)
             known = [one.mean for one in means if not math.isnan(one.mean)]
-            cells.append(f"**{told}**" if known and means[n].mean == max(known) else told)
+            cells.append(f"**{cell}**" if known and means[n].mean == max(known) else cell)
         lines.append(cells)
-    return table(["", *found], lines)
+    return table(["", *by_set], lines)
 
 
 def _margin(scores: Scores, measure: str) -> str:
     """Return Taxarbor's mean, the best rival's, and whether the margin asked for holds."""
-    ours = scores.over_all(DEFAULT, measure)
-    theirs = {row.told: scores.over_all(row, measure) for row in RIVALS}
+    ours = scores.over_all(DEFAULT, measure).mean
+    theirs = {row.label: scores.over_all(row, measure).mean for row in RIVALS}
     known = {name: mean for name, mean in theirs.items() if not math.isnan(mean)}
     if math.isnan(ours) or not known:
         return ""
@@ -469,10 +502,10 @@ def _steadiness(scores: Scores) -> str:
     ours, theirs = spreads
     if math.isnan(ours + theirs):
         return ""
-    told = "no more than" if ours <= theirs else "**more than**"
+    verdict = "no more than" if ours <= theirs else "**more than**"
     return (
         f"Standard deviation of ARI over seeds, mean over data sets: Taxarbor {ours:.2f}, BKM "
-        f"{theirs:.2f}; {told} BKM's."
+        f"{theirs:.2f}; {verdict} BKM's."
     )
 
 
@@ -480,16 +513,17 @@ def _times(scores: Scores) -> str:
     """Return the seconds of one fit, beside those of the fastest rival and of Ward."""
     where = TIMED if TIMED in scores.datasets else scores.datasets[0]
     times = {
-        row.told: scores.median_seconds(where, row) for row in (DEFAULT, FOUR_STARTS, BKM, WARD)
+        row.label: scores.median_seconds(where, row)
+        for row in (DEFAULT, FOUR_STARTS, BKM, WARD)
     }
-    ours = times.pop(DEFAULT.told)
+    ours = times.pop(DEFAULT.label)
     if math.isnan(ours):
         return ""
-    told = [f"{DEFAULT.told} {seconds(ours)}"]
-    told += [
+    parts = [f"{DEFAULT.label} {seconds(ours)}"]
+    parts += [
         f"{name} {seconds(time)}"
         + (f" (Taxarbor takes {ours / time:.2f} times that)" if time > 0 else "")
         for name, time in times.items()
         if not math.isnan(time)
     ]
-    return f"Seconds of one fit on {where}, median over seeds: {'; '.join(told)}."
+    return f"Seconds of one fit on {where}, median over seeds: {'; '.join(parts)}."

@@ -3,6 +3,10 @@
 Settings are what a method is given beside the rows, the number of clusters, the branching and
 the seed. A method with a grid is run with each of its settings under the paper's protocol;
 without labels, a method has its defaults alone.
+
+Every method takes the setting ``sample`` as well: the number of rows per cluster that it is
+fitted to, or "half" of all rows. The other rows are then placed, as new rows are: by the rules
+of the tree, at the best score (clusters without rules), or at the nearest mean of a leaf.
 """
 
 import gc
@@ -17,14 +21,16 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_argmin
 
 from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
 from experiments.data import Dataset, Scaling, open_dataset
-from experiments.variants import fit_variant
+from experiments.variants import estimator_seed, fit_variant
 from taxarbor import HMMC, Hierarchy, Taxarbor
 from taxarbor.exchange import from_linkage, from_sklearn
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
+from taxarbor.sources import draw_rows
 
 Settings = Mapping[str, Any]
 Family = Literal["flat", "bottom-up", "top-down", "ours"]
@@ -155,7 +161,7 @@ def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
 
 
 def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:
-    return fit_variant(X, job.n_clusters, job.branching, job.seed, settings)
+    return fit_variant(X, job.n_clusters, job.seed, settings)
 
 
 def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
@@ -167,7 +173,8 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
         side = np.zeros(tree.sizes[0], dtype=np.intp)
         for turn, child in enumerate(tree.children(node)):
             side[tree.rows(child)] = turn
-        builder.add_split(int(node), side[row_of[builder.rows(int(node))]])
+        sides = side[row_of[builder.rows(int(node))]]
+        builder.add_split(int(node), sides, tree.rules[node])
     return builder.freeze()
 
 
@@ -216,7 +223,7 @@ OTHERS = {
     method.name: method
     for method in (
         Method("KM+Ward", "top-down", _centres_then_ward, branches=False, cost=5.0),
-        Method("variant", "ours", _variant, cost=1.0),
+        Method("variant", "ours", _variant, branches=False, cost=1.0),
     )
 }
 """What only the page on the defaults has: a rival, and Taxarbor with one choice otherwise."""
@@ -246,12 +253,42 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         seconds = time.perf_counter() - begun
         return Outcome(f"failed: {error}", seconds, _peak() - before, {})
     seconds = time.perf_counter() - begun
-    return Outcome(DONE, seconds, max(_peak() - before, 0.0), measure(tree, data))
+    measures = measure(tree, data)
+    if json.loads(job.settings).get("sample") == "half":
+        is_new = np.ones(len(data.X))
+        is_new[sampled_rows(job, len(data.X))] = 0.0
+        measures |= score_hierarchy(tree, data.y, data.truth, sample_weight=1.0 - is_new)
+        new = score_hierarchy(tree, data.y, data.truth, sample_weight=is_new)
+        measures |= {f"new_{name}": value for name, value in new.items()}
+    return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 
 
 def fit(job: Job, data: Dataset) -> Hierarchy:
-    """Return the hierarchy that a job describes."""
-    return find_method(job.method).fit(data.X, job, json.loads(job.settings))
+    """Return the hierarchy that a job describes, of all rows."""
+    method, settings = find_method(job.method), json.loads(job.settings)
+    if settings.pop("sample", None) is None:
+        return method.fit(data.X, job, settings)
+    rows = sampled_rows(job, len(data.X))
+    if job.method == "variant":
+        return fit_variant(data.X, job.n_clusters, job.seed, settings, rows)
+    tree = method.fit(data.X[rows], job, settings)
+    if tree.rules[tree.root] is not None:
+        labels = tree.predict(data.X)
+    else:
+        means = [data.X[rows[tree.rows(leaf)]].mean(axis=0) for leaf in tree.leaves]
+        labels = pairwise_distances_argmin(data.X, np.stack(means))
+    labels[rows] = tree.labels
+    return _expand(tree, np.array([tree.rows(leaf)[0] for leaf in tree.leaves])[labels])
+
+
+def sampled_rows(job: Job, n_rows: int) -> NDArray[np.intp]:
+    """Return the rows that a job with the setting ``sample`` is fitted to.
+
+    Those that Taxarbor draws, of this seed, where it draws as many.
+    """
+    sample = json.loads(job.settings)["sample"]
+    size = n_rows // 2 if sample == "half" else sample * job.n_clusters
+    return draw_rows(n_rows, size, estimator_seed(job.seed))[0]
 
 
 def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
@@ -277,9 +314,11 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     if not used:
         return {}
     counts = [int(mine.sum()) for mine in used.values()]
-    own = [np.count_nonzero(rule.weights, axis=1) for rule in tree.rules if rule is not None]
+    on_path = [
+        sum(int(used[node].sum()) for node in tree.path(leaf)[:-1]) for leaf in tree.leaves
+    ]
     found = {
-        "features_per_child": float(np.mean(np.concatenate(own))),
+        "path_features": float(np.average(on_path, weights=tree.sizes[tree.leaves])),
         "mean_features": float(np.mean(counts)),
         "median_features": float(np.median(counts)),
         "most_features": float(max(counts)),

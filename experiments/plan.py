@@ -83,7 +83,7 @@ class Setup:
     ) -> Iterator[Job]:
         """Yield the same job for each seed; one is enough where nothing is random."""
         wanted = self.n_seeds if n_seeds is None else n_seeds
-        for seed in range(wanted if method.is_random else 1):
+        for seed in range(wanted if method.is_random or "sample" in settings else 1):
             yield Job(
                 dataset,
                 self.scaling,

@@ -1,7 +1,7 @@
-"""Taxarbor with one choice made otherwise, where the estimator has no parameter for it.
+"""The clusters of Taxarbor without rules, perhaps with one choice made otherwise.
 
-The steps are those of :meth:`taxarbor.Taxarbor.fit`, but for the search of rules: each row is
-in the leaf of the best score.
+The steps are those of :meth:`taxarbor.Taxarbor.fit` up to the search for rules. Each row is in
+the leaf of the best score in all features: the ceiling that rules are compared with.
 """
 
 import math
@@ -16,77 +16,106 @@ from sklearn.utils import check_random_state
 
 from taxarbor import Hierarchy, Taxarbor
 from taxarbor._blas import one_blas_thread
-from taxarbor.grow import StoppingRule
-from taxarbor.refine import (
-    Coordinates,
-    _clusters,
+from taxarbor._run import Run
+from taxarbor._types import IndexArray
+from taxarbor.clusters import (
+    _compete,
     _coordinates,
-    _leaves,
+    _find,
     _links,
     find_clusters,
-    gather,
+    find_coordinates,
 )
+from taxarbor.grow import StoppingRule
+from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, _gap
 from taxarbor.split._gap import Plane
 from taxarbor.tables._checks import check_balance
 
-Worth = Literal["gap", "scatter", "objective", "variance", "size"]
-WORTHS: tuple[Worth, ...] = ("gap", "scatter", "objective", "variance", "size")
-"""What a leaf may be ranked by: the scatter between its children for the root of the objective,
-that scatter as it is, how small the objective is, how far its rows vary, how many they are."""
+Criterion = Literal["gap", "scatter", "objective", "variance", "size"]
+CRITERIA: tuple[Criterion, ...] = ("gap", "scatter", "objective", "variance", "size")
+"""What a leaf may be ranked by: the scatter between its children divided by the root of the
+objective, that scatter, how small the objective is, the variance of its rows, their number."""
 
 CONSTANTS: dict[str, tuple[ModuleType, str]] = {
-    "more": (_clusters, "MORE"),
+    "more": (_find, "MAX_EXTRA"),
     "power": (_links, "POWER"),
-    "rounds": (_leaves, "STEPS"),
-    "shrinkage": (_leaves, "SHRINKAGE"),
+    "rounds": (_compete, "ROUNDS"),
+    "shrinkage": (_compete, "SHRINKAGE"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
 }
-"""Where each setting has its place; beside them there are ``grow_by`` and ``cut_of``."""
+"""The constant behind each setting."""
 
 STARTS = frozenset(_gap.STARTS)
 
 
-def usual(setting: str) -> Any:
-    """Return what a setting is by default."""
+def default_of(setting: str) -> Any:
+    """Return the default of a setting."""
     module, name = CONSTANTS[setting]
     return getattr(module, name)
 
 
+def estimator_seed(random_state: int) -> int:
+    """Return the seed that an estimator with this ``random_state`` works with."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def fit_variant(
-    X: Any, n_clusters: int, branching: int, seed: int, settings: Mapping[str, Any]
+    X: Any,
+    n_clusters: int,
+    seed: int,
+    settings: Mapping[str, Any],
+    rows: IndexArray | None = None,
 ) -> Hierarchy:
     """Return the tree that Taxarbor finds rules for.
 
-    Settings are what is otherwise: ``n_init`` and ``balance``, as those of Taxarbor; ``more``,
-    how many more leaves are grown than asked for at most; ``power`` of their rows, by which
-    they are linked; ``rounds`` and ``shrinkage`` of their competition; ``coordinates``, their
-    number; ``ridge``, ``starts`` (a list of "principal", "far_rows" and "ward") and ``grow_by``
-    of the splitter; ``cut_of``, how many times as many clusters the tree has that is cut. A
-    ValueError says which there are.
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        All rows.
+    n_clusters, seed : int
+        As those of Taxarbor.
+    settings : mapping
+        What differs from the defaults: ``n_init`` and ``balance``, as those of Taxarbor;
+        ``grow_by``, one of CRITERIA; ``cut_of``, how many times as many clusters the tree has
+        that is cut; and those of CONSTANTS: ``more``, how many more leaves are grown than asked
+        for at most; ``power`` of their sizes, by which they are linked; ``rounds`` and
+        ``shrinkage`` of their competition; ``coordinates``, their number; ``ridge`` and
+        ``starts`` (a list of "principal", "far_rows" and "ward") of a split.
+    rows : int array, optional
+        The rows that clusters are found on; others go to the leaf of the best score.
+
+    Raises
+    ------
+    ValueError
+        If there is no such setting; the message says which there are.
     """
-    given = dict(settings)
-    balance = check_balance(given.pop("balance", Taxarbor().balance), 2)
-    own = GapSplitter(balance, given.pop("n_init", Taxarbor().n_init))
-    splitter: Any = RankedSplitter(given.pop("grow_by", "gap"), own)
-    own_seed = int(check_random_state(seed).randint(2**31 - 1))  # as an estimator draws it
-    n_leaves = min(given.pop("cut_of", 1) * n_clusters, len(X) // 4)
+    options = dict(settings)
+    balance = check_balance(options.pop("balance", Taxarbor().balance), 2)
+    gap_splitter = GapSplitter(balance, options.pop("n_init", Taxarbor().n_init))
+    splitter: Any = RankedSplitter(options.pop("grow_by", "gap"), gap_splitter)
+    run = Run(estimator_seed(seed))
+    fitted = X if rows is None else X[rows]
+    n_leaves = min(options.pop("cut_of", 1) * n_clusters, len(fitted) // 4)
     stop = StoppingRule(max(n_leaves, n_clusters))
-    with changed(given), one_blas_thread():
-        coordinates = Coordinates.in_memory(X, own_seed)
-        how: Any = {"branching": branching, "stop": stop, "seed": own_seed}
-        found = find_clusters(coordinates, splitter, **how)
-        labels = np.concatenate(coordinates.blocks.engine.gather(found.leafing.labels))
-        order = np.argsort(labels, kind="stable")
-        whole = gather(found.tree, branching).freeze(order=order)
-        return whole.prune(n_clusters) if whole.n_leaves > n_clusters else whole
+    with override(options), one_blas_thread():
+        coordinates = find_coordinates(fitted, run.seed)
+        clusters = find_clusters(coordinates, splitter, branching=2, stop=stop, run=run)
+    labels = np.zeros(len(X), dtype=np.intp)
+    if clusters.scores is not None:
+        scores = clusters.scores
+        labels = as_rows(X, center=scores.center).best(scores.weights, scores.offsets)
+    labels[slice(None) if rows is None else rows] = clusters.labels
+    clusters.tree.resize(np.bincount(labels))
+    tree = clusters.tree.freeze(order=np.argsort(labels, kind="stable"))
+    return tree.prune(n_clusters) if tree.n_leaves > n_clusters else tree
 
 
 @contextmanager
-def changed(settings: Mapping[str, Any]) -> Iterator[None]:
-    """Put settings in their places for a while, and back what was there, whatever happens."""
+def override(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Set constants for a while; the defaults come back whatever happens."""
     unknown = sorted(set(settings) - set(CONSTANTS))
     if unknown:
         raise ValueError(f"no setting {unknown[0]!r}; there are {sorted(CONSTANTS)}")
@@ -95,7 +124,7 @@ def changed(settings: Mapping[str, Any]) -> Iterator[None]:
         if not new["starts"] or not set(new["starts"]) <= STARTS:
             raise ValueError(f"starts={new['starts']} must be some of {sorted(STARTS)}")
         new["starts"] = tuple(new["starts"])
-    before = {name: usual(name) for name in new}
+    before = {name: default_of(name) for name in new}
     try:
         for name, value in new.items():
             setattr(*CONSTANTS[name], value)
@@ -108,26 +137,26 @@ def changed(settings: Mapping[str, Any]) -> Iterator[None]:
 @final
 @dataclass(frozen=True, slots=True)
 class RankedSplitter:
-    """Taxarbor's splitter, with leaves ranked in other ways: by this, times their rows."""
+    """Taxarbor's splitter, with leaves ranked by a criterion times their number of rows."""
 
-    grow_by: Worth = "gap"
-    own: GapSplitter = field(default_factory=GapSplitter)
+    grow_by: Criterion = "gap"
+    splitter: GapSplitter = field(default_factory=GapSplitter)
     min_size: int = 1
 
     def find(self, sample: Any, n_rows: int, seed: int) -> Plane | Refusal:
         """Return the same plane with another gap."""
-        plane = self.own.find(sample, n_rows, seed)
+        plane = self.splitter.find(sample, n_rows, seed)
         if isinstance(plane, Refusal) or self.grow_by == "gap":
             return plane
         objective = max(plane.info.trace[-1], 1e-300)
-        worths = {
+        gaps = {
             "scatter": plane.gap * math.sqrt(objective),
             "objective": 1.0 / objective,
             "variance": float(sample[:, :-1].var(axis=0).sum()),
             "size": 1.0,
         }
-        return replace(plane, gap=worths[self.grow_by])
+        return replace(plane, gap=gaps[self.grow_by])
 
     def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
-        """Return how many of the rows that were drawn a child has, least and most."""
-        return self.own.bounds(n_drawn, n_rows)
+        """Return the least and the greatest size of a child."""
+        return self.splitter.bounds(n_drawn, n_rows)

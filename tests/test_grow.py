@@ -7,13 +7,15 @@ from itertools import count
 
 import numpy as np
 import pytest
+from taxarbor.refine import Coordinates, gather
+from taxarbor.refine._field import Field
 
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
+from taxarbor.clusters import find_coordinates
+from taxarbor.clusters._growth import grow_leaves
 from taxarbor.grow import Run, StoppingRule, _RowsInMemory, grow, grow_on
 from taxarbor.hierarchy import LinearRule
-from taxarbor.refine import Coordinates, gather
-from taxarbor.refine._field import Field
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.split._margins import KINDS
@@ -144,26 +146,14 @@ def test_leaves_at_a_depth(rows):
     assert grow_with(rows, Halver(), max_depth=1).n_leaves == 2
 
 
-def test_pairs_are_gathered(rows):
-    """Full nodes first, so the depth is that of the gathered tree, whatever came in between."""
+def test_depth_counts_as_it_does_when_pairs_are_gathered(rows):
+    """A split of K children is made of K - 1 pairs, which are together one level deep."""
     for branching in (2, 3, 5):
         for seed in range(6):
-            limits = {"max_depth": 2, "n_leaves": None}
-            stop, run = StoppingRule(**limits), Run(seed)
-            ground = _RowsInMemory(rows, Halver(), 2, run)
-            pairs = grow_on(ground, branching=2, stop=stop, run=run, gather=branching)
-            tree = gather(pairs, branching).freeze()
-            assert tree.n_leaves == pairs.n_leaves == branching**2
-            assert tree.depth[tree.leaves].tolist() == [2] * branching**2
-            np.testing.assert_array_equal(tree.labels, pairs.freeze().labels)
-            some = grow(rows, Halver(), branching=2, stop=StoppingRule(11), run=run)
-            tree = gather(some, branching).freeze()
-            widths = [len(tree.children(n)) for n in range(tree.n_nodes) if tree.children(n)]
-            assert tree.n_leaves == 11
-            assert 2 <= min(widths) <= max(widths) == branching
-            for node in range(1, tree.n_nodes):  # only the last ones may have room
-                if tree.children(node):
-                    assert len(tree.children(tree.parents[node])) == branching
+            stop, run = StoppingRule(max_depth=2), Run(seed)
+            growing = _RowsInMemory(rows, Halver(), 2, run)
+            pairs = grow_on(growing, branching=2, stop=stop, run=run, gather=branching)
+            assert pairs.n_leaves == branching**2
 
 
 def test_limits_combine(rows):
@@ -317,17 +307,18 @@ def test_the_tree_does_not_depend_on_how_splits_are_run():
 
 
 def grow_by_gaps(pool=None):
-    coordinates = Coordinates.in_memory(np.random.default_rng(0).normal(size=(300, 4)), 0)
+    coordinates = find_coordinates(np.random.default_rng(0).normal(size=(300, 4)), 0)
     run, stop = Run(pool=pool, width=1 if pool is None else 3), StoppingRule(9)
-    field = Field(coordinates.values[0], 300, GapSplitter(n_init=2), run)
-    return grow_on(field, branching=2, stop=stop, run=run).freeze(order=False)
+    tree, labels = grow_leaves(coordinates, GapSplitter(n_init=2), stop, run)
+    return tree.freeze(order=False), labels
 
 
-def test_nor_do_those_of_a_field():
-    plain = grow_by_gaps()
+def test_trees_in_coordinates_do_not_depend_on_it_either():
+    plain, labels = grow_by_gaps()
     assert plain.n_leaves == 9
     with ThreadPoolExecutor(3) as pool:
-        for other in (grow_by_gaps(pool), grow_by_gaps(Backwards())):
+        for other, others in (grow_by_gaps(pool), grow_by_gaps(Backwards())):
+            np.testing.assert_array_equal(labels, others)
             assert plain.notes == other.notes
             assert plain.info == other.info
             for name in ("start", "stop", "parents", "birth", "score", "objective"):
@@ -347,7 +338,7 @@ def test_the_objective_never_rises_at_any_node():
         for branching in (2, 3)
     ]
     assert all(tree.n_leaves == 7 for tree in trees)
-    for tree in (*trees, grow_by_gaps()):
+    for tree in (*trees, grow_by_gaps()[0]):
         traces = [np.array(info.trace) for info in tree.info if info is not None]
         assert len(traces) >= tree.n_splits
         assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)

@@ -7,9 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taxarbor._run import Run
-from taxarbor.sweep import LocalEngine
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 scale_model = pytest.importorskip("scale_model")
 scale_data = pytest.importorskip("scale_data")
@@ -17,95 +14,55 @@ scale_contest = pytest.importorskip("scale_contest")
 sys.path.pop(0)
 
 
-def column_sums(rows: np.ndarray) -> np.ndarray:
-    return rows.sum(axis=0)
+COSTS = scale_model.Costs(client=2.0, draw=1e-9, route=1e-9, latency=0.01, task=1e-3)
 
 
-def coordinates(rows: np.ndarray) -> tuple[np.ndarray, int]:
-    return rows[:, :3] + 1.0, len(rows)
+def predict(n_rows=10**6, n_features=50, n_workers=4, block_rows=10**5, costs=COSTS):
+    cluster = scale_model.Cluster(n_workers, storage=float("inf"))
+    return scale_model.predict(
+        costs, n_rows, n_features, cluster=cluster, block_rows=block_rows
+    )
 
 
-def fit(X: np.ndarray, n_blocks: int) -> list:
-    engine = LocalEngine(Run())
-    with scale_model.traced(LocalEngine, X) as steps:
-        blocks = np.array_split(X, n_blocks)
-        engine.sweep(column_sums, blocks)
-        kept, _ = engine.keep(coordinates, blocks)
-        engine.sweep(column_sums, kept)
-        engine.sweep(np.sum, [np.ones(len(block)) for block in blocks])
-    return steps
-
-
-def test_steps_are_told_apart() -> None:
-    X = np.random.default_rng(0).standard_normal((1000, 20))
-    steps = fit(X, 4)
-    assert [step.reads for step in steps] == ["data", "data", "coordinates", "rows"]
-    assert [step.makes for step in steps] == [False, True, False, False]
-    assert [step.width for step in steps] == [20, 20, 3, 1]
-    assert {step.n_rows for step in steps} == {1000}
-    assert steps[0].found > 3 * steps[0].total  # a sum in each block
-
-
-def test_tracing_ends() -> None:
-    before = LocalEngine.sweep, LocalEngine.keep
-    fit(np.ones((10, 5)), 2)
-    assert (LocalEngine.sweep, LocalEngine.keep) == before
-
-
-STEP = scale_model.Step("work", "data", False, False, 1000, 10, 50, 1.0, 1.0, 800, 80, 100)
-COSTS = scale_model.Costs(1e-9, 1e-10, 1e-9, 1e-9, 2.0, 0.01, 1e-3, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("n_blocks", "keeps", "n_tasks"), [(1, False, 2), (8, True, 25), (65, False, 68)]
-)
-def test_tasks_are_counted_as_dask_makes_them(n_blocks: int, keeps: bool, n_tasks: int) -> None:
-    assert scale_model.n_tasks(replace(STEP, keeps=keeps), n_blocks) == n_tasks
-
-
-def test_sums_grow_with_the_blocks_and_samples_do_not() -> None:
-    assert STEP.bytes_found(100, 50) == 8000
-    sample = replace(STEP, total=800)
-    assert sample.bytes_found(100, 50) == 800
-    assert sample.bytes_found(100, 100) == 1600
-
-
-def test_slopes_find_the_costs_of_a_row() -> None:
-    traces = []
-    for n in (1000, 2000, 5000):
-        busy = n * 50 * 3e-9
-        traces.append([replace(STEP, n_rows=n, busy=busy, seconds=busy)])
-    totals = [trace[0].seconds + 2.0 for trace in traces]
-    found = scale_model.slopes(traces, totals)
-    assert found["data"] == pytest.approx(3e-9)
-    assert found["client"] == pytest.approx(2.0)
-    assert found["coordinates"] == 0.0
+def test_tasks_are_counted() -> None:
+    # Read and take, read and route, and one to get what each found; then eight at a time.
+    assert scale_model.n_tasks(1, 10**5) == 2 + 2 + 1
+    assert scale_model.n_tasks(8, 10**5) == 16 + 16 + 8 + 1
+    assert scale_model.n_tasks(65, 10**5) == 130 + 130 + 65 + 9 + 2 + 1
+    assert scale_model.n_tasks(10**6, 100) == 2 * 100 + 2 * 10**6 + 10**6 + 142_860
 
 
 def test_prediction_adds_up() -> None:
-    said = scale_model.predict(
-        COSTS, [STEP], 10**6, 50, cluster=scale_model.Cluster(4), block_rows=10**5
-    )
-    assert said.working == pytest.approx(3 * 10**5 * 50 * 1e-9)  # ten blocks, four at a time
-    assert said.scheduling == pytest.approx(0.01 + 11 * 1e-3)
-    parts = said.working + said.scheduling + said.sending + said.client
+    said = predict()
+    assert said.routing == pytest.approx(3 * 10**5 * 50 * 1e-9)  # ten blocks, four at a time
+    assert said.scheduling == pytest.approx(0.02 + (20 + 20 + 10 + 3) * 1e-3)
+    assert said.client == pytest.approx(2.0 + 1e-3)
+    assert said.reading == 0.0
+    parts = said.routing + said.scheduling + said.sending + said.client
     assert said.seconds == pytest.approx(parts)
+    slow = predict(costs=replace(COSTS, read=1e-9))
+    assert slow.reading == pytest.approx(2 * said.routing)  # twice
 
 
-def test_more_workers_never_take_longer_to_work() -> None:
-    times = [
-        scale_model.predict(
-            COSTS, [STEP], 10**8, 50, cluster=scale_model.Cluster(w), block_rows=10**5
-        ).working
-        for w in (1, 2, 8, 64)
-    ]
+def test_blocks_without_sampled_rows_are_not_read_for_the_sample() -> None:
+    assert scale_model.n_sampled_blocks(10, 100_000) == pytest.approx(10.0)
+    assert scale_model.n_sampled_blocks(10**9, 100_000) == pytest.approx(100_000, rel=1e-3)
+
+
+def test_what_is_sent_does_not_grow_with_the_rows_of_a_block() -> None:
+    few, many = predict(10**6, block_rows=10**5), predict(10**9, block_rows=10**8)
+    assert few.n_sent == many.n_sent
+
+
+def test_more_workers_never_take_longer() -> None:
+    times = [predict(10**8, n_workers=w).seconds for w in (1, 2, 8, 64)]
     assert times == sorted(times, reverse=True)
 
 
-def test_replayed_steps_wait() -> None:
-    engine = LocalEngine(Run())
-    took = scale_model.replay(engine, [STEP, replace(STEP, keeps=True)], 3, [0.01, 0.02])
-    assert took >= 3 * (0.01 + 0.02)
+def test_a_line_through_times() -> None:
+    n_rows = [10**6, 2 * 10**6, 5 * 10**6]
+    client, row = scale_model.fit_line(n_rows, [2.0 + 3e-7 * n for n in n_rows])
+    assert (client, row) == (pytest.approx(2.0), pytest.approx(3e-7))
 
 
 def test_planted_rows_are_the_beginning_of_more(tmp_path: Path) -> None:

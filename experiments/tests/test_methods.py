@@ -1,12 +1,14 @@
 import itertools
 import json
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 from experiments.data import load_dataset
 from experiments.methods import (
@@ -17,9 +19,11 @@ from experiments.methods import (
     fit,
     measure,
     run_job,
+    sampled_rows,
     write_settings,
 )
 from taxarbor import HMMC, Taxarbor
+from taxarbor.estimators import _taxarbor
 from taxarbor.metrics import score_hierarchy, shortest_path_score
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -218,3 +222,40 @@ def test_what_is_not_known_of_rules_is_no_measure(made):
     assert "median_features" not in without
     assert without["zero_weights"] == 0.0
     assert "parent_overlap" not in measure(fit(made.job(n_clusters=2), data), data)
+
+
+@pytest.mark.parametrize("name", ["Taxarbor", "Ward", "BKM", "HMMC", "variant"])
+def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
+    data = load_dataset("animals", None)
+    job = made.job(name, '{"sample": "half"}', n_clusters=6)
+    rows = sampled_rows(job, len(data.X))
+    assert len(rows) == len(data.X) // 2
+    tree, outcome = fit(job, data), run_job(job, None)
+    assert tree.n_leaves == 6
+    alone = find_method(name).fit(data.X[rows], job, {})
+    assert np.array_equal(tree.labels[rows], alone.labels)
+    if name in ("Taxarbor", "BKM", "HMMC"):
+        new = np.setdiff1d(np.arange(len(data.X)), rows)
+        assert np.array_equal(tree.labels[new], alone.predict(data.X[new]))
+        assert outcome.measures["path_features"] >= outcome.measures["most_features"]
+    is_new = np.isin(np.arange(len(data.X)), rows, invert=True)
+    for prefix, kept in (("", ~is_new), ("new_", is_new)):
+        expected = adjusted_rand_score(data.y[kept], tree.labels[kept])
+        assert outcome.measures[f"{prefix}adjusted_rand"] == pytest.approx(expected)
+        assert -1.0 < outcome.measures[f"{prefix}adjusted_shortest_path"] < 1.0
+
+
+def test_a_sample_has_rows_for_each_cluster(made):
+    data = load_dataset("animals", None)
+    job = made.job("Taxarbor", '{"sample": 10}', n_clusters=6)
+    assert len(sampled_rows(job, len(data.X))) == 60
+    model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
+    assert np.array_equal(fit(job, data).labels, model.predict(data.X))
+    assert "new_rand" not in run_job(job, None).measures
+    with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
+        assert np.array_equal(
+            Taxarbor(6, random_state=0).fit(data.X).labels_, fit(job, data).labels
+        )
+    many = job._replace(settings='{"sample": 1000}')
+    whole = Taxarbor(6, random_state=0).fit(data.X)
+    assert np.array_equal(fit(many, data).labels, whole.labels_)

@@ -6,11 +6,15 @@ from sklearn.metrics import adjusted_rand_score
 
 from experiments.data import load_dataset
 from experiments.defaults import GROUPS
-from experiments.variants import CONSTANTS, WORTHS, RankedSplitter, changed, fit_variant, usual
+from experiments.variants import (
+    CONSTANTS,
+    CRITERIA,
+    RankedSplitter,
+    default_of,
+    fit_variant,
+    override,
+)
 from taxarbor import Taxarbor, make_planted_tree
-from taxarbor._run import Run
-from taxarbor.refine import Coordinates
-from taxarbor.refine._field import Field
 
 VARIANTS = [row.settings for group in GROUPS for row in group.rows if row.method == "variant"]
 TELLING = (
@@ -20,7 +24,7 @@ TELLING = (
     {"rounds": 1},
     {"shrinkage": 1e6},
     {"starts": ["ward"]},
-    *({"grow_by": worth} for worth in WORTHS[1:]),
+    *({"grow_by": criterion} for criterion in CRITERIA[1:]),
     {"ridge": 1.0},
     {"n_init": 4},
     {"balance": None},
@@ -35,25 +39,25 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def nothing_stays_changed():
-    before = {name: usual(name) for name in CONSTANTS}
+    before = {name: default_of(name) for name in CONSTANTS}
     yield
-    assert before == {name: usual(name) for name in CONSTANTS}
+    assert before == {name: default_of(name) for name in CONSTANTS}
 
 
 def test_without_settings_it_has_the_clusters_of_the_estimator():
     planted = make_planted_tree(400, random_state=0)
     model = Taxarbor(8, random_state=0).fit(planted.X)
-    tree = fit_variant(planted.X, 8, 2, 0, {})
+    tree = fit_variant(planted.X, 8, 0, {})
     assert adjusted_rand_score(tree.labels, model.labels_) > 0.99
 
 
 def test_every_variant_of_the_page_makes_a_tree(rows):
     for one in VARIANTS:
         settings = json.loads(json.dumps(one))  # as a job holds it
-        tree = fit_variant(rows, 8, 2, 0, settings)
+        tree = fit_variant(rows, 8, 0, settings)
         assert tree.n_leaves == 8
         assert sorted(tree.order) == list(range(len(rows)))
-        assert np.array_equal(tree.labels, fit_variant(rows, 8, 2, 0, settings).labels)
+        assert np.array_equal(tree.labels, fit_variant(rows, 8, 0, settings).labels)
 
 
 @pytest.mark.parametrize("settings", TELLING, ids=json.dumps)
@@ -61,40 +65,45 @@ def test_each_setting_changes_something(rows, settings):
     """The tree of some seed; one alone may not tell the difference."""
     is_same = []
     for seed in range(5):
-        plain, tree = (fit_variant(rows, 20, 2, seed, one) for one in ({}, settings))
+        plain, tree = (fit_variant(rows, 20, seed, one) for one in ({}, settings))
         is_same.append(np.array_equal(tree.labels, plain.labels))
     assert not all(is_same)
 
 
-def test_leaves_are_ranked_as_told(rows):
-    """Scores are those of the gap, but for the share that they are made of."""
-    values = np.concatenate(Coordinates.in_memory(rows, 0).values)
-    splits = {}
-    for worth in WORTHS:
-        field = Field(values, len(values), RankedSplitter(worth), Run())
-        (splits[worth],) = field.seek([()])
-    score = {worth: split.score / len(rows) for worth, split in splits.items()}
-    objective = splits["gap"].objective
-    assert score["size"] == 1.0
-    assert score["objective"] == pytest.approx(1.0 / objective)
-    assert score["scatter"] == pytest.approx(score["gap"] * np.sqrt(objective))
-    assert score["scatter"] < score["variance"]
-    assert len({split.plane.weights.tobytes() for split in splits.values()}) == 1
-    assert len({(split.sides, split.sizes) for split in splits.values()}) == 1
+def test_leaves_are_ranked_by_the_criterion(rows):
+    """The plane stays the same; its gap is what the criterion says."""
+    lifted = np.column_stack([rows, np.ones(len(rows), dtype=np.float32)])
+    planes = {one: RankedSplitter(one).find(lifted, len(rows), 0) for one in CRITERIA}
+    gap = {one: plane.gap for one, plane in planes.items()}
+    objective = planes["gap"].info.trace[-1]
+    assert gap["size"] == 1.0
+    assert gap["objective"] == pytest.approx(1.0 / objective)
+    assert gap["scatter"] == pytest.approx(gap["gap"] * np.sqrt(objective))
+    assert gap["variance"] == pytest.approx(rows.var(axis=0).sum(), rel=1e-4)
+    assert len({plane.weights.tobytes() for plane in planes.values()}) == 1
+
+
+def test_rows_that_were_not_fitted_go_to_the_best_leaf():
+    planted = make_planted_tree(800, random_state=0)
+    half = np.arange(0, 800, 2)
+    tree = fit_variant(planted.X, 8, 0, {}, half)
+    alone = fit_variant(planted.X[half], 8, 0, {})
+    assert np.array_equal(tree.labels[half], alone.labels)
+    assert adjusted_rand_score(planted.labels[1::2], tree.labels[1::2]) > 0.95
 
 
 def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
     settings = {"rounds": 3, "power": 0.5, "starts": ["ward"]}
-    before = {name: usual(name) for name in settings}
+    before = {name: default_of(name) for name in settings}
 
     def stop():
-        with changed(settings):
-            assert all(usual(name) != before[name] for name in settings)
+        with override(settings):
+            assert all(default_of(name) != before[name] for name in settings)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         stop()
-    assert before == {name: usual(name) for name in settings}
+    assert before == {name: default_of(name) for name in settings}
 
     def fail(*_):
         raise RuntimeError("in the middle")
@@ -102,19 +111,19 @@ def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RankedSplitter, "find", fail)
         with pytest.raises(RuntimeError, match="in the middle"):
-            fit_variant(rows, 4, 2, 0, {"ridge": 1.0})
-    assert usual("ridge") != 1.0
+            fit_variant(rows, 4, 0, {"ridge": 1.0})
+    assert default_of("ridge") != 1.0
 
 
 def test_wrong_settings_are_refused(rows):
     for name in ("gamma", "alpha", "n_clusters"):
         with pytest.raises(ValueError, match=f"no setting '{name}'; there are .*'ridge'"):
-            fit_variant(rows, 4, 2, 0, {name: 1, "more": 1})
+            fit_variant(rows, 4, 0, {name: 1, "more": 1})
     for starts in ([], ["random"], ["ward", "ward_start"]):
         with pytest.raises(ValueError, match=r"must be some of .*'ward'"):
-            fit_variant(rows, 4, 2, 0, {"starts": starts})
+            fit_variant(rows, 4, 0, {"starts": starts})
 
 
 def test_equal_rows_are_one_leaf():
-    assert fit_variant(np.ones((9, 3), dtype=np.float32), 3, 2, 0, {}).n_leaves == 1
+    assert fit_variant(np.ones((9, 3), dtype=np.float32), 3, 0, {}).n_leaves == 1
     assert RankedSplitter() == RankedSplitter("gap")

@@ -144,8 +144,6 @@ def test_each_method_has_the_options_of_its_estimator():
         "random_state",
         "n_jobs",
         "verbose",
-        "memory_limit",
-        "rules",
     }
     for method, estimator in _fitting.METHODS.items():
         own = {name for name, methods in _fit.ONLY.items() if method in methods}
@@ -163,7 +161,7 @@ def test_an_option_of_another_method_is_refused(refused):
 
 def test_columns_are_chosen(run, run_json, folder):
     told = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
-    assert told.stderr == "taxarbor: note: rows are called by id\n"
+    assert told.stderr == "taxarbor: note: rows are named by id\n"
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
     assert Hierarchy.load(folder / "m").feature_names == ["items", "age"]
 
@@ -178,7 +176,6 @@ def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
         ("wide.csv", (), "numbers are scaled to variance 1, as they differ in unit: spend"),
         ("wide.csv", ("--scale", "robust"), "numbers are scaled (robust)"),
         ("wide.npz", ("--scale", "standard"), "numbers are scaled (standard)"),
-        ("wide.npz", ("--standardize",), "numbers are scaled (standard)"),  # as it was
     ):
         told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         (note,) = told["notes"]
@@ -199,7 +196,7 @@ def test_sparse_rows_stay_sparse(run_json, folder):
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.poisson(0.3, (80, 30)) * rng.choice([1.0, 50.0], 30))
     sparse.save_npz(folder / "counts.npz", X)
-    told = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--standardize")
+    told = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--scale", "standard")
     assert told["n_features"] == 30
     tree = Hierarchy.load(folder / "m")
     assert (tree.predict(X) == tree.labels).mean() > 0.9
@@ -209,7 +206,9 @@ def test_a_constant_column_does_no_harm_and_names_are_not_needed(run_json, folde
     X = np.random.default_rng(0).normal(size=(40, 3))
     X[:, 1] = 5.0
     np.save(folder / "x.npy", X)
-    assert run_json("fit", "x.npy", "-k", 2, "-o", "m", "--standardize")["n_clusters"] == 2
+    assert (
+        run_json("fit", "x.npy", "-k", 2, "-o", "m", "--scale", "standard")["n_clusters"] == 2
+    )
     assert Hierarchy.load(folder / "m").feature_names is None
 
 
@@ -293,7 +292,6 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("link.csv would be read", ["./customers.csv", "-o", "link.csv", "--force"]),
         ("there is no folder", ["customers.csv", "-o", "nowhere/m"]),
         ("sub is a folder", ["customers.csv", "-o", "sub", "--force"]),
-        ("cannot write to the folder /proc", ["customers.csv", "-o", "/proc/m"]),
         ("/dev/null is no plain file", ["customers.csv", "-o", "/dev/null", "--force"]),
         ("written twice", ["customers.csv", "-o", "m", "--report", "./m"]),
         ("there already", ["customers.csv", "-o", "m", "--labels", "labels.csv"]),

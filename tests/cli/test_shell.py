@@ -98,7 +98,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("taxarbor.cli._reading.read_columns", fail)
+    monkeypatch.setattr("taxarbor.cli._reading.read_training", fail)
     monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
     refused("not enough memory: take fewer rows", "show", "model.taxarbor")
     refused("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
@@ -122,7 +122,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(start, folder, name, comm
     process = start(*command.split(), preexec_fn=limit)
     stdout, stderr = process.communicate()
     assert (process.returncode, stdout) == (2, "")
-    assert stderr == f"taxarbor: {name}: File too large: nothing was written\n"
+    assert stderr == f"taxarbor: {name}: File too large\n"
     assert {*folder.iterdir()} == before
 
 

@@ -85,7 +85,7 @@ TOLD = {
         [],
         "36 rows, 4 columns (2 left out)",
         *("left out: film_id (looks like an identifier", "released (dates; name it in --dates"),
-        *("rows are called by title", "gaps in 2 of 4 columns count as the column's mean"),
+        *("rows are named by title", "gaps in 2 of 4 columns count as the column's mean"),
         "numbers are scaled to variance 1, beside categories",
     ),
     "cars.csv": (
@@ -101,7 +101,7 @@ TOLD = {
     "penguins raw.csv": (
         ["--label-column", "Species", "--dates", "Date Egg", "--missing", "indicator"],
         "36 rows, 9 columns",
-        *("rows are called by Individual ID", "gaps in 5 of 9 columns"),
+        *("rows are named by Individual ID", "gaps in 5 of 9 columns"),
     ),
 }
 

@@ -95,8 +95,6 @@ def structure():
                 del node[name]
             if node["rule"] is not None:
                 node["rule"] = node["rule"]["features"]
-        if document.get("placement") is not None:
-            document["placement"] = document["placement"]["leaves"]
         return document
 
     return extract

@@ -22,8 +22,7 @@ KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
 NODE = {"balance": 0.3, "center": "node"}
 MODELS = {
     "taxarbor": Taxarbor(6),
-    "taxarbor, describing": Taxarbor(6, rules="describe"),
-    "taxarbor, to a depth": Taxarbor(6, rules="describe", max_depth=4),
+    "taxarbor, to a depth": Taxarbor(6, max_depth=4),
     "taxarbor, three-way": Taxarbor(7, branching=3, max_features=3),
     "hmmc": HMMC(6),
     "hmmc, raw": HMMC(6, units="raw", alpha=1e-2, beta=1e-2),

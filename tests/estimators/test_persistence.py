@@ -3,7 +3,6 @@
 import copy
 import io
 import pickle
-from functools import partial
 
 import joblib
 import numpy as np
@@ -20,7 +19,7 @@ from taxarbor import (
     Hierarchy,
     Taxarbor,
 )
-from taxarbor.exchange import from_json, to_json
+from taxarbor.exchange import to_json
 
 MODELS = {
     "taxarbor": Taxarbor(6, random_state=0),
@@ -102,18 +101,17 @@ def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
 def test_a_saved_tree_predicts_alike_and_a_cut_file_is_refused(fitted, tmp_path):
     for model, rows in fitted:
         tree, X, expected = model.hierarchy_, rows.to_numpy(), model.predict(rows)
-        for save, load in ((tree.save, Hierarchy.load), (partial(to_json, tree), from_json)):
-            path = tmp_path / "tree"
-            save(path)
-            again = load(path)
-            np.testing.assert_array_equal(again.predict(X), expected)
-            np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
-            np.testing.assert_array_equal(again.labels, model.labels_)
-            visited = model.decision_path(rows).toarray()
-            np.testing.assert_array_equal(again.decision_path(X).toarray(), visited)
-            assert again.feature_names == list(rows.columns)
-            whole = path.read_bytes()
-            for share in (0.0, 0.01, 0.5, 0.99):
-                path.write_bytes(whole[: int(share * len(whole))])
-                with pytest.raises(FileFormatError, match=r"tree|hierarchy"):
-                    load(path)
+        path = tmp_path / "tree"
+        tree.save(path)
+        again = Hierarchy.load(path)
+        np.testing.assert_array_equal(again.predict(X), expected)
+        np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
+        np.testing.assert_array_equal(again.labels, model.labels_)
+        visited = model.decision_path(rows).toarray()
+        np.testing.assert_array_equal(again.decision_path(X).toarray(), visited)
+        assert again.feature_names == list(rows.columns)
+        whole = path.read_bytes()
+        for share in (0.0, 0.01, 0.5, 0.99):
+            path.write_bytes(whole[: int(share * len(whole))])
+            with pytest.raises(FileFormatError, match=r"tree|hierarchy"):
+                Hierarchy.load(path)

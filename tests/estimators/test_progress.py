@@ -2,21 +2,17 @@
 
 import io
 import signal
-import sys
 import threading
 import time
-from functools import partial
 
-import pandas as pd
 import pytest
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
-from taxarbor.estimators import _base, _sweeping
+from taxarbor.estimators import _base, _taxarbor
 from taxarbor.exchange import to_json
 from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.refine import _clusters, _rules
 from taxarbor.split import GapSplitter, MaxMarginSplitter
 
 
@@ -97,10 +93,6 @@ def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, kind):
         assert (kind.__name__ in err) == bool(verbose)
 
 
-def press_ctrl_c():
-    signal.raise_signal(signal.SIGINT)
-
-
 # ---- Ctrl-C ----
 
 
@@ -111,7 +103,7 @@ def press_at(monkeypatch, owner, name, at=1):
     def press_and_go_on(*arguments, **options):
         calls.append(name)
         if len(calls) == at:
-            press_ctrl_c()
+            signal.raise_signal(signal.SIGINT)
         return part(*arguments, **options)
 
     monkeypatch.setattr(owner, name, press_and_go_on)
@@ -126,92 +118,34 @@ def is_interrupted(model, X):
     return False
 
 
-LAST = [(HierarchyBuilder, "means"), (HierarchyBuilder, "freeze")]
-GROWTH = {Taxarbor: (GapSplitter, "find"), HMMC: (MaxMarginSplitter, "split")}
-RULES = [(_clusters, "compete"), (_rules, "find_rule"), (HierarchyBuilder, "freeze")]
-RULES += [(_sweeping, name) for name in ("_send", "_add_up", "measured", "scored")]
-LATER = {
-    "decide": [(_clusters, "link_leaves"), (_rules, "decide"), *RULES],
-    "describe": [(_rules, "describe"), (HierarchyBuilder, "explain"), *RULES],
+LAST = [(HierarchyBuilder, "freeze", 1), (_base, "score_rows", 1), (_base, "regroup", 1)]
+STEPS = {
+    Taxarbor: [
+        *((GapSplitter, "find", at) for at in (1, 4)),
+        *((_taxarbor, name, 1) for name in ("find_outliers", "find_clusters", "find_rules")),
+        *((_taxarbor, name, 1) for name in ("route", "route_all")),
+        (HierarchyBuilder, "freeze", 1),
+    ],
+    HMMC: [*((MaxMarginSplitter, "split", at) for at in (1, 4)), *LAST],
 }
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_during_growth_leaves_the_estimator_as_it_was(
-    X, monkeypatch, ctrl_c, kind, n_jobs
-):
-    """In the first split, and in a later one that another thread may try."""
+@pytest.mark.parametrize("kind", STEPS)
+def test_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c, kind, n_jobs):
+    """In any step of a fit, in the first split and in one that another thread may try."""
     model = kind(3, random_state=0, n_jobs=n_jobs).fit(X)
-    tree, labels, n_threads = model.hierarchy_, model.labels_, threading.active_count()
-    model.set_params(n_clusters=8)
-    for at in (1, 4):
+    before, n_threads = dict(vars(model)), threading.active_count()
+    for step in STEPS[kind]:
         with monkeypatch.context() as patch:
-            press_at(patch, *GROWTH[kind], at)
-            assert is_interrupted(model, X[:, :7])
-        assert model.hierarchy_ is tree
-        assert model.labels_ is labels
-        assert model.n_features_in_ == X.shape[1]
+            press_at(patch, *step)
+            model.set_params(n_clusters=8, verbose=1)
+            assert is_interrupted(model, X[:, :7]), step
+        model.set_params(n_clusters=3, verbose=0)
+        assert vars(model).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(model).items())
         assert threading.active_count() == n_threads
-
-
-def test_later_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c):
-    makers = [(partial(Taxarbor, rules=rules), places) for rules, places in LATER.items()]
-    for make, places in (*makers, (HMMC, LAST)):
-        model = make(3, random_state=0).fit(X)
-        tree, labels = model.hierarchy_, model.labels_
-        before = threading.active_count()
-        for place in places:
-            for n_jobs in (1, 2):
-                with monkeypatch.context() as patch:
-                    press_at(patch, *place)
-                    model.set_params(n_clusters=8, n_jobs=n_jobs, verbose=1)
-                    assert is_interrupted(model, X[:, :7])
-                assert model.hierarchy_ is tree
-                assert model.labels_ is labels
-                assert model.n_features_in_ == X.shape[1]
-                assert threading.active_count() == before
-        assert model.fit(X).hierarchy_.n_leaves == 8
-        assert threading.active_count() == before
-
-
-class Interrupter:
-    """Interrupts a function before the n-th of the lines that it runs."""
-
-    def __init__(self, code, at):
-        self.code, self.left = code, at
-
-    def __call__(self, frame, event, _):
-        if frame.f_code is not self.code:
-            return self
-        self.left -= event == "line"
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return self
-
-
-def test_a_fit_is_finished_in_one_step(X, kind):
-    """At whichever line it is interrupted, all attributes are of one fit."""
-    frame = pd.DataFrame(X[:90]).add_prefix("f")
-    at, seen, is_over = 0, set(), False
-    while not is_over:
-        model = kind(3, random_state=0).fit(frame)
-        old = {name: value for name, value in vars(model).items() if name.endswith("_")}
-        before = sys.gettrace()
-        sys.settrace(Interrupter(_base.finish.__code__, at))
-        try:
-            is_over = not is_interrupted(model, X[:80, :7])
-        finally:
-            sys.settrace(before)
-        at += 1
-        is_old = model.hierarchy_ is old["hierarchy_"]
-        seen.add(is_old)
-        if is_old:
-            assert {name: vars(model)[name] for name in old} == old
-        else:
-            assert model.n_features_in_ == 7
-            assert len(model.labels_) == 80
-            assert "feature_names_in_" not in vars(model)
-    assert seen == {True, False}
+    assert model.set_params(n_clusters=8).fit(X).hierarchy_.n_leaves == 8
 
 
 def test_fit_in_another_thread(X, kind):

@@ -1,4 +1,4 @@
-"""Our method: sizes that hold to the end, rules of both kinds, a budget that is kept."""
+"""Our method: sizes of leaves, rules that decide, a budget that is kept."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from taxarbor import GrowthWarning, Taxarbor
 
 KINDS = ["float64 dense", "float64 csr", "float32 dense", "float32 csr"]
 NAMES = ["planted", "animals", "cloud", "wide"]
-BOTH = ["decide", "describe"]
 
 
 def fit(X, n_clusters=7, **parameters):
@@ -27,13 +26,12 @@ def cancer():
 # ---- the tree as a whole ----
 
 
-@pytest.mark.parametrize("rules", BOTH)
-def test_the_tree_is_whole(data, as_kind, inner, rules):
+def test_the_tree_is_whole(data, as_kind, inner):
     for name in NAMES:
         for kind in KINDS:
             for branching in (2, 3):
                 X = as_kind(data[name], kind)
-                model = fit(X, branching=branching, rules=rules, n_init=2)
+                model = fit(X, branching=branching, n_init=2)
                 tree = model.hierarchy_
                 assert tree.n_leaves == 7
                 np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -42,52 +40,19 @@ def test_the_tree_is_whole(data, as_kind, inner, rules):
                 has_rule = [node for node in range(tree.n_nodes) if tree.rules[node]]
                 assert has_rule == inner(tree)
                 assert (tree.n_features_used[inner(tree)] >= 1).all()
-                if rules == "decide":
-                    assert tree.placement is None
-                    assert (tree.fidelity[inner(tree)] == 1.0).all()
-                else:
-                    assert dtypes == {tree.placement.rule.dtype}
-                    assert tree.placement.leaves.tolist() == tree.leaves.tolist()
 
 
-def test_the_rules_describe_and_decide_nothing(data, inner):
-    """Labels do not depend on them; their fidelity is the share of rows that follow."""
-    for name in ("animals", "cloud"):
-        X = data[name]
-        tree = fit(X, rules="describe").hierarchy_
-        for settings in ({"max_features": 1}, {"novelty": 0.0}, {"novelty": 9.0}):
-            model = fit(X, rules="describe", **settings)
-            np.testing.assert_array_equal(model.labels_, tree.labels)
-        for node in inner(tree):
-            rule, right = tree.rules[node], 0
-            for position, child in enumerate(tree.children(node)):
-                scores = (X[tree.rows(child)] - rule.center) @ rule.weights.T + rule.offsets
-                right += int(np.sum(scores.argmax(axis=1) == position))
-            expected = right / tree.sizes[node]
-            assert tree.fidelity[node] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("rules", BOTH)
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
-def test_the_budget_is_kept(data, inner, rules):
+def test_the_budget_is_kept(data, inner):
     for name in NAMES:
         for branching in (2, 3):
-            shares = []
             for most in (1, 2, 5, 20):
+                tree = fit(data[name], branching=branching, max_features=most).hierarchy_
                 # One yes or no does not make three children.
-                is_hard = (rules, name, branching) == ("decide", "animals", 3) and most < 5
-                if is_hard and most == 1:
-                    continue
-                setting = {"branching": branching, "max_features": most, "n_init": 1}
-                tree = fit(data[name], rules=rules, **setting).hierarchy_
+                is_hard = (name, branching) == ("animals", 3) and most < 5
                 assert tree.n_leaves == 7 or is_hard
-                nodes = inner(tree)
-                assert (
-                    1 <= tree.n_features_used[nodes].min() <= tree.n_features_used.max() <= most
-                )
-                shares.append(np.average(tree.fidelity[nodes], weights=tree.sizes[nodes]))
-            assert min(np.diff(shares)) >= -0.02
-            assert shares[-1] >= shares[0]
+                used = tree.n_features_used[inner(tree)]
+                assert not len(used) or 1 <= used.min() <= used.max() <= most
 
 
 def test_labels_are_predicted_whatever_the_balance(data, as_kind):
@@ -109,10 +74,7 @@ def test_leaves_of_equal_rows(data):
     X = 1e-3 * np.random.default_rng(0).standard_normal((8000, 80))
     X[0] = 1e6
     for dtype in ("float32", "float64"):
-        for rules in BOTH:
-            tree = fit(X.astype(dtype), 3, rules=rules, n_init=1).hierarchy_
-            assert tree.n_leaves == 3
-        assert np.isfinite(tree.placement.rule.weights).all()
+        assert fit(X.astype(dtype), 3).hierarchy_.n_leaves == 3
 
 
 # ---- sizes, at the end of the fit ----
@@ -120,7 +82,7 @@ def test_leaves_of_equal_rows(data):
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 def test_least_sizes_hold(cancer, planted):
-    """Where they must, by rows that stay; where they need not, nothing changes."""
+    """Where they must, in fewer leaves; where they need not, nothing changes."""
     smaller = 0
     for n_clusters in (8, 20, 40):
         for seed in range(3):
@@ -128,7 +90,7 @@ def test_least_sizes_hold(cancer, planted):
             for least in (3, 7, 12):
                 model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
                 tree = model.hierarchy_
-                assert tree.n_leaves == n_clusters or (n_clusters, least) == (40, 12)
+                assert n_clusters / 2 <= tree.n_leaves <= n_clusters
                 assert tree.sizes[tree.leaves].min() >= least
                 smaller += int(np.bincount(free.labels_).min() < least)
     assert smaller > 5
@@ -136,23 +98,25 @@ def test_least_sizes_hold(cancer, planted):
     np.testing.assert_array_equal(one, other)
 
 
-def test_greatest_sizes_hold(cancer, planted):
+def test_leaves_above_the_greatest_size_are_split(cancer, planted):
+    """In growth; rows may move between leaves afterwards, by the rules."""
     for X in (cancer, planted.X):
         for most in (40, 100):
-            for seed in range(3):
-                setting = {"max_leaf_size": most, "random_state": seed}
-                tree = fit(X, None, **setting).hierarchy_
-                assert tree.sizes[tree.leaves].max() <= most
+            tree = fit(X, None, max_leaf_size=most).hierarchy_
+            assert np.median(tree.sizes[tree.leaves]) <= most
+            assert tree.n_leaves >= len(X) / most
 
 
-def test_both_sizes_hold(cancer, planted, as_kind):
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_least_sizes_hold_where_growth_ends_by_size(cancer, planted, as_kind):
     for X in (cancer, planted.X):
         for branching, least, most in ((2, 10, 60), (2, 30, 70), (2, 5, 11), (3, 9, 40)):
             for kind in ("float64 dense", "float32 csr"):
                 setting = {"min_leaf_size": least, "max_leaf_size": most}
                 tree = fit(as_kind(X, kind), None, branching=branching, **setting).hierarchy_
                 sizes = tree.sizes[tree.leaves]
-                assert least <= sizes.min() <= sizes.max() <= most
+                assert len(sizes) > 3
+                assert sizes.min() >= least
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -213,7 +177,7 @@ def test_bad_parameters(X, parameters, error, told):
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
-@pytest.mark.parametrize("settings", [{"rules": "describe"}, {"noise": 0.05}, {}], ids=str)
+@pytest.mark.parametrize("settings", [{"noise": 0.05}, {}], ids=str)
 def test_clusters_that_rounding_hides(settings):
     """In float32, beside one that is ten thousand times as far: no leaf is left empty."""
     for seed in range(40):

@@ -11,7 +11,6 @@ from scipy import sparse
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._route import with_means
-from taxarbor.rows import as_rows
 
 TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
 INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
@@ -188,7 +187,7 @@ def below(tree, node):
 @given(builder=builders(), seed=st.integers(0, 2**31), far=st.sampled_from([0.0, 1e8]))
 @settings(max_examples=60)
 def test_means_by_hand(builder, seed, far):
-    """In one sweep, over leaves, and no digit lost far from the origin."""
+    """Over leaves, and no digit lost far from the origin."""
     tree = builder.freeze()
     Z = far + np.random.default_rng(seed).normal(size=(len(tree.order), 3))
     for dtype in ("float64", "float32") if far == 0.0 else ("float64",):
@@ -196,28 +195,18 @@ def test_means_by_hand(builder, seed, far):
         exact = np.array(
             [X[tree.rows(i)].mean(axis=0, dtype=np.longdouble) for i in range(tree.n_nodes)]
         )
-        for rows in (as_rows(X), as_rows(sparse.csr_array(X))):
-            means = builder.means(rows)
+        for rows in (X, sparse.csr_array(X)):
+            means = with_means(tree, rows, tree.labels).means
             assert means.dtype == dtype
             close = 1e-6 if dtype == "float32" else 1e-14
             np.testing.assert_allclose(means, exact, rtol=1e-15 if far else 0, atol=close)
-            assert with_means(tree, rows).means.tobytes() == means.tobytes()
     assert tree.means is None
     np.testing.assert_array_equal(builder.freeze(means=means).means, means)
 
 
 def test_means_are_of_the_dtype_of_the_rules(known):
-    whole = as_rows(np.arange(20, dtype="float32").reshape(10, 2))
-    assert with_means(known, whole).means.dtype == np.float64
-
-
-def test_means_do_not_depend_on_where_rows_lie():
-    X = np.random.default_rng(0).normal(size=(500, 6)).astype("f4")
-    labels, mixed = np.arange(500) % 40, np.random.default_rng(1).permutation(500)
-    builder, other = HierarchyBuilder(500), HierarchyBuilder(500)
-    builder.add_split(0, labels)
-    other.add_split(0, labels[mixed])
-    assert builder.means(as_rows(X)).tobytes() == other.means(as_rows(X[mixed])).tobytes()
+    whole = np.arange(20, dtype="float32").reshape(10, 2)
+    assert with_means(known, whole, known.labels).means.dtype == np.float64
 
 
 class Interrupter:
@@ -283,16 +272,16 @@ def test_cuts_need_no_array_of_all_rows():
     assert not tree.has_rows
     assert tree.n_rows == n_rows
     assert tree.notes[a] == "too few rows"
-    builder.resize(np.array([1, 2, 3, 4]), [True, False, False, False])
+    builder.resize(np.array([1, 2, 3, 4]))
     tree = builder.freeze(order=False)
     assert tree.sizes.tolist() == [10, 1, 9, 2, 3, 4]
-    assert tree.notes[a] == "too few rows, before rows moved"
+    assert tree.notes[a] == "too few rows"
     for ask in (lambda: builder.labels, lambda: builder.rows(0), builder.freeze):
         with pytest.raises(ValueError, match="their rows are not known"):
             ask()
     for sizes in ([1, 2, 3], [0, 2, 3, 5]):
         with pytest.raises(ValueError, match="sizes must be 4 positive numbers"):
-            builder.resize(np.array(sizes), [True] * 4)
+            builder.resize(np.array(sizes))
     assert builder.freeze(order=np.arange(10)[::-1]).rows(1).tolist() == [9]
 
 

@@ -14,7 +14,7 @@ from taxarbor.tables import TableEncoder
 INDICATOR = TableEncoder(missing="indicator")
 MODELS = (
     Taxarbor(7, random_state=0),
-    Taxarbor(7, rules="describe", random_state=0),
+    Taxarbor(7, random_state=0),
     Taxarbor(6, encoder=INDICATOR, random_state=0),
     HMMC(6, branching=3, random_state=0),
 )

@@ -14,7 +14,6 @@ from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, _route
 from taxarbor.hierarchy._route import route
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import best_scores
 
 DTYPES = ("float32", "float64")
 KINDS = (np.asarray, sparse.csr_array)
@@ -122,7 +121,7 @@ def test_many_children_and_deep_trees_route(chain):
 
 
 def test_without_rules_new_rows_have_no_place(bare):
-    for X in (np.zeros((3, 2)), np.zeros((0, 2)), "no data"):
+    for X in (np.zeros((3, 2)), np.zeros((0, 2))):
         for method in (bare.predict, bare.decision_path):
             with pytest.raises(ValueError, match=r"made from labels or merges alone.*Taxarbor"):
                 method(X)
@@ -266,8 +265,8 @@ def test_rows_go_to_the_nearest_of_many_centers():
     centers = rng.normal(size=(1000, 2))
     rule = LinearRule.nearest(centers)
     X = rng.normal(size=(4001, 2))
-    chosen = best_scores(as_rows(X, center=rule.center), rule.weights, rule.offsets)
-    np.testing.assert_array_equal(chosen, cdist(X, centers).argmin(axis=1))
+    tree = one_split(1000, rule)
+    np.testing.assert_array_equal(tree.predict(X), cdist(X, centers).argmin(axis=1))
 
 
 def test_fitted_trees_have_the_means_of_their_rows():
@@ -281,7 +280,7 @@ def test_fitted_trees_have_the_means_of_their_rows():
             X = load_animals().X.astype(dtype)
             for kind in KINDS:
                 tree = model.fit(kind(X)).hierarchy_
-                assert tree.means.dtype == dtype
+                assert tree.means.dtype == (dtype if tree.n_leaves > 1 else "float64")
                 parts = [
                     X[tree.rows(node)].astype(np.longdouble) for node in range(tree.n_nodes)
                 ]

@@ -29,8 +29,6 @@ ENDLESS = {
     "max_alternations",
     "n_features",
     "n_labels",
-    "n",
-    "copies",
 }
 """Amounts of work to do or memory to take: what is asked for is done, so huge ones stay out."""
 
@@ -181,7 +179,7 @@ def rule(rng):
         "labels": rng.integers(0, K, n).astype("i4"),
         "n_children": K,
         "weights": rng.choice([0.0, 0.5, 1.0], n),
-        "reluctance": rng.choice([0.0, 1.0, 2.0], p),
+        "penalty_factor": rng.choice([0.0, 1.0, 2.0], p),
         "owner": None if rng.random() < 0.5 else rng.integers(0, p, p),
         "rounding": float(rng.choice([0.0, 1.0])),
         "price": float(rng.choice([0.0, 0.1])),
@@ -227,46 +225,9 @@ def label_sums(rng):
     return native.label_sums, {"X": X, "labels": labels, "n_labels": K, "counts": counts}
 
 
-def exact_sums(rng):
-    data, X = draw_data(rng)
-    K = int(rng.integers(1, 5))
-    labels = rng.integers(-1, K, len(X)).astype("i4") if rng.random() < 0.7 else None
-    counts = draw_counts(rng, len(X))
-    if counts is not None:
-        counts[rng.integers(len(X))] = rng.choice([1, 65536, 2**31 - 1])
-    own = {"data": data, "labels": labels, "counts": counts, "n_labels": K}
-    return native.exact_sums, own
-
-
-def exact_values(rng):
-    is_float32 = bool(rng.integers(2))
-    limbs = rng.integers(-(2**40), 2**40, (*rng.integers(1, 4, 2), 10 if is_float32 else 67))
-    limbs[..., 34:] = 0  # finite
-    return native.exact_values, {"limbs": limbs, "is_float32": is_float32}
-
-
-def exact_gram(rng):
-    unit = float(rng.choice([1.0, 2.0**-20, 8.0]))
-    Z = rng.integers(-(2**22), 2**22 + 1, rng.integers(0, [300, 20])) * unit
-    return native.exact_gram, {"Z": Z.astype("f4"), "unit": unit}
-
-
 def hashes(rng):
     key = int(rng.integers(0, 2**64, dtype="u8"))
     return native.hashes, {"key": key, "numbers": rng.integers(0, 2**62, 5)}
-
-
-def draw(rng):
-    """Copies of rows; of how many to draw, huge numbers stay out."""
-    n, m = rng.integers(1, [50, 4])
-    nodes = rng.integers(-1, m, n).astype("i4") if rng.random() < 0.7 else None
-    keys, limits = rng.integers(0, 2**64, (2, m), dtype="u8")
-    own = {"keys": keys, "limits": limits, "nodes": nodes, "copies": draw_counts(rng, n)}
-    return draw_copies, own | {"n": int(n), "first": int(rng.integers(0, 2**40))}
-
-
-def draw_copies(copies, **rest):
-    return native.draw(counts=copies, **rest)
 
 
 def plane_scores(rng):
@@ -275,18 +236,45 @@ def plane_scores(rng):
     return native.plane_scores, own | {"offset": float(rng.normal())}
 
 
-def descend(rng):
-    n, q, s = rng.integers(1, [40, 24, 6])
-    children = rng.integers(-s - 1, np.arange(s)[::-1, None], (s, 2))
-    own = {
-        "Z": rng.normal(size=(n, q)).astype("f4"),
-        "planes": rng.normal(size=(s, q)),
-        "offsets": rng.normal(size=s),
-        "thresholds": rng.normal(size=s).astype("f4"),
-        # Planes further on, or leaves.
-        "children": np.where(children >= 0, (s - 1) - children, children).astype("i4"),
+def draw_table(rng, p):
+    """Return a few rules, each of two targets or more: rules further on, or leaves."""
+    n_rules, n_leaves = int(rng.integers(1, 6)), int(rng.integers(1, 8))
+    n_used = rng.integers(0, min(p, 5) + 1, n_rules)
+    n_targets = rng.integers(2, 5, n_rules)
+    rule_of = np.repeat(np.arange(n_rules), n_targets)
+    leaves = rng.integers(-n_leaves, 0, len(rule_of))
+    is_rule = (rng.random(len(rule_of)) < 0.5) & (rule_of < n_rules - 1)
+    later = rng.integers(np.minimum(rule_of + 1, n_rules - 1), n_rules)
+    return {
+        "starts": np.cumsum([0, *n_used]),
+        "features": rng.integers(0, p, n_used.sum()).astype("i4"),
+        "centers": rng.normal(size=n_used.sum()),
+        "weights": rng.normal(size=n_used @ n_targets),
+        "firsts": np.cumsum([0, *n_targets]),
+        "offsets": rng.normal(size=n_targets.sum()),
+        "targets": np.where(is_rule, later, leaves).astype("i4"),
+        "n_leaves": n_leaves,
     }
-    return native.descend, own
+
+
+def route(rng):
+    data, X = draw_data(rng)
+    fill = rng.normal(size=X.shape[1]) if rng.random() < 0.5 else None
+    return native.route, {"data": data, "fill": fill, **draw_table(rng, X.shape[1])}
+
+
+def distances(rng):
+    data, X = draw_data(rng)
+    (n, p), m = X.shape, int(rng.integers(1, 5))
+    own = {"labels": rng.integers(-1, m, n).astype("i4"), "centers": rng.normal(size=(m, p))}
+    own |= {"factors": rng.uniform(0, 2, p), "fill": rng.normal(size=p)}
+    return native.distances, {"data": data, **own}
+
+
+def sort_by_label(rng):
+    K = int(rng.integers(1, 6))
+    labels = rng.integers(-1, K, int(rng.integers(0, 60))).astype(rng.choice(["i4", "i8"]))
+    return native.sort_by_label, {"labels": labels, "n_labels": K}
 
 
 def ward(rng):
@@ -303,8 +291,7 @@ CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
 CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
-CASES += [exact_sums, exact_values, exact_gram]
-CASES += [hashes, draw, plane_scores, descend]
+CASES += [hashes, plane_scores, route, distances, sort_by_label]
 
 
 def call(kernel, arguments):
@@ -312,6 +299,10 @@ def call(kernel, arguments):
     if kernel in (native.pair, native.kway, native.halve, native.rule):
         given = dict(arguments)
         return kernel(given.pop("data"), SimpleNamespace(**given))
+    if kernel is native.route:
+        given = dict(arguments)
+        data, fill = given.pop("data"), given.pop("fill")
+        return kernel(data, SimpleNamespace(**given), fill)
     found = kernel(**arguments)
     if not isinstance(found, native.Data):
         return found

@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor.native import _kernels
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import KwayProblem, PairProblem, RuleProblem
+from taxarbor.rows._problems import KwayProblem, PairProblem, RuleProblem
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5
@@ -183,10 +183,10 @@ ON_ROWS = [
     (lambda d: rule(d, weights=np.ones(N, "f4")), "weights must"),
     (lambda d: rule(d, weights=changed(np.ones(N), 2, -1.0)), "weights must not be negative"),
     (lambda d: rule(d, weights=changed(np.ones(N), 2, np.nan)), "weights must be finite"),
-    (lambda d: rule(d, reluctance=np.ones(P + 1)), "reluctance must"),
-    (lambda d: rule(d, reluctance=-np.ones(P)), "reluctance must not be negative"),
-    (lambda d: rule(d, reluctance=np.full(P, np.inf)), "reluctance must be finite"),
-    (lambda d: rule(d, reluctance=None), "reluctance cannot be read from"),
+    (lambda d: rule(d, penalty_factor=np.ones(P + 1)), "penalty_factor must"),
+    (lambda d: rule(d, penalty_factor=-np.ones(P)), "penalty_factor must not be negative"),
+    (lambda d: rule(d, penalty_factor=np.full(P, np.inf)), "penalty_factor must be finite"),
+    (lambda d: rule(d, penalty_factor=None), "penalty_factor cannot be read from"),
     (lambda d: rule(d, owner=np.full(P, P)), "owner must"),
     (lambda d: rule(d, owner=ints(0)), "owner must"),
     (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),

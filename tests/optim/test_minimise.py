@@ -12,7 +12,7 @@ from taxarbor._types import Status
 from taxarbor.optim import ProximalQuasiNewton, SparseGroupPenalty
 from taxarbor.optim._minimise import first_point, search_line
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import KwayProblem
+from taxarbor.rows._problems import KwayProblem
 
 CHILDREN = (2, 3, 5)
 KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")

@@ -1,5 +1,6 @@
 """Trees to draw, random and known, and a backend that needs no screen."""
 
+import warnings
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
-from taxarbor import Taxarbor, load_animals
+from taxarbor import GrowthWarning, Taxarbor, load_animals
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Trust
 from taxarbor.hierarchy._trust import Curve
 
@@ -105,7 +106,9 @@ def animals():
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
     model = Taxarbor(30, max_features=1, max_depth=9, random_state=0)
-    tree = model.fit(X).hierarchy_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrowthWarning)
+        tree = model.fit(X).hierarchy_
     return trusted(tree, np.full(tree.n_nodes, 20)), bundle.names
 
 

@@ -17,7 +17,7 @@ from taxarbor.optim._minimise import first_point
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.optim._quasi_newton import ProximalQuasiNewton
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import HalveProblem, PairProblem, best_scores
+from taxarbor.rows._problems import HalveProblem, PairProblem
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")
@@ -256,10 +256,8 @@ def test_the_best_score_is_the_first_of_the_highest(kind, dtype):
         scores = rows.scores(W)
         exact = (rows.scores(np.eye(300)).astype(float)) @ W.T
         np.testing.assert_allclose(scores, exact, atol=1e3 * np.finfo(dtype).eps)
-        np.testing.assert_array_equal(
-            best_scores(rows, W, offsets), (scores + offsets).argmax(axis=1)
-        )
-        np.testing.assert_array_equal(best_scores(rows, W), scores.argmax(axis=1))
+        np.testing.assert_array_equal(rows.best(W, offsets), (scores + offsets).argmax(axis=1))
+        np.testing.assert_array_equal(rows.best(W), scores.argmax(axis=1))
 
 
 def everything(rows):
@@ -667,7 +665,7 @@ def test_equal_rows_have_the_same_mark_and_no_others(dtype):
 
 
 def test_marks_in_blocks(monkeypatch):
-    monkeypatch.setattr("taxarbor.rows._memory.BLOCK", 1)
+    monkeypatch.setattr("taxarbor.rows._rows.BLOCK", 1)
     X = np.random.default_rng(0).integers(0, 3, (500, 3)).astype(float)
     expected = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     for data in (X, sparse.csr_array(X)):

@@ -12,7 +12,7 @@ from taxarbor.native import hinge_costs
 from taxarbor.optim import HingeLoss, ProximalQuasiNewton
 from taxarbor.optim._minimise import first_point
 from taxarbor.rows import as_rows
-from taxarbor.rows._base import KwayProblem, PairProblem
+from taxarbor.rows._problems import KwayProblem, PairProblem
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import Problem
 from taxarbor.split._margins import KINDS

@@ -1,6 +1,7 @@
 """``taxarbor demo``: the main job on data that come with the package."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,51 +30,48 @@ def demo(
     as_json: opt.Json = False,
 ) -> None:
     """Fit data that come with the package, show the tree, and write a page to look at."""
-    from taxarbor.cli._files import check_outputs, writing
-    from taxarbor.cli._fitting import make_estimator
+    from taxarbor.cli._files import check_outputs, refuse_late
     from taxarbor.cli._render import SCALE, draw_tree, model_facts, say, score_table
+    from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import score_hierarchy
     from taxarbor.report import report
 
     check_outputs((output,), (), force=force)
-    told, against, X, names, page, truth = _animals() if data == "animals" else _digits()
+    rows, reference, X, names, page, truth = _animals() if data == "animals" else _digits()
     begun = time.perf_counter()
-    estimator = make_estimator("taxarbor", {"n_clusters": CLUSTERS, "random_state": 0})
-    tree = estimator.fit(X).hierarchy_.rename_features(names)
+    tree = Taxarbor(CLUSTERS, random_state=0).fit(X).hierarchy_.rename_features(names)
     seconds = time.perf_counter() - begun
     scores = score_hierarchy(tree, page["classes"])
     if truth is not None:  # each row is a leaf of it: only the trees as such can be compared
         scores = score_hierarchy(tree, page["row_names"], truth) | scores
-    with writing(output, force=force):
-        report(tree, X, output, **page)
+    refuse_late(output, force=force)
+    report(tree, X, output, **page)
     if as_json:
         facts = {"data": data, **model_facts(tree), "seconds": seconds, "scores": scores}
         say_json(facts | {"report": output, "notes": []})
         return
-    typer.echo(f"{told}, no labels: {tree.n_leaves} clusters in {seconds:.2f} s.")
+    typer.echo(f"{rows}, no labels: {tree.n_leaves} clusters in {seconds:.2f} s.")
     typer.echo("Each line says what leads into its branch.\n")
     below = _members(tree, page["row_names"], page["classes"])
     say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
-    typer.echo(f"\nAgainst {against}, which it has not seen ({SCALE}):\n")
+    typer.echo(f"\nAgainst {reference}, which it has not seen ({SCALE}):\n")
     say(score_table(scores))
     say_lines(f"\nThe same to look at: {output}")
 
 
 def _animals() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
-    """Return what to say of the rows, the rows, their features, the page, the true tree."""
+    """Return a description of the rows and of the reference, the data and their true tree."""
     from taxarbor.data import load_animals
     from taxarbor.metrics import ClassTree
 
     animals = load_animals()
     tree = ClassTree.read(animals.tree)
-    page = {
-        "title": "Animals, divided by their attributes",
-        "row_names": animals.names,
-        "classes": tree.ancestors_of(animals.names, DEPTH),
-    }
-    told = f"{len(animals.names)} animals, {len(animals.feature_names)} attributes"
+    classes = tree.ancestors_of(animals.names, DEPTH)
+    page = {"title": "Animals, divided by their attributes", "classes": classes}
+    page |= {"row_names": animals.names}
+    rows = f"{len(animals.names)} animals, {len(animals.feature_names)} attributes"
     X = animals.X / animals.X.max(axis=0)
-    return told, "the biological classification", X, animals.feature_names, page, tree
+    return rows, "the biological classification", X, animals.feature_names, page, tree
 
 
 def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
@@ -86,20 +84,19 @@ def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
         "classes": [str(digit) for digit in digits.target],
         "images": 1.0 - digits.images / 16.0,  # ink on paper
     }
-    told = f"{len(digits.data):,} handwritten digits of 8 x 8 pixels"
+    rows = f"{len(digits.data):,} handwritten digits of 8 x 8 pixels"
     names = tuple(map(str, digits.feature_names))
-    return told, "what the digits were meant to be", digits.data, names, page, None
+    return rows, "what the digits were meant to be", digits.data, names, page, None
 
 
 def _members(tree: "Hierarchy", row_names: Any, classes: list[str]) -> dict[int, str]:
     """Name some rows of each cluster; of those without names, the classes and how many."""
-    told = {}
+    members = {}
     for leaf in tree.leaves.tolist():
         rows = tree.rows(leaf)
         if row_names is not None:
-            told[leaf] = some(sorted(row_names[row] for row in rows), 6)
-            continue
-        found = [classes[row] for row in rows]
-        counts = sorted(((found.count(one), one) for one in set(found)), reverse=True)
-        told[leaf] = some([f"{count} of {one}" for count, one in counts], 4)
-    return told
+            members[leaf] = some(sorted(row_names[row] for row in rows), 6)
+        else:
+            counts = Counter(classes[row] for row in rows).most_common()
+            members[leaf] = some([f"{count} of {one}" for one, count in counts], 4)
+    return members

@@ -9,15 +9,14 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from errno import EEXIST
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
 
 from taxarbor._errors import InputError, missing_extra
+from taxarbor._types import Array, IndexArray
 from taxarbor.cli._shell import say_data
 from taxarbor.hierarchy._whole import may_write, write_whole
 from taxarbor.tables import Table
@@ -25,6 +24,8 @@ from taxarbor.tables import Table
 STDIN = STDOUT = "-"
 TEXTS = ("", ".csv", ".tsv", ".txt")
 PARQUET, NPY = ".parquet", ".npy"
+ROWS_PER_TEXT = 1 << 16
+"""Rows whose labels are written at once."""
 
 
 def named_after(data: Path, suffix: str) -> Path:
@@ -47,11 +48,11 @@ def opened(page: Path) -> bool:
         return False
 
 
-def heading(title: str | None, data: Path) -> dict[str, str]:
-    """Return the title of a page as an option: the one asked for, or the name of the file."""
+def heading(title: str | None, data: Path) -> str:
+    """Return the title of a page: the one asked for, or the name of the file."""
     if title is None and str(data) == STDIN:
-        return {}
-    return {"title": Path(data.name.removesuffix(".gz")).stem if title is None else title}
+        return "A taxonomy"
+    return Path(data.name.removesuffix(".gz")).stem if title is None else title
 
 
 def check_outputs(
@@ -98,15 +99,10 @@ def as_file(output: Path | None) -> Path | None:
     return None if output is None or str(output) == STDOUT else output
 
 
-@contextmanager
-def writing(path: Path, *, force: bool) -> Iterator[None]:
-    """Let signals be exceptions while a file is written, and whoever writes it clean up.
-
-    A file may have come since the outputs were checked: FileExistsError, unless ``force``.
-    """
+def refuse_late(path: Path, *, force: bool) -> None:
+    """Refuse to replace a file that was made since the outputs were checked."""
     if not force and path.exists():
         raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
-    yield
 
 
 def as_bytes(text: str) -> bytes:
@@ -128,36 +124,8 @@ class CsvText(io.StringIO):
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
-    data = as_bytes(text)
-    with writing(path, force=force):
-        write_whole(path, lambda file: file.write(data))
-
-
-class Block(NamedTuple):
-    """Labels of some rows that follow one another."""
-
-    labels: Any
-    names: Sequence[str] | None = None
-    """What the rows are called, if they are not just numbered."""
-    probabilities: Any = None
-
-
-class Header(NamedTuple):
-    """What all blocks have in common."""
-
-    id_column: str | None
-    has_names: bool
-    n_rows: int
-    n_clusters: int | None = None
-    """How many probabilities there are for each row, if any."""
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        found = [self.id_column or "row", "cluster"]
-        if self.n_clusters is not None:
-            found += ["probability", *(f"c{leaf}" for leaf in range(self.n_clusters))]
-        return found
+    refuse_late(path, force=force)
+    write_whole(path, lambda file: file.write(as_bytes(text)))
 
 
 def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
@@ -166,8 +134,8 @@ def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
         return
     suffix = path.suffix.lower()
     if suffix not in (*TEXTS, PARQUET, NPY):
-        told = "labels are written as .csv, .tsv, .npy or .parquet; end the name in one"
-        raise InputError(f"{path}: {told}")
+        kinds = "labels are written as .csv, .tsv, .npy or .parquet; end the name in one"
+        raise InputError(f"{path}: {kinds}")
     if suffix == NPY and proba:
         raise InputError(f"{path}: an npy file has labels only; --proba needs another format")
     if suffix == PARQUET:
@@ -179,92 +147,79 @@ def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
 
 def write_labels(
     path: Path | None,
-    labels: Sequence[int],
+    labels: IndexArray,
     table: Table | None,
-    probabilities: Sequence[Sequence[float]] | None = None,
+    probabilities: Array | None = None,
     *,
     force: bool,
 ) -> None:
     """Write a line per row to a file or standard output: its name or number, its cluster.
 
-    And, if given, the probability of this cluster, and of each, to four digits. Noise, -1, has
-    none.
+    And, if given, the probability of this cluster, and of each, to four digits in text. Noise,
+    -1, has none.
     """
-    width = None if probabilities is None else len(probabilities[0])
-    id_column, names = (None, None) if table is None else (table.id_column, table.row_names)
-    header = Header(id_column, names is not None, len(labels), width)
-    write_blocks(path, [Block(labels, names, probabilities)], header, force=force)
-
-
-def write_blocks(
-    path: Path | None, blocks: Iterable[Block], header: Header, *, force: bool
-) -> None:
-    """Write labels that come in blocks; see :func:`write_labels`."""
     suffix = "" if path is None else path.suffix.lower()
+    names, columns = None if table is None else table.row_names, ["row", "cluster"]
+    if table is not None and table.id_column is not None:
+        columns[0] = table.id_column
+    if probabilities is not None:
+        columns += ["probability", *(f"c{leaf}" for leaf in range(probabilities.shape[1]))]
+    lines = _lines(columns, names, labels, probabilities, "\t" if suffix == ".tsv" else ",")
     if path is None:
-        for text in _lines(blocks, header, ","):
+        for text in lines:
             say_data(text)
         return
 
     def write(file: IO[bytes]) -> None:
         if suffix == NPY:
-            _write_npy(file, blocks, header)
+            np.save(file, np.asarray(labels, dtype=np.int64))
         elif suffix == PARQUET:
-            _write_parquet(file, blocks, header)
+            _write_parquet(file, columns, names, labels, probabilities)
         else:
-            for text in _lines(blocks, header, "\t" if suffix == ".tsv" else ","):
+            for text in lines:
                 file.write(as_bytes(text))
 
-    with writing(path, force=force):
-        write_whole(path, write)
+    refuse_late(path, force=force)
+    write_whole(path, write)
 
 
-def _lines(blocks: Iterable[Block], header: Header, delimiter: str) -> Iterator[str]:
-    """Yield a text of many lines for each block, the header first."""
-    first = 0
-    for number, block in enumerate(blocks):
+def _lines(
+    columns: Sequence[str],
+    names: Sequence[str] | None,
+    labels: IndexArray,
+    probabilities: Array | None,
+    delimiter: str,
+) -> Iterator[str]:
+    """Yield the header, and then a text for many rows at a time."""
+    for first in range(0, len(labels), ROWS_PER_TEXT):
         buffer = CsvText()
         writer = csv.writer(buffer, delimiter=delimiter)
-        if not number:
-            writer.writerow(header.columns)
-        labels = np.asarray(block.labels).tolist()
-        names = block.names or range(first, first + len(labels))
-        lines: Iterable[Any] = zip(names, labels, strict=True)
-        if block.probabilities is not None:
-            lines = (
-                [row, label, f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
-                for (row, label), P in zip(lines, block.probabilities, strict=True)
-            )
-        writer.writerows(lines)
-        first += len(labels)
+        if not first:
+            writer.writerow(columns)
+        rows = range(first, min(first + ROWS_PER_TEXT, len(labels)))
+        for row, label in zip(rows, labels[first : rows.stop].tolist(), strict=True):
+            line: list[Any] = [row if names is None else names[row], label]
+            if probabilities is not None:
+                P = probabilities[row].tolist()
+                line += [f"{P[label]:.4f}" if label >= 0 else "", *(f"{p:.4f}" for p in P)]
+            writer.writerow(line)
         yield buffer.getvalue()
 
 
-def _write_npy(file: IO[bytes], blocks: Iterable[Block], header: Header) -> None:
-    kind = np.dtype(np.int64)
-    told = {"descr": kind.str, "fortran_order": False, "shape": (header.n_rows,)}
-    npy.write_array_header_1_0(file, told)
-    for block in blocks:
-        file.write(np.ascontiguousarray(block.labels, dtype=kind).data)
-
-
-def _write_parquet(file: IO[bytes], blocks: Iterable[Block], header: Header) -> None:
+def _write_parquet(
+    file: IO[bytes],
+    columns: Sequence[str],
+    names: Sequence[str] | None,
+    labels: IndexArray,
+    probabilities: Array | None,
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns, first = header.columns, 0
-    kinds = [pa.string() if header.has_names else pa.int64(), pa.int64()]
-    kinds += [pa.float64()] * (len(columns) - 2)
-    schema = pa.schema([*zip(columns, kinds, strict=True)])
-    with pq.ParquetWriter(file, schema) as writer:
-        for block in blocks:
-            labels = np.asarray(block.labels, dtype=np.int64)
-            names = [*(block.names or ())] or np.arange(first, first + len(labels))
-            cells: list[Any] = [names, labels]
-            if block.probabilities is not None:
-                P = np.asarray(block.probabilities, dtype=np.float64)
-                own = np.where(labels < 0, np.nan, P[np.arange(len(P)), labels])
-                cells += [pa.array(own, from_pandas=True), *P.T]
-            arrays = [pa.array(one, kind) for one, kind in zip(cells, kinds, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            first += len(labels)
+    cells: list[Any] = [np.arange(len(labels)) if names is None else [*names]]
+    cells.append(np.asarray(labels, dtype=np.int64))
+    if probabilities is not None:
+        own = probabilities[np.arange(len(labels)), labels]
+        cells += [pa.array(np.where(labels < 0, np.nan, own), from_pandas=True)]
+        cells += [*probabilities.T]
+    pq.write_table(pa.table([pa.array(one) for one in cells], names=[*columns]), file)

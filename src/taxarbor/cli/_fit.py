@@ -11,8 +11,8 @@ from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
+    from taxarbor._types import Array
     from taxarbor.cli._fitting import Fitted
-    from taxarbor.cli._reading import Beside
     from taxarbor.tables import Table
 
 AUTO, DEFAULT_CLUSTERS = "auto", 8
@@ -29,6 +29,12 @@ ONLY = {
     ),
 }
 """The methods that have an option of some only."""
+N_CLUSTERS = (
+    "Number of clusters, or auto: as many as are stable; 8 unless another limit is given."
+)
+BALANCE = (
+    "Sizes of children: 1 is even, 0 or none is free; or bounds by an even share: 0.9,1.1."
+)
 AVOID = "How strongly a split avoids the features above it"
 
 
@@ -41,8 +47,8 @@ def _tree(help: str, **more: Any) -> Any:
 
 
 def _some(name: str, help: str, **more: Any) -> Any:
-    told = f"{help} ({', '.join(ONLY[name])})"
-    return opt.option(told, rich_help_panel="Options of some methods", **more)
+    methods = ", ".join(ONLY[name])
+    return opt.option(f"{help} ({methods})", rich_help_panel="Options of some methods", **more)
 
 
 def fit(
@@ -53,12 +59,7 @@ def fit(
     ] = None,
     n_clusters: Annotated[
         str | None,
-        opt.option(
-            "Number of clusters, or auto: as many as are stable (taxarbor); 8 unless "
-            "--max-leaf-size or --max-depth is given.",
-            *("--n-clusters", "-k"),
-            metavar="NUMBER",
-        ),
+        opt.option(N_CLUSTERS, "--n-clusters", "-k", metavar="NUMBER"),
     ] = None,
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
@@ -86,23 +87,18 @@ def fit(
     ] = None,
     missing: Annotated[
         Literal["mean", "indicator", "error"] | None,
-        _table(
-            "What is missing counts as its column's mean, the default; also has a feature of "
-            "its own; or is refused."
-        ),
+        _table("Missing values: impute the mean, the default; also mark them; or refuse them."),
     ] = None,
     scale: Annotated[
         Literal["auto", "standard", "robust", "none"] | None,
         _table(
-            "Numbers count alike where their units differ, the default; always (by variance, "
-            "or by their middle half); or never."
+            "Scale numbers where units differ, the default; always, in one of two ways; never."
         ),
     ] = None,
     metric: Annotated[
         Literal["euclidean", "cosine"] | None,
         _table("cosine: only the direction of a row counts, not its length."),
     ] = None,
-    standardize: Annotated[bool, typer.Option("--standardize", hidden=True)] = False,
     method: Annotated[
         Literal["taxarbor", "hmmc"],
         _tree("Taxarbor, the default, or the paper's HMMC."),
@@ -128,20 +124,11 @@ def fit(
     ] = None,
     noise: Annotated[
         float | None,
-        _some(
-            "noise",
-            "Share of the rows to set apart, far from all clusters, as -1.",
-            metavar="SHARE",
-        ),
+        _some("noise", "Share of rows to set apart as noise, -1.", metavar="SHARE"),
     ] = None,
     balance: Annotated[
         str | None,
-        _some(
-            "balance",
-            "Sizes of children: 1 is even, 0 or none sets no sizes; or least and greatest, as "
-            "multiples of an even share: 0.9,1.1.",
-            metavar="SIZES",
-        ),
+        _some("balance", BALANCE, metavar="SIZES"),
     ] = None,
     penalty: Annotated[
         Literal["group+exclusive", "group", "exclusive", "l1", "l2"] | None,
@@ -169,131 +156,119 @@ def fit(
 ) -> None:
     """Grow a tree of clusters from the rows of a file, and save it as a model.
 
-    Columns of numbers and of few different texts are used, with gaps; others are left out, and
-    named. Ctrl-C while the tree grows saves the tree so far.
+    Columns of numbers and of few different texts are used, with missing values; others are left
+    out, and named. Ctrl-C ends it, and nothing is written.
     """
     given = dict(locals())
     settings = _settings(method, given)
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
-    import numpy as np
-
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
+    from taxarbor.cli._render import model_facts
+    from taxarbor.metrics import score_hierarchy
 
     estimator = make_estimator(method, settings)
     model = output or files.named_after(data, ".taxarbor")
-    report = report or (model.with_suffix(".html") if show else None)
+    page = report or (model.with_suffix(".html") if show else None)
     files.check_labels_name(labels)
-    files.check_outputs((model, report, labels), (data,), force=force)
-    table, beside, counts = _read(given, settings)
-    notes = [*table.notes, *([] if weights is None else [f"rows count by {weights}"])]
+    files.check_outputs((model, page, labels), (data,), force=force)
+    table, sample_weight = _read(given, settings)
+    notes = [*table.notes, *([] if weights is None else [f"rows are weighted by {weights}"])]
     if table.id_column is not None and id_column is None:
-        notes.append(f"rows are called by {table.id_column}")
-    options: dict[str, str | None] = {"missing": missing, "metric": metric}
-    options["scale"] = scale or ("standard" if standardize else None)
-    table, encoder = make_encoder(table, categories, dates, **options)
-    estimator.set_params(encoder=encoder)
-    fitted = fit_table(table, estimator, notes, counts)
-    found = np.asarray(() if labels is None else estimator.labels_)
-    with files.writing(model, force=force):
-        fitted.tree.save(model)
+        notes.append(f"rows are named by {table.id_column}")
+    table, encoder = make_encoder(
+        table,
+        categories,
+        dates,
+        missing=missing,
+        metric=metric,
+        scale=scale,
+    )
+    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
+    files.refuse_late(model, force=force)
+    fitted.tree.save(model)
     if labels is not None:
-        if beside is not None:
-            beside.write_labels(labels, found, id_column, force=force)
-        else:
-            files.write_labels(labels, found.tolist(), table, force=force)
-    scores = _score(fitted, table, notes)
-    if report is not None:
-        _write_page(given | {"report": report}, fitted, table, beside, notes)
-    _tell(given, fitted, scores, notes, {"model": model, "labels": labels, "report": report})
+        files.write_labels(labels, estimator.labels_, table, force=force)
+    scores = None
+    if table.labels is not None:
+        with noted(notes):
+            scores = score_hierarchy(fitted.tree, table.labels)
+    if page is not None:
+        files.refuse_late(page, force=force)
+        with noted(notes):
+            _write_page(page, fitted, table, files.heading(title, data))
+        if show and not files.opened(page):
+            notes.append(f"there is no browser here; open {page} in one")
+    written = {"model": model, "labels": labels, "report": page}
+    if as_json:
+        document = {"data": data, "method": method, **model_facts(fitted.tree)}
+        if fitted.tree.trust is not None:
+            document["verdict"] = fitted.tree.trust.curve.verdict()
+        dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
+        document |= {"seconds": fitted.seconds, "dropped": dropped, "scores": scores}
+        say_json(document | {"notes": notes} | written)
+        return
+    if columns is None and fitted.dropped:  # else the others were left out on purpose
+        left_out = [f"{name} ({reason})" for name, reason in fitted.dropped]
+        notes.insert(0, f"left out: {some(left_out, MAX_NAMED)}")
+    say_notes(notes)
+    _say(data, fitted, scores, written)
 
 
-def _read(
-    given: dict[str, Any], settings: dict[str, Any]
-) -> "tuple[Table, Beside | None, Any]":
-    """Return the rows, what is beside them if they are read part by part, and their weights."""
+def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Array | None]":
+    """Return the rows and their weights, or refuse too few rows before the fit."""
     from taxarbor.cli import _reading as reading
+    from taxarbor.metrics._table import encode_labels
 
-    data, format, weights = given["data"], given["format"], given["weights"]
-    is_streamed = reading.is_streamed(data, format=format, whole=_needs_all(given, settings))
-    if is_streamed:
-        beside = given["id_column"], weights
-        table = reading.open_columns(data, given["columns"], beside, format)
-    else:
-        asked = {name: given[name] for name in ("id_column", "label_column", "format")}
-        table = reading.read_columns(data, given["columns"], weights, **asked)
-    asked_for = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    _check_rows(data, table, None if asked_for == AUTO else asked_for)
-    if not is_streamed:
-        table, counts = reading.split_weights(table, weights)
-        return table, None, counts
-    apart = reading.Beside(data, format)
-    return table, apart, None if weights is None else apart.weights(weights)
+    data, name = given["data"], _name(given["data"])
+    in_blocks = reading.is_in_blocks(data, given["format"])
+    n_clusters = settings.get("n_clusters", DEFAULT_CLUSTERS)
+    needs_all = "-k auto" if n_clusters == AUTO else None
+    needs_all = "--label-column" if given["label_column"] is not None else needs_all
+    if in_blocks and needs_all is not None:
+        if data.is_dir():
+            raise InputError(f"{needs_all} needs all rows in memory, and {name} is a folder")
+        in_blocks = False
+    roles = {role: given[role] for role in ("id_column", "label_column", "format")}
+    table, weights = reading.read_training(
+        data, given["columns"], given["weights"], **roles, in_blocks=in_blocks
+    )
+    n_rows = reading.count_rows(table)
+    if n_rows == 1:
+        raise InputError(f"{name} has one row: there is nothing to divide")
+    if n_clusters not in (None, AUTO) and n_clusters > n_rows:
+        problem = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters"
+        raise InputError(f"{name} {problem}; give a smaller -k")
+    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
+        raise InputError(f"{name} has one row with a label: scores compare two or more")
+    return table, weights
 
 
-def _write_page(
-    given: dict[str, Any],
-    fitted: "Fitted",
-    table: "Table",
-    beside: "Beside | None",
-    notes: list[str],
-) -> None:
-    from taxarbor.cli import _files as files
+def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> None:
     from taxarbor.cli._reading import as_features
     from taxarbor.report import report
+    from taxarbor.sources import open_source
 
-    names = table.row_names if beside is None else beside.row_names(given["id_column"])
-    X: Any = as_features(fitted.tree, table).X if beside is None else table.X
-    named: dict[str, Any] = files.heading(given["title"], given["data"])
-    named |= {"row_names": names, "classes": table.labels}
-    with files.writing(given["report"], force=given["force"]), noted(notes):
-        report(fitted.tree, X, given["report"], **named)
-    if given["show"] and not files.opened(given["report"]):
-        notes.append(f"there is no browser here; open {given['report']} in one")
-
-
-def _tell(
-    given: dict[str, Any],
-    fitted: "Fitted",
-    scores: dict[str, float] | None,
-    notes: list[str],
-    written: dict[str, Path | None],
-) -> None:
-    """Print the result of a fit."""
-    data, columns = given["data"], given["columns"]
-    if given["as_json"]:
-        told = {"data": data, "method": given["method"], **_facts(fitted)}
-        say_json(told | {"scores": scores, "notes": notes} | written)
-    else:
-        # Who names the columns to use need not be told of the others.
-        say_notes((_note_on_dropped(fitted.dropped) if columns is None else []) + notes)
-        _say(data, fitted, scores, written)
-
-
-def _needs_all(given: dict[str, Any], settings: dict[str, Any]) -> str | None:
-    """Return an option that needs all rows in memory, if there is one."""
-    if given["method"] != "taxarbor":
-        return f"--method {given['method']}"
-    if settings.get("n_clusters") == AUTO:
-        return "-k auto"
-    return opt.given(given["label_column"], "--label-column")
+    X: Any = open_source(table.X)
+    X = as_features(fitted.tree, table) if X.in_memory else X
+    report(fitted.tree, X, page, row_names=table.row_names, classes=table.labels, title=title)
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a method that were given, or refuse those of another one."""
-    found = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
-    for name in found:
+    settings = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
+    for name in settings:
         if method not in (methods := ONLY.get(name, (method,))):
-            told = f"is for --method {' or '.join(methods)}, not for {method}"
-            raise InputError(told, name)
-    if "n_clusters" in found:
-        found["n_clusters"] = _number(found["n_clusters"], method)
-    elif found.keys() & {"max_leaf_size", "max_depth"}:
-        found["n_clusters"] = None
-    if "balance" in found:
-        found["balance"] = _sizes(found["balance"])
-    return found
+            message = f"is for --method {' or '.join(methods)}, not for {method}"
+            raise InputError(message, name)
+    if "n_clusters" in settings:
+        settings["n_clusters"] = _number(settings["n_clusters"], method)
+    elif settings.keys() & {"max_leaf_size", "max_depth"}:
+        settings["n_clusters"] = None
+    if "balance" in settings:
+        settings["balance"] = _sizes(settings["balance"])
+    return settings
 
 
 def _number(text: str, method: str) -> int | str:
@@ -319,49 +294,8 @@ def _sizes(text: str) -> Any:
     return value
 
 
-def _check_rows(data: Path, table: "Table", n_clusters: int | None) -> None:
-    """Refuse too few rows before the fit, in words that the library does not have."""
-    from taxarbor.cli._reading import count_rows
-    from taxarbor.metrics._table import encode_labels
-
-    n_rows = count_rows(table)
-    if n_rows == 1:
-        raise InputError(f"{_name(data)} has one row: there is nothing to divide")
-    if (n_clusters or 0) > n_rows:
-        told = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters; give a smaller -k"
-        raise InputError(f"{_name(data)} {told}")
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{_name(data)} has one row with a label: scores compare two or more")
-
-
 def _name(data: Path) -> str:
     return "standard input" if str(data) == "-" else printable(str(data))
-
-
-def _score(fitted: "Fitted", table: "Table", notes: list[str]) -> dict[str, float] | None:
-    from taxarbor.metrics import score_hierarchy
-
-    if table.labels is None:
-        return None
-    with noted(notes):
-        return score_hierarchy(fitted.tree, table.labels)
-
-
-def _facts(fitted: "Fitted") -> dict[str, Any]:
-    from taxarbor.cli._render import model_facts
-
-    told = model_facts(fitted.tree)
-    if fitted.tree.trust is not None:
-        told["verdict"] = fitted.tree.trust.curve.verdict()
-    told |= {"seconds": fitted.seconds}
-    dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
-    return told | {"dropped": dropped}
-
-
-def _note_on_dropped(dropped: tuple[tuple[str, str], ...]) -> list[str]:
-    """Return a note on the columns that were left out, if there are any."""
-    told = some([f"{name} ({reason})" for name, reason in dropped], MAX_NAMED)
-    return [f"left out: {told}"] if dropped else []
 
 
 def _say(
@@ -375,15 +309,14 @@ def _say(
     tree, n_dropped = fitted.tree, len(fitted.dropped)
     n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
-    clusters = counted(tree.n_leaves, "cluster")
     say_lines(
         f"{_name(data)}: {counted(tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
-        f"{left_out}\n"
-        f"{clusters} in {fitted.seconds:.2f} s -> {written['model']}\n"
+        f"{left_out}\n{counted(tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
+        f"{written['model']}\n"
     )
-    say_first_levels(fitted.tree)
-    if fitted.tree.trust is not None and fitted.tree.n_leaves > 1:  # else a note says it
-        say_verdict(fitted.tree.trust)
+    say_first_levels(tree)
+    if tree.trust is not None and tree.n_leaves > 1:  # else a note says it
+        say_verdict(tree.trust)
     if scores is not None:
         typer.echo(f"\nAgainst the known classes ({SCALE}):\n")
         say(score_table(scores))

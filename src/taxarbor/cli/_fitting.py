@@ -1,13 +1,20 @@
 """From a table to a tree that takes rows as they are in the file."""
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from taxarbor._errors import InputError, TableWarning, counted
-from taxarbor.cli._reading import as_frame, is_framed, marked, named_columns, split_names
+from taxarbor._types import Array
+from taxarbor.cli._reading import (
+    as_frame,
+    find_columns,
+    has_typed_columns,
+    mark_table,
+    split_names,
+)
 from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy
@@ -16,7 +23,6 @@ from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
-from taxarbor.trust import assess
 
 METHODS: dict[str, type[Any]] = {"taxarbor": Taxarbor, "hmmc": HMMC}
 OPTIONS = {
@@ -27,13 +33,8 @@ OPTIONS = {
 MODELS = {kind.__name__: kind for kind in METHODS.values()}
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A tree with the table's names, for rows in the table's units, and what it took.
-
-    ``dropped`` are the columns of the file that it does not use, each with the reason.
-    """
+class Fitted(NamedTuple):
+    """A tree with the table's names, how long it took, and why columns are left out."""
 
     tree: Hierarchy
     seconds: float
@@ -47,65 +48,70 @@ def make_estimator(method: str, settings: dict[str, Any]) -> Any:
 
 
 def make_encoder(
-    table: Table, categories: str | None, dates: str | None, **given: str | None
+    table: Table,
+    categories: str | None,
+    dates: str | None,
+    *,
+    missing: str | None,
+    metric: str | None,
+    scale: str | None,
 ) -> tuple[Table, Any]:
     """Return a table whose columns are marked, and its encoder, by the options that were given.
 
     Matrices are numbers of one kind: they are not scaled unless that is asked for.
     """
-    kinds = named_columns(table, split_names(categories, "categories"), "categories")
-    days = named_columns(table, split_names(dates, "dates"), "dates")
-    table, is_frame = marked(table, days, kinds), is_framed(table)
+    kinds = find_columns(table, split_names(categories, "categories"), "categories")
+    days = find_columns(table, split_names(dates, "dates"), "dates")
+    table, is_typed = mark_table(table, days, kinds), has_typed_columns(table)
+    given = {"missing": missing, "metric": metric, "scale": scale}
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    if not (options or is_frame or _has_named_gaps(table)):
+    if not (options or is_typed or _has_named_gaps(table)):
         return table, "auto"
-    scale = options.get("scale", "auto")
-    options["scale"] = None if scale == "none" or (scale == "auto" and not is_frame) else scale
+    scale = scale or "auto"
+    options["scale"] = None if scale == "none" or (scale == "auto" and not is_typed) else scale
     return table, TableEncoder(**options, date_features=days or None)
 
 
 def _has_named_gaps(table: Table) -> bool:
-    """Say whether a matrix has gaps that are best told of by the names of its columns."""
+    """Say whether a matrix has missing values, and names of columns to report them by."""
     X: Any = table.X
     is_dense = isinstance(X, np.ndarray)
     return table.feature_names is not None and is_dense and not all_finite(X)
 
 
-def fit_table(table: Table, estimator: Any, notes: list[str], weights: Any) -> Fitted:
+def fit_table(table: Table, estimator: Any, notes: list[str], weights: Array | None) -> Fitted:
     """Fit an estimator to a table; what it did and warns of goes to the notes."""
     X: Any = table.X if estimator.encoder == "auto" else as_frame(table)
-    names = None if is_framed(replace(table, X=X)) else table.feature_names
-    counts = {} if weights is None else {"sample_weight": weights}
+    names = None if has_typed_columns(replace(table, X=X)) else table.feature_names
     begun = time.perf_counter()
     warned: list[str] = []
     with noted(warned, but=TableWarning):
-        tree = estimator.fit(X, **counts).hierarchy_
+        tree = estimator.fit(X, sample_weight=weights).hierarchy_
     seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
         tree = tree.rename_features(names)
     if (encoding := tree.encoding) is not None:
         notes += encoding.notes
         tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
-        for name, reason in encoding.dropped:
-            dropped += ((name, OPTIONS.get(reason, reason)),)
-    absent = 0
-    if tree.weights is not None:  # noise is told of below
-        absent = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
-    absent -= 0 if weights is None else int(np.count_nonzero(np.asarray(weights) == 0.0))
-    if weights is None and not tree.has_rows:  # of which only the numbers are known
-        absent = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
-    if absent > 0:
-        what = f"{counted(absent, 'row')} far from all others, or without a value"
-        notes.append(f"{what}, had no part in the fit")
+        dropped += tuple((name, OPTIONS.get(why, why)) for name, why in encoding.dropped)
+    n_excluded = 0
+    if tree.weights is not None:  # noise has a note of its own
+        n_excluded = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
+        n_excluded -= 0 if weights is None else int(np.count_nonzero(weights == 0.0))
+    elif weights is None:  # of rows in blocks only the counts are known
+        n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
+    if n_excluded > 0:
+        outliers = f"{counted(n_excluded, 'row')} far from all others, or without a value"
+        notes.append(f"{outliers}, excluded from the fit")
     if tree.n_noise:
-        what = counted(tree.n_noise, "row is", "rows are")
-        notes.append(f"{what} set apart, far from all clusters")
+        noise = counted(tree.n_noise, "row is", "rows are")
+        notes.append(f"{noise} set apart, far from all clusters")
     notes += warned
     return Fitted(tree, seconds, dropped)
 
 
-def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: Any) -> Hierarchy:
-    """Fit a model again to its table, and return its tree."""
+def restore_model(table: Table, tree: Hierarchy) -> Any:
+    """Return the fitted estimator that a tree came from, for the table it was fitted to."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None:
@@ -118,10 +124,9 @@ def assess_table(table: Table, tree: Hierarchy, notes: list[str], **settings: An
             made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
         model = kind(**made_by)
     except TypeError as error:
-        told = f"the model was fitted with parameters that are not known here: {error}"
-        raise InputError(told) from error
+        message = f"the model was fitted with parameters that are not known here: {error}"
+        raise InputError(message) from error
     model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
     if not is_plain(X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    with noted(notes):
-        return assess(model, X, **settings)
+    return model

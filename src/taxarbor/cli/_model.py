@@ -76,7 +76,9 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
 
 def cut(
     model: opt.Model,
-    n_clusters: Annotated[int | None, opt.clusters("Number of clusters to keep.")] = None,
+    n_clusters: Annotated[
+        int | None, opt.option("Number of clusters to keep.", "--n-clusters", "-k", min=1)
+    ] = None,
     depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
     suggest: Annotated[
         bool, opt.option("Keep as many clusters as assess found stable.", "--suggest")
@@ -102,7 +104,7 @@ def cut(
     Give -k, --depth or --suggest.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import read_own
+    from taxarbor.cli._reading import read_own_rows
     from taxarbor.hierarchy import Hierarchy
 
     if [n_clusters is None, depth is None, not suggest].count(False) != 1:
@@ -114,31 +116,36 @@ def cut(
     files.check_labels_name(None if is_model else output)
     files.check_outputs((output,), (model, data), force=force)
     tree = Hierarchy.load(model)
-    said: list[str] = []
+    notes: list[str] = []
     if suggest:
         if tree.trust is None:
             raise InputError(f"{model} was not assessed yet: run taxarbor assess first")
-        n_clusters, said = tree.trust.suggested, [tree.trust.curve.verdict()]
+        n_clusters, notes = tree.trust.suggested, [tree.trust.curve.verdict()]
     if n_clusters is not None and n_clusters > tree.n_leaves:
-        told = f"at most {tree.n_leaves:,}, as many as the model has; got {n_clusters:,}"
-        raise InputError(f"must be {told}", "n_clusters")
+        most = f"at most {tree.n_leaves:,}, as many as the model has"
+        raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
     smaller = tree.prune(n_clusters, depth=depth)
-    asked = {"id_column": id_column, "format": format}
-    table = None if data is None else read_own(tree, data, **asked)
-    row_names = None if table is None else table.row_names
-    notes = [*said, *(() if table is None else table.notes)]
+    roles = {"id_column": id_column, "format": format}
+    table = None if data is None else read_own_rows(tree, data, **roles)[0]
+    notes += () if table is None else table.notes
     if not (is_model or tree.has_rows):
-        told = f"{model} holds counts, not the clusters of rows: cut it to a smaller .taxarbor"
-        raise InputError(f"{told}, and run taxarbor predict with that")
-    labels: Any = smaller.labels.tolist() if tree.has_rows else None
+        problem = f"{model} holds counts, not the clusters of rows"
+        hint = "cut it to a smaller .taxarbor, and run taxarbor predict with that"
+        raise InputError(f"{problem}: {hint}")
     if is_model and output is not None:
-        with files.writing(output, force=force):
-            smaller.save(output)
+        files.refuse_late(output, force=force)
+        smaller.save(output)
     elif output is not None or not as_json:
-        files.write_labels(output, labels, table, force=force)
-    found = {"output": output, "n_clusters": smaller.n_leaves, "rows": row_names}
+        files.write_labels(output, smaller.labels, table, force=force)
+    document = {
+        "output": output,
+        "n_clusters": smaller.n_leaves,
+        "rows": None if table is None else table.row_names,
+        "labels": smaller.labels.tolist() if as_json and tree.has_rows else None,
+        "notes": notes,
+    }
     line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
-    answer(found | {"labels": labels, "notes": notes}, as_json, line if output else None)
+    answer(document, as_json, line if output else None)
 
 
 def export(
@@ -170,8 +177,8 @@ def export(
     if output is not None:
         files.write_text(output, text, force=force)
     if as_json:
-        told = {"format": kind, "output": output}
-        say_json(told | ({"text": text} if output is None else {}))
+        document = {"format": kind, "output": output}
+        say_json(document | ({"text": text} if output is None else {}))
     elif output is None:
         say_data(text)
     else:
@@ -205,7 +212,7 @@ def info(
     if as_json:
         say_json(facts)
         return
-    lines = {name.replace("_", " "): _told(value) for name, value in facts.items()}
+    lines = {name.replace("_", " "): _as_text(value) for name, value in facts.items()}
     for name, version in facts.get("libraries", {}).items():
         lines[name] = version or f"missing: pip install {name}"
     width = max(map(len, lines)) + 2
@@ -214,7 +221,7 @@ def info(
             say_lines(f"{name:<{width}}{printable(text)}")
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     from taxarbor.cli._render import number
 
     if isinstance(value, bool):

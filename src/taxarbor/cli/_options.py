@@ -13,19 +13,9 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
-def clusters(help: str) -> Any:
-    """Declare the option for a number of clusters."""
-    return option(help, "--n-clusters", "-k", min=1)
-
-
 def argument(help: str, name: str) -> Any:
     """Declare an argument."""
     return typer.Argument(help=help, metavar=name, show_default=False)
-
-
-def given(value: object, option: str) -> str | None:
-    """Return the option if it has a value."""
-    return None if value is None else option
 
 
 Model = Annotated[Path, argument("A model that fit wrote.", "MODEL")]
@@ -51,7 +41,7 @@ Format = Annotated[
     FileFormat | None,
     option("Format of DATA, if its name does not tell.", "--format", metavar="FORMAT"),
 ]
-Truth = Annotated[Path | None, option("The true tree of the classes: in JSON.")]
+Truth = Annotated[Path | None, option("The true tree of the classes, in JSON.")]
 Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
 Output = Annotated[
     Path | None, option("File to write; default: standard output.", "--output", "-o")

@@ -18,12 +18,7 @@ from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._words import (
-    count_leaves,
-    format_column,
-    format_number,
-    phrase,
-)
+from taxarbor.hierarchy._words import format_column, format_number, outline, phrase
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
@@ -38,9 +33,9 @@ MEANING = {
     "adjusted_mutual_info": "what the cluster tells of the class",
     "dendrogram_purity": "one class alone where two of its rows meet (by chance above 0)",
 }
-"""The measures that are told to people."""
+"""The measures that are shown."""
 SCALE = "1 is perfect, 0 is chance"
-FEW = 3
+N_LISTED = 3
 """Features and rows in a line of the table of all nodes."""
 LEVELS = "▁▂▃▄▅▆▇█"
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
@@ -114,45 +109,33 @@ def draw_tree(
     below: dict[int, str] | None = None,
 ) -> Tree:
     """Return a tree of lines such as ``age above 41  12 rows  c2``, and more below some."""
-    label = {int(leaf): f"c{number}" for number, leaf in enumerate(tree.leaves)}
-    drawn = {tree.root: Tree(_line(tree, 0, n_top, label), guide_style="dim", highlight=False)}
-    waiting = list(reversed(tree.children(tree.root)))
-    hidden, n_leaves = 0, count_leaves(tree)
-    while waiting:
-        node = waiting.pop()
-        if len(drawn) >= max_nodes:
-            hidden += n_leaves[node]
+    drawn: list[Tree] = []  # the path from the root to the last line
+    for depth, node, reasons, label in outline(tree, max_depth, n_top, max_nodes):
+        if node is None:
+            drawn[0].add(Text(label, "dim"))
             continue
-        text = _line(tree, node, n_top, label)
+        text = Text("all" if node == tree.root else f"node {node}", "bold")
+        if reasons:
+            words = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
+            text = Text(", ").join(words)
+        text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
+        if tree.is_leaf(node):
+            text.append(f"  {label}", "bold green")
+        if node != tree.root and reasons:
+            text.append(f"  node {node}", "dim")
+        if tree.trust is not None and node != tree.root:
+            style = "dim" if tree.trust.is_stable[node] else "yellow"
+            text.append(f"  ({tree.trust.told(node)})", style)
+        if label and not tree.is_leaf(node):
+            text.append(f"  {label}", "italic")
         if below and node in below:
             text.append(f"\n{printable(below[node])}", "dim")
-        parent = tree.parent(node)
-        assert parent is not None
-        drawn[node] = drawn[parent].add(text)
-        if max_depth is not None and tree.depth[node] >= max_depth and node not in label:
-            text.append(f"  {counted(n_leaves[node], 'cluster')}", "italic")
-        else:
-            waiting += reversed(tree.children(node))
-    if hidden:
-        drawn[tree.root].add(Text(f"... and {counted(hidden, 'more cluster')}", "dim"))
-    return drawn[tree.root]
-
-
-def _line(tree: Hierarchy, node: int, n_top: int, label: dict[int, str]) -> Text:
-    reasons = tree.reasons(node, n_top)
-    text = Text("all" if node == tree.root else f"node {node}", "bold")
-    if reasons:
-        told = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
-        text = Text(", ").join(told)
-    text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
-    if node in label:
-        text.append(f"  {label[node]}", "bold green")
-    if node != tree.root and reasons:
-        text.append(f"  node {node}", "dim")
-    if tree.trust is not None and node != tree.root:
-        style = "dim" if tree.trust.is_stable[node] else "yellow"
-        text.append(f"  ({tree.trust.told(node)})", style)
-    return text
+        del drawn[depth:]
+        branch = (
+            Tree(text, guide_style="dim", highlight=False) if not drawn else drawn[-1].add(text)
+        )
+        drawn.append(branch)
+    return drawn[0]
 
 
 def make_table(*columns: str, right: Sequence[str] = ()) -> Table:
@@ -204,54 +187,54 @@ def model_facts(tree: Hierarchy) -> dict[str, Any]:
 
 def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
     """Print a line per node."""
-    few = min(FEW, top)
+    few = min(N_LISTED, top)
     numbers = ("node", "rows")
     names = ("name", "what stands out", "typical rows", "at the border")
     table = make_table("node", "cluster", *numbers[1:], *names, right=numbers)
-    for told in nodes:
-        cluster = "" if told["cluster"] is None else f"c{told['cluster']}"
-        name = "  " * told["depth"] + told["name"]
-        cells = (told["node"], Text(cluster, "bold green"), f"{told['n_rows']:,}", name)
-        features = (_words(one, one["effect"]) for one in told["standout"][:few])
-        rows = (_rows(told[kind][:few]) for kind in ("typical", "borderline"))
+    for values in nodes:
+        cluster = "" if values["cluster"] is None else f"c{values['cluster']}"
+        name = "  " * values["depth"] + values["name"]
+        cells = (values["node"], Text(cluster, "bold green"), f"{values['n_rows']:,}", name)
+        features = (_words(one, one["effect"]) for one in values["standout"][:few])
+        rows = (_rows(values[kind][:few]) for kind in ("typical", "borderline"))
         add_row(table, *cells, Text(", ").join(features), *rows)
     say(table)
 
 
-def say_node(why: "Explanation", told: dict[str, Any]) -> None:
+def say_node(why: "Explanation", values: dict[str, Any]) -> None:
     """Print all there is on one node."""
-    tree, node = why.hierarchy, told["node"]
-    cluster = "" if told["cluster"] is None else f", c{told['cluster']}"
-    say(Text(f"node {node}{cluster}: ").append(printable(told["name"]), "bold"))
-    share = told["n_rows"] / tree.n_rows
-    say(f"{counted(told['n_rows'], 'row')}, {share:.0%} of all, at depth {told['depth']}")
+    tree, node = why.hierarchy, values["node"]
+    cluster = "" if values["cluster"] is None else f", c{values['cluster']}"
+    say(Text(f"node {node}{cluster}: ").append(printable(values["name"]), "bold"))
+    share = values["n_rows"] / tree.n_rows
+    say(f"{counted(values['n_rows'], 'row')}, {share:.0%} of all, at depth {values['depth']}")
     above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
     if above:
         say(plain(f"within {above}"))
-    if told["children"]:
-        say(f"divided by {counted(told['n_features'], 'feature')}")
-    if told["standout"]:
+    if values["children"]:
+        say(f"divided by {counted(values['n_features'], 'feature')}")
+    if values["standout"]:
         say("\nWhat stands out, against all rows:\n")
-        _say_standout(told["standout"])
-    if told["features"]:
+        _say_standout(values["standout"])
+    if values["features"]:
         say("\nWhat leads here, rather than beside it:\n")
         is_yes_no = tree.yes_no
         assert is_yes_no is not None
         numbers = ("share", "mean", "mean of the rest")
         table = make_table("feature", *numbers, right=numbers)
-        for one in told["features"]:
+        for one in values["features"]:
             means = _pair(one["mean"], one["rest_mean"], is_yes_no[one["column"]])
             sign = 1.0 if one["direction"] == "higher" else -1.0
             add_row(table, _words(one, sign), percent(one["share"]), *means)
         say(table)
-    border = "between its children" if told["children"] else "to its siblings"
+    border = "between its children" if values["children"] else "to its siblings"
     for kind, what, measure in (
         ("typical", "typical rows, with distances from the middle", "distance"),
         ("extreme", "extreme rows, with least margins", "margin"),
         ("borderline", f"rows at the border {border}, with margins", "margin"),
     ):
-        if told[kind]:
-            say(Text(f"\n{what}: ").append(_rows(told[kind], measure)))
+        if values[kind]:
+            say(Text(f"\n{what}: ").append(_rows(values[kind], measure)))
 
 
 def _say_standout(features: Sequence[dict[str, Any]]) -> None:
@@ -284,23 +267,23 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
     """Print the way of each row, a line per step."""
     columns = ("row", "step", "goes to", "margin", "surer than", "because")
     table = make_table(*columns, right=("step", "margin", "surer than"))
-    for told in rows:
-        name = f"row {told['row']}" if told["name"] is None else told["name"]
-        home = "set apart" if told["cluster"] < 0 else f"c{told['cluster']}"
+    for values in rows:
+        name = f"row {values['row']}" if values["name"] is None else values["name"]
+        home = "set apart" if values["cluster"] < 0 else f"c{values['cluster']}"
         first: Any = plain(name).append(f"  {home}", "bold green")
-        for step, one in enumerate(told["steps"], start=1):
+        for step, one in enumerate(values["steps"], start=1):
             is_beyond = (one["margin"] or 0.0) < 0.0
             margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
             cells = (first, step, one["child_name"], margin, percent(one["surer_than"]))
             add_row(table, *cells, one["why"])
             first = ""
-        if not told["steps"]:
+        if not values["steps"]:
             add_row(table, first, "", "", "", "", "")
     say(table)
     say(f"\n{MARGINS} Surer than: the share of the cluster's rows with a smaller one.")
 
 
-def place_rows(why: "Explanation", X: Any, row_names: Sequence[str] | None) -> list[Any]:
+def describe_new_rows(why: "Explanation", X: Any, row_names: Sequence[str] | None) -> list[Any]:
     """Return where new rows go, and why, as :meth:`Explanation.row` has it."""
     tree = why.hierarchy
     rows: list[dict[str, Any]] = []
@@ -321,12 +304,12 @@ def _words(one: dict[str, Any], sign: float) -> Text:
 
 def _rows(rows: Sequence[dict[str, Any]], measure: str | None = None) -> Text:
     """Name rows, those without names by their numbers, and what is measured of them."""
-    told = []
+    texts = []
     for one in rows:
         is_unnamed = one["name"] == f"row {one['row']}"
         name = str(one["row"]) if is_unnamed else str(one["name"])
-        told.append(name if measure is None else f"{name} ({_measured(one[measure])})")
-    return plain(", ".join(told))
+        texts.append(name if measure is None else f"{name} ({_measured(one[measure])})")
+    return plain(", ".join(texts))
 
 
 def _measured(value: float | None) -> str:

@@ -1,7 +1,6 @@
 """``taxarbor predict``, ``score``, ``report``, ``explain`` and ``assess``: a model and rows."""
 
 import sys
-from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,9 @@ from taxarbor.cli._shell import answer, noted, say_lines
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
     from taxarbor.hierarchy import Hierarchy
+
+NODE_TRUST = ("came_back", "apart", "rule_came_back", "is_stable")
+"""What an assessment says of each node."""
 
 
 def predict(
@@ -31,11 +33,11 @@ def predict(
 ) -> None:
     """Say which cluster of a model each row of a file belongs to, as csv, npy or parquet.
 
-    Columns are found by name; others do not matter. What is missing, or was not there when the
-    model was made, counts as the column's mean.
+    Columns are selected by name, others are ignored. Missing values, and categories that the
+    model has not seen, count as the column's mean.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import NewRows
+    from taxarbor.cli._reading import predict_rows, read_rows
     from taxarbor.hierarchy import Hierarchy
 
     output = files.as_file(output)
@@ -44,20 +46,19 @@ def predict(
     tree = Hierarchy.load(model)
     if tree.rules[tree.root] is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
-    asked = {"id_column": id_column, "format": format}
-    rows = NewRows(tree, data, proba=proba, **asked)
-    told: dict[str, Any] = {"output": output, "rows": None}
-    blocks = rows.blocks(told if as_json else None)
+    table = read_rows(tree, data, id_column=id_column, format=format)
+    labels, probabilities, notes = predict_rows(tree, table, proba=proba)
     if output is not None or not as_json:
-        files.write_blocks(output, blocks, rows.header, force=force)
-    else:
-        deque(blocks, maxlen=0)
-    notes = rows.notes()
+        files.write_labels(output, labels, table, probabilities, force=force)
     if proba and tree.temperature is None:
         notes.append("probabilities are a rough guess until taxarbor assess measures them")
-    told |= {"n_clusters": tree.n_leaves, "notes": notes}
-    line = f"{counted(rows.header.n_rows, 'row')} -> {output}"
-    answer(told, as_json, line if output else None)
+    document: dict[str, Any] = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
+    if as_json:
+        document |= {"rows": table.row_names, "labels": labels.tolist()}
+        if probabilities is not None:
+            document["probabilities"] = probabilities.tolist()
+    line = f"{counted(len(labels), 'row')} -> {output}"
+    answer(document, as_json, line if output else None)
 
 
 def score(
@@ -72,7 +73,7 @@ def score(
 
     The classes were not used in the fit. With --truth, the whole tree is compared, too.
     """
-    from taxarbor.cli._reading import read_own, read_truth
+    from taxarbor.cli._reading import read_own_rows, read_truth
     from taxarbor.cli._render import SCALE, say, score_table
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.metrics import score_hierarchy
@@ -80,16 +81,16 @@ def score(
 
     tree = Hierarchy.load(model)
     classes = read_truth(truth)
-    table = read_own(tree, data, label_column=label_column, format=format)
+    table, _ = read_own_rows(tree, data, label_column=label_column, format=format)
     labels: Any = table.labels
     notes = [*table.notes]
     with noted(notes):
         scores = score_hierarchy(tree, labels, classes)
     n_classes = len(encode_labels(labels, len(labels))[1])
-    told: dict[str, Any] = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
-    told |= {"scores": scores, "notes": notes}
+    counts = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
     line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
-    answer(told, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
+    document = {**counts, "scores": scores, "notes": notes}
+    answer(document, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
     if not as_json:
         say(score_table(scores))
 
@@ -111,7 +112,7 @@ def report(
     It needs no network and no other file.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import read_rows, read_truth
+    from taxarbor.cli._reading import read_own_rows, read_truth
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.report import report as write_report
 
@@ -120,16 +121,22 @@ def report(
     files.check_outputs((output,), (model, data, truth), force=force)
     tree = Hierarchy.load(model)
     classes = read_truth(truth)
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = read_rows(tree, data, **asked)
-    options: dict[str, Any] = files.heading(title, data) | {"truth": classes}
-    options |= {"row_names": table.row_names, "classes": table.labels}
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = read_own_rows(tree, data, **roles)
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
-    X: Any = table.X
     notes = [*table.notes]
-    with files.writing(output, force=force), noted(notes):
-        write_report(tree, X, output, **options)
+    files.refuse_late(output, force=force)
+    with noted(notes):
+        write_report(
+            tree,
+            X,
+            output,
+            row_names=table.row_names,
+            classes=table.labels,
+            truth=classes,
+            title=files.heading(title, data),
+        )
     answer({"report": output, "notes": notes}, as_json, f"report -> {output}")
 
 
@@ -155,7 +162,7 @@ def explain(
     the border, and negative beyond it.
     """
     from taxarbor.cli import _reading as reading
-    from taxarbor.cli._render import place_rows, say_node, say_nodes, say_rows
+    from taxarbor.cli._render import describe_new_rows, say_node, say_nodes, say_rows
     from taxarbor.explain import explain as explain_tree
     from taxarbor.hierarchy import Hierarchy
 
@@ -165,27 +172,36 @@ def explain(
         raise InputError("only one of DATA and --new can be standard input")
     tree = Hierarchy.load(model)
     wanted = None if node is None else _node_id(tree, node)
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = reading.read_rows(tree, data, **asked)
-    fresh = None if new is None else reading.read_for(tree, new, id_column=id_column)
-    named: dict[str, Any] = {"feature_names": tree.feature_names or table.feature_names}
-    named |= {"row_names": table.row_names, "classes": table.labels}
-    X: Any = table.X
-    why = explain_tree(tree, X, **named)
-    notes = [*table.notes, *why.notes, *(() if fresh is None else fresh.notes)]
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = reading.read_own_rows(tree, data, **roles)
+    fresh = None
+    if new is not None:
+        fresh = reading.in_memory(reading.read_rows(tree, new, id_column=id_column))
+    why = explain_tree(
+        tree,
+        X,
+        feature_names=tree.feature_names or table.feature_names,
+        row_names=table.row_names,
+        classes=table.labels,
+    )
+    notes = [*table.notes, *why.notes]
+    document: dict[str, Any]
     if wanted is not None:
-        told: dict[str, Any] = why.node(wanted, n_top=top, n_examples=top)
-        say = partial(say_node, why, told)
+        document = why.node(wanted, n_top=top, n_examples=top)
+        say = partial(say_node, why, document)
     elif row is not None:
-        told = why.row(_row_id(why, row))
-        say = partial(say_rows, [told])
+        document = why.row(_row_id(why, row))
+        say = partial(say_rows, [document])
     elif fresh is not None:
-        told = {"rows": place_rows(why, reading.as_features(tree, fresh).X, fresh.row_names)}
-        say = partial(say_rows, told["rows"])
+        missing = reading.count_missing(tree, fresh.X)
+        notes += [*fresh.notes, *reading.describe_missing(missing)]
+        features = reading.as_features(tree, fresh)
+        document = {"rows": describe_new_rows(why, features, fresh.row_names)}
+        say = partial(say_rows, document["rows"])
     else:
-        told = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}
-        say = partial(say_nodes, told["nodes"], top)
-    answer(told | {"notes": notes}, as_json)
+        document = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}
+        say = partial(say_nodes, document["nodes"], top)
+    answer(document | {"notes": notes}, as_json)
     if not as_json:
         say()
 
@@ -214,8 +230,8 @@ def _row_id(why: "Explanation", text: str) -> int | str:
         return int(text)
     if why.row_names is not None:
         raise InputError(f"no row is called {text!r}, and numbers go from 0 to {n_rows - 1}")
-    told = f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}"
-    raise InputError(f"{told}; --id-column says where the names are")
+    message = f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}"
+    raise InputError(f"{message}; --id-column says where the names are")
 
 
 def assess(
@@ -245,45 +261,43 @@ def assess(
     Ctrl-C keeps the refits that are done.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import assess_table
-    from taxarbor.cli._reading import read_both
+    from taxarbor.cli._fitting import restore_model
+    from taxarbor.cli._reading import in_memory, read_own_rows
     from taxarbor.cli._render import say_assessed
     from taxarbor.hierarchy import Hierarchy
+    from taxarbor.trust import assess as assess_model
 
     target = model if output is None else output
     sources = (data,) if output is None else (model, data)
     files.check_outputs((target,), sources, force=force or output is None)
     tree = Hierarchy.load(model)
-    asked = {"id_column": id_column, "label_column": label_column, "format": format}
-    table = read_both(tree, data, **asked)[0]
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, _ = read_own_rows(tree, data, **roles)
     notes = [*table.notes]
-    settings: dict[str, Any] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
-    settings["verbose"] = int(sys.stderr.isatty())
-    assessed = assess_table(table, tree, notes, **settings)
+    whole = in_memory(table)
+    X: Any = whole.X
+    is_verbose = int(sys.stderr.isatty())
+    options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    with noted(notes):
+        assessed = assess_model(restore_model(whole, tree), X, verbose=is_verbose, **options)
     trust = assessed.trust
     assert trust is not None
-    with files.writing(target, force=force or output is None):
-        assessed.save(target)
-    told = {
+    files.refuse_late(target, force=force or output is None)
+    assessed.save(target)
+    document = {
         "model": target,
         "n_refits": trust.n_refits,
         "suggested": trust.suggested,
         "verdict": trust.curve.verdict(),
         "nodes": [
-            {
-                "node": node,
-                "came_back": int(trust.came_back[node]),
-                "apart": int(trust.apart[node]),
-                "rule_came_back": int(trust.rule_came_back[node]),
-                "is_stable": bool(trust.is_stable[node]),
-            }
+            {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
             for node in range(assessed.n_nodes)
         ],
         "rows": trust.rows.tolist(),
         "curve": {name: values.tolist() for name, values in trust.curve._asdict().items()},
         "notes": notes,
     }
-    answer(told, as_json)
+    answer(document, as_json)
     if not as_json:
         say_assessed(assessed, trust)
         say_lines(f"assessed model -> {target}")

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from taxarbor._errors import ClusterError, InputError, printable
+from taxarbor._errors import InputError, printable
 from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -78,24 +78,21 @@ class Commands(TyperGroup):
 
 def _describe(error: Exception, options: Callable[[str], str | None]) -> str | None:
     """Return one line on an error of the user's input or machine, None for a bug."""
-    message = None
     if isinstance(error, MemoryError):
-        message = "there is not enough memory: take fewer rows or columns"
-    elif isinstance(error, InputError):
-        message = error.message(options)
-    elif isinstance(error, ClusterError):
-        message = str(error)
-    elif isinstance(error, ImportError):
+        return "there is not enough memory: take fewer rows or columns"
+    if isinstance(error, InputError):
+        return error.message(options)
+    if isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]
-        if package != "taxarbor":
-            has_command = "pip install" in str(error) or not package
-            message = str(error) if has_command else f"{error}: pip install {package}"
-    elif isinstance(error, FileExistsError):  # it was created after the outputs were checked
-        message = f"{error.filename} is there already; --force replaces it"
-    elif isinstance(error, OSError):
+        has_command = "pip install" in str(error) or not package
+        message = str(error) if has_command else f"{error}: pip install {package}"
+        return None if package == "taxarbor" else message
+    if isinstance(error, FileExistsError):  # it was created after the outputs were checked
+        return f"{error.filename} is there already; --force replaces it"
+    if isinstance(error, OSError):
         message = error.strerror or str(error)
-        message = message if error.filename is None else f"{error.filename}: {message}"
-    return message
+        return message if error.filename is None else f"{error.filename}: {message}"
+    return None
 
 
 def refuse(message: str) -> NoReturn:

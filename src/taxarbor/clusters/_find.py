@@ -1,5 +1,6 @@
 """From coordinates to clusters and the tree above them: grow, compete, link."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -69,50 +70,59 @@ def find_clusters(
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop
-    tree, labels = grow_leaves(
+    tree, grown = grow_leaves(
         coordinates, splitter, fine, run, gather=branching, n_reported=stop.n_leaves
     )
     if tree.n_leaves == 1:
-        return Clusters(tree, labels, None)
-    leaves = Leaves.of(labels, tree.n_leaves, coordinates)
+        return Clusters(tree, grown, None)
+    notes = [tree.note(leaf) for leaf in tree.leaves]
+    leaves = Leaves.of(grown, tree.n_leaves, coordinates)
     if is_linked:
         leaves, _ = compete(leaves, coordinates)
-        notes = {position: tree.note(leaf) for position, leaf in enumerate(tree.leaves)}
         tree, place = link_leaves(leaves.means, leaves.counts, stop)
-        _keep_notes(tree, place, notes)
-        labels = place[leaves.labels].astype(np.int32)
-        leaves = Leaves.of(labels, tree.n_leaves, coordinates)
-        if tree.n_leaves == 1:
-            return Clusters(tree, labels, None)
+        leaves = _renumber(leaves, place, coordinates)
+        if leaves.n_leaves == 1:
+            return Clusters(tree, leaves.labels, None)
     leaves, model = compete(leaves, coordinates)
     if is_linked:
         # Rows have moved since: the leaves stay, the tree above them is made anew.
-        notes = {position: tree.note(leaf) for position, leaf in enumerate(tree.leaves)}
         place = merge_small(leaves.means, leaves.counts, splitter.min_size)
-        n_leaves = int(place.max()) + 1
-        if n_leaves == 1:
-            return Clusters(HierarchyBuilder(coordinates.n_rows), 0 * labels, None)
-        if n_leaves < leaves.n_leaves:
-            leaves = Leaves.of(place[leaves.labels].astype(np.int32), n_leaves, coordinates)
+        if place.max() + 1 < leaves.n_leaves:
+            leaves = _renumber(leaves, place, coordinates)
+            if leaves.n_leaves == 1:
+                return Clusters(HierarchyBuilder(coordinates.n_rows), leaves.labels, None)
             model, _ = fit_leaves(leaves, coordinates)
-            notes = {}
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
-        _keep_notes(tree, place, notes)
         labels, order = place[leaves.labels].astype(np.int32), np.argsort(place)
         scores = coordinates.rule(model.weights[order], model.offsets[order])
     else:
         tree.resize(leaves.counts)
         labels, scores = leaves.labels, coordinates.rule(model.weights, model.offsets)
+    matched = match_notes(labels, grown, notes)
+    for position, leaf in enumerate(tree.leaves):
+        tree.refuse(leaf, matched.get(position, ""))
     return Clusters(tree, labels, scores)
 
 
-def _keep_notes(tree: HierarchyBuilder, place: IndexArray, notes: dict[int, str]) -> None:
-    """Keep why leaves could not be split, of those that are leaves again."""
-    alone = np.bincount(place, minlength=tree.n_leaves) == 1
-    leaves = tree.leaves
-    for old, note in notes.items():
-        if note and alone[place[old]]:
-            tree.refuse(leaves[place[old]], note)
+def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Leaves:
+    """Return the leaves that given ones, some of them together, become."""
+    labels = place[leaves.labels].astype(np.int32)
+    return Leaves.of(labels, int(place.max()) + 1, coordinates)
+
+
+def match_notes(labels: Labels, grown: Labels, notes: Sequence[str]) -> dict[int, str]:
+    """Return the notes of grown leaves, for the leaves that have just the same rows.
+
+    A note says why the rows of a leaf could not be split: of other rows it may not hold.
+    """
+    if not any(notes):
+        return {}
+    sizes, grown_sizes = np.bincount(labels), np.bincount(grown)
+    pairs, counts = np.unique(labels.astype(np.intp) * len(notes) + grown, return_counts=True)
+    new, old = np.divmod(pairs, len(notes))
+    is_same = (counts == sizes[new]) & (counts == grown_sizes[old])
+    matches = zip(new[is_same].tolist(), old[is_same].tolist(), strict=True)
+    return {label: notes[leaf] for label, leaf in matches if notes[leaf]}
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

@@ -45,7 +45,7 @@ ROWS_AT_ONCE, CELLS_AT_ONCE = 4000, 1 << 22
 """Rows that are compared with the reference at a time, and cells of those they are."""
 
 
-def find_outliers(X: Any, seed: int) -> NDArray[np.bool_] | None:
+def find_outliers(X: Any, seed: int, copies_per_row: float = 1.0) -> NDArray[np.bool_] | None:
     """Return which rows are far and alone, one in ten at most; None if none is.
 
     Parameters
@@ -54,6 +54,8 @@ def find_outliers(X: Any, seed: int) -> NDArray[np.bool_] | None:
         The rows.
     seed : int
         Of the samples.
+    copies_per_row : float
+        How many of the rows stand for one on average: they are no company for each other.
     """
     n = X.shape[0]
     middle = _robust_mean(X[draw_rows(n, MIDDLE_ROWS, node_seed(seed, ()))])
@@ -67,7 +69,7 @@ def find_outliers(X: Any, seed: int) -> NDArray[np.bool_] | None:
     # Whatever is around a far row is not much closer to the middle than that row.
     (pool,) = np.nonzero(distances > (1.0 - AROUND) * FAR * usual)
     reference = pool[draw_rows(len(pool), REFERENCE_ROWS, node_seed(seed, (1,)))]
-    company = max(MIN_COMPANY, n // ONE_IN) * len(reference) / len(pool)
+    company = max(MIN_COMPANY * copies_per_row, n // ONE_IN) * len(reference) / len(pool)
     found = np.zeros(n, dtype=bool)
     for begin in range(0, len(candidates), ROWS_AT_ONCE):
         some = candidates[begin : begin + ROWS_AT_ONCE]

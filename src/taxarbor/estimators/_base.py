@@ -224,6 +224,7 @@ def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
         leaves = "leaf" if tree.n_leaves == 1 else "leaves"
         told = f"the tree has {tree.n_leaves} {leaves} where {asked} were asked for"
+        reasons = reasons or "others would be too small, or their rows too much alike"
     elif asked is None and stop.max_leaf_size is not None:
         told = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
     else:

@@ -63,6 +63,8 @@ class Training:
         What a fit sees of all of them.
     repeats : int array or None
         How often each row of the sample takes part; None for once.
+    repeats_with_outliers : int array or None
+        The same before outliers were left out.
     per_row : float
         How many copies stand for a row, or a unit of weight, of the source.
     """
@@ -70,6 +72,7 @@ class Training:
     sample: Sample
     features: Features
     repeats: IndexArray | None
+    repeats_with_outliers: IndexArray | None
     per_row: float
 
     @classmethod
@@ -93,7 +96,7 @@ class Training:
             raise InputError(
                 f"is {n_clusters}, but {rows} make fewer leaves; lower it", "n_clusters"
             )
-        return cls(sample, features, repeats, per_row)
+        return cls(sample, features, repeats, repeats, per_row)
 
     @property
     def index(self) -> IndexArray | None:
@@ -101,6 +104,13 @@ class Training:
         if self.repeats is None:
             return None
         return np.repeat(np.arange(len(self.repeats)), self.repeats)
+
+    @property
+    def copies_per_row(self) -> float:
+        """How many copies stand for a row on average; 1 where weights are numbers of rows."""
+        if self.repeats is None or self.per_row == 1.0:
+            return 1.0
+        return float(self.repeats.sum() / np.count_nonzero(self.repeats))
 
     def copies(self) -> Any:
         """Return the features of the rows, each as often as it takes part."""
@@ -173,6 +183,7 @@ class Training:
             expanded.data,
             labels,
             counts=self.repeats,
+            counts_for_noise=self.repeats_with_outliers,
             scale=None if encoding is None else encoding.scale,
             noise=noise,
         )

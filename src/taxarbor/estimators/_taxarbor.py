@@ -1,6 +1,7 @@
 """Our method, the one that people get by default."""
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -224,12 +225,14 @@ class Taxarbor(HierarchyEstimator):
                 weights=training.weights_of_rows(weights),
                 n_threads=run.width,
             )
-            self._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
+            fitted = copy(self)
+            fitted._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
             warn_if_short(tree, settings.stop, 2)
         if curve is not None and source.in_memory:
-            self._keep_trust(X, curve)
+            fitted._keep_trust(X, curve)
         if curve is not None and curve.suggested == 1:
             warn_caller(curve.verdict(), GrowthWarning)
+        self.__dict__ = dict(vars(fitted))  # in one step, when nothing can go wrong any more
         return self
 
     def _settings(self, n_clusters: int | None) -> "_Settings":
@@ -310,7 +313,8 @@ def _find_tree(
     stop, splitter = training.stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # or there is no bound, however little a row counts for
         splitter = replace(splitter, min_size=training.in_sample(splitter.min_size))
-    training = training.without(find_outliers(training.copies(), run.seed))
+    outliers = find_outliers(training.copies(), run.seed, training.copies_per_row)
+    training = training.without(outliers)
     X = training.copies()
     coordinates = find_coordinates(X, run.seed, run.width)
     clusters = find_clusters(

@@ -129,6 +129,7 @@ def find_noise_model(
     labels: IndexArray,
     *,
     counts: IndexArray | None = None,
+    counts_for_noise: IndexArray | None = None,
     scale: Array | None = None,
     noise: float = 0.0,
 ) -> tuple[NoiseModel, NDArray[np.int32]]:
@@ -144,6 +145,8 @@ def find_noise_model(
         The position of each row's leaf.
     counts : int array of shape (n_rows,), optional
         How often each row counts; rows of none are scored, but say nothing of what is usual.
+    counts_for_noise : int array of shape (n_rows,), optional
+        How often each row counts in the share of noise: outliers do there.
     scale : array of shape (n_features,), optional
         What differences are divided by.
     noise : float
@@ -167,7 +170,8 @@ def find_noise_model(
         model = replace(model, units=units)
     if noise:
         scores = model._least(X, None, np.arange(len(labels)), 1)
-        model = replace(model, limit=_limit(scores, weights, noise))
+        rows = np.ones(len(labels)) if counts_for_noise is None else counts_for_noise
+        model = replace(model, limit=_limit(scores, rows.astype(np.float64), noise))
     return model, center_of
 
 

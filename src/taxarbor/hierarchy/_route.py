@@ -198,15 +198,12 @@ def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
     if rows.gaps is not None or all_finite(cells):
         return rows
     fill = fills_of(hierarchy)
-    if fill is None or np.isinf(cells).any():
-        wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
+    wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
+    if fill is None or wrong.any():
         first = int(np.flatnonzero(wrong)[0])
-        ends = data.indptr[1:] if sparse.issparse(rows.data) else None
-        row = (
-            first // data.shape[1]
-            if ends is None
-            else int(np.searchsorted(ends, first, "right"))
-        )
+        row = first // data.shape[1]
+        if sparse.issparse(rows.data):
+            row = int(np.searchsorted(data.indptr[1:], first, "right"))
         raise _refused_value(hierarchy, data, row)
     return fill_gaps(data.copy(), fill)
 

@@ -4,10 +4,10 @@ How a tree shows itself, as text and as HTML in notebooks, comes last.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from math import floor, isfinite, isnan, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from taxarbor._errors import counted, printable
 from taxarbor.hierarchy._route import leaves_below
@@ -196,29 +196,49 @@ def top_features(hierarchy: "Hierarchy", node: int, n_top: int) -> str:
     return ", ".join(map(phrase, hierarchy.reasons(node, max(n_top, 0))))
 
 
-def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
-    """Return the tree as indented text; see :meth:`Hierarchy.to_text`."""
+class Line(NamedTuple):
+    """A node as text shows it; the last line has none, and says how many are hidden."""
+
+    depth: int
+    node: int | None
+    reasons: "Sequence[Reason]"
+    label: str
+    """``c2`` for a leaf, ``3 clusters`` where the nodes below are not shown, or empty."""
+
+
+def outline(
+    hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes: int
+) -> Iterator[Line]:
+    """Yield the lines of a tree, from the root down and from left to right."""
     names = leaf_names(hierarchy, None)
     n_leaves = count_leaves(hierarchy)
-    lines: list[str] = []
-    waiting = [hierarchy.root]
-    while waiting and len(lines) < max_nodes:
+    n_lines, waiting = 0, [hierarchy.root]
+    while waiting and n_lines < max_nodes:
         node = waiting.pop()
-        depth = int(hierarchy.depth[node])
-        parts = [count_rows(hierarchy, node), top_features(hierarchy, node, n_top)]
-        line = "  " * depth + f"node {node}: " + ", ".join(filter(None, parts))
-        if trust := describe_trust(hierarchy, node):
-            line += f" ({trust})"
-        if node in names:
-            line += f" [{names[node]}]"
-        elif max_depth is not None and depth >= max_depth:
-            line += f" [{n_leaves[node]:,} clusters]"
-        else:
+        depth, label = int(hierarchy.depth[node]), names.get(node, "")
+        if not label and max_depth is not None and depth >= max_depth:
+            label = f"{n_leaves[node]:,} clusters"
+        elif not label:
             waiting += reversed(hierarchy.children(node))
-        lines.append(line)
+        yield Line(depth, node, hierarchy.reasons(node, max(n_top, 0)), label)
+        n_lines += 1
     if waiting:
         n_hidden = sum(n_leaves[node] for node in waiting)
-        lines.append(f"... and {counted(n_hidden, 'more cluster')}")
+        yield Line(0, None, (), f"... and {counted(n_hidden, 'more cluster')}")
+
+
+def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
+    """Return the tree as indented text; see :meth:`Hierarchy.to_text`."""
+    lines: list[str] = []
+    for depth, node, reasons, label in outline(hierarchy, max_depth, n_top, max_nodes):
+        if node is None:
+            lines.append(label)
+            continue
+        parts = [count_rows(hierarchy, node), *map(phrase, reasons)]
+        line = "  " * depth + f"node {node}: " + ", ".join(parts)
+        if trust := describe_trust(hierarchy, node):
+            line += f" ({trust})"
+        lines.append(f"{line} [{label}]" if label else line)
     if n_noise := hierarchy.n_noise:
         lines.append(f"{counted(n_noise, 'row')} set apart as noise")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ Rules decide: rows go where the rules send them, from the root down, and each ru
 the rows that arrive at it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -26,6 +26,7 @@ from taxarbor import native
 from taxarbor._run import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
+from taxarbor.clusters._find import match_notes
 from taxarbor.clusters._links import build_tree
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._route import place_rows
@@ -122,7 +123,7 @@ def find_rules(
     max_depth : int, optional
         Greatest depth of a leaf.
     min_leaf_size : int
-        Least number of rows of a leaf: splits that make smaller ones are undone.
+        Least number of rows of a leaf: smaller ones are removed, and their rows go to siblings.
     """
     if clusters.scores is None:
         return clusters.tree
@@ -135,17 +136,17 @@ def find_rules(
             if division is not None:
                 descent.go_on(node, division)
     tree = _build(clusters.tree, descent)
-    while tree.n_leaves > 1:
-        counts = np.bincount(place_rows(tree.freeze(order=False), X), minlength=tree.n_leaves)
-        small = [
-            leaf
-            for leaf, n in zip(tree.leaves, counts.tolist(), strict=True)
-            if n < max(min_leaf_size, 1)
-        ]
-        if not small:
-            tree.resize(counts)
+    while True:
+        labels = place_rows(tree.freeze(order=False), X)
+        counts = np.bincount(labels, minlength=tree.n_leaves)
+        small = _smallest_children(tree, counts, max(min_leaf_size, 1))
+        if tree.n_leaves == 1 or not small:
             break
-        tree = _undo_splits(tree, small, TOO_SMALL)
+        tree = _remove_leaves(tree, small)
+    tree.resize(counts)
+    notes = [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
+    for position, note in match_notes(labels, clusters.labels, notes).items():
+        tree.refuse(tree.leaves[position], note)
     return tree
 
 
@@ -219,7 +220,28 @@ class _Descent:
             sides = seen.best(rule.weights, rule.offsets)
             if np.bincount(sides, minlength=len(children)).all():
                 return _Division(children, rule, sides)
+            if len(children) == 2:
+                return self._move_threshold(children, rule, own)
         return None
+
+    def _move_threshold(
+        self, children: tuple[int, ...], rule: LinearRule, own: IndexArray
+    ) -> _Division | None:
+        """Divide rows that a rule sends all to one child where both get about their share."""
+        sample, tree = self._search.sample, self._search.tree
+        seen = sample.rows.take(own, center=rule.center)
+        scores = seen.scores(rule.weights)
+        values, at = np.unique(scores[:, 0] - scores[:, 1], return_inverse=True)
+        if len(values) < 2:
+            return None
+        below = np.cumsum(np.bincount(at, weights=sample.weights[own]))
+        first, second = (tree.size(child) for child in children)
+        cut = int(np.abs(below[:-1] - below[-1] * second / (first + second)).argmin())
+        threshold = 0.5 * (float(values[cut]) + float(values[cut + 1]))
+        offsets = np.array([-0.5 * threshold, 0.5 * threshold], dtype=rule.dtype)
+        moved = LinearRule(rule.weights, rule.center, offsets)
+        sides = seen.best(moved.weights, moved.offsets)
+        return _Division(children, moved, sides) if 0 < sides.sum() < len(sides) else None
 
     def go_on(self, node: int, division: _Division) -> None:
         """Send the rows of a node to its children."""
@@ -269,31 +291,52 @@ def _build(plan: HierarchyBuilder, descent: _Descent) -> HierarchyBuilder:
         tree.record(node_of[node], **plan.recorded(node))
     for node, leaf in node_of.items():
         if node not in splits:
-            tree.refuse(leaf, NOT_DIVIDED if plan.children(node) else plan.note(node))
+            tree.refuse(leaf, NOT_DIVIDED if plan.children(node) else "")
     return tree
 
 
-def _undo_splits(
-    tree: HierarchyBuilder, leaves: Sequence[int], reason: str
-) -> HierarchyBuilder:
-    """Undo the splits that made some leaves: their parents become leaves, with a note."""
-    parents = tree.parents
-    ended = {parents[leaf] for leaf in leaves}
-    gone = set[int]()
-    for node in range(1, tree.n_nodes):
-        if parents[node] in ended or parents[node] in gone:
-            gone.add(node)
-    splits = {node: tree.children(node) for node in tree.inner if node not in ended | gone}
+def _smallest_children(tree: HierarchyBuilder, counts: IndexArray, least: int) -> set[int]:
+    """Return the leaves of fewer rows than that, of each parent the smallest one."""
+    smallest: dict[int, tuple[int, int]] = {}
+    for leaf, n_rows in zip(tree.leaves, counts.tolist(), strict=True):
+        parent = tree.parents[leaf]
+        if n_rows < least and (n_rows, leaf) < smallest.get(parent, (least, 0)):
+            smallest[parent] = n_rows, leaf
+    return {leaf for _, leaf in smallest.values()}
+
+
+def _remove_leaves(tree: HierarchyBuilder, gone: set[int]) -> HierarchyBuilder:
+    """Remove leaves: their siblings get the rows, and a single one takes its parent's place."""
+    kept = {
+        node: [k for k, child in enumerate(tree.children(node)) if child not in gone]
+        for node in tree.inner
+    }
+
+    def remaining(node: int) -> int:
+        while len(kept.get(node, ())) == 1:
+            node = tree.children(node)[kept[node][0]]
+        return node
+
+    splits = {
+        node: tuple(remaining(tree.children(node)[k]) for k in own)
+        for node, own in kept.items()
+        if len(own) > 1
+    }
     sizes = np.array([tree.size(node) for node in range(tree.n_nodes)])
-    rules = tree.freeze(order=False).rules
-    new, node_of = build_tree(splits, 0, sizes)
+    for node in reversed(splits):
+        sizes[node] = sizes[list(splits[node])].sum()
+    new, node_of = build_tree(splits, remaining(0), sizes)
+    rules, parents = tree.freeze(order=False).rules, tree.parents
     for node, made in node_of.items():
-        rule = rules[node]
         if node not in splits:
-            new.refuse(made, reason if node in ended else tree.note(node))
-        elif rule is not None:
-            new.record(made, **tree.recorded(node))
-            new.explain(made, rule)
+            is_alone = len(kept.get(parents[node], ())) == 1
+            new.refuse(made, TOO_SMALL if is_alone else tree.note(node))
+            continue
+        rule = rules[node]
+        assert rule is not None
+        own = kept[node]
+        new.record(made, **tree.recorded(node))
+        new.explain(made, LinearRule(rule.weights[own], rule.center, rule.offsets[own]))
     return new
 
 

@@ -201,17 +201,19 @@ def take_rows(table: Any, rows: IndexArray) -> Any:
 
 def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
     """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
+    except (TypeError, IndexError):
+        told = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
+        if hasattr(X, "collect"):
+            told = "is a lazy frame; pass X.collect()"
+        raise InputTypeError(told, "X") from None
     names = column_names(X)
     if columns is not None:
         columns_at("X", columns, names)
         X = X.select([*columns]) if hasattr(X, "select") else X[[*columns]]
-        names = [*columns]
-    try:
-        shape = X.shape if hasattr(X, "shape") else np.shape(X)
-        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
-    except (TypeError, IndexError):
-        told = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        raise InputTypeError(told, "X") from None
+        names, n_columns = [*columns], len(columns)
     return LocalSource(Memory(X, n_rows, n_columns, names))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from taxarbor._errors import InputError, missing_extra
+from taxarbor._errors import InputError, InputTypeError, missing_extra
 from taxarbor.sources._arrays import choose_columns, open_h5ad, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
 from taxarbor.sources._local import LocalSource, Reader, open_memory
@@ -31,7 +31,8 @@ def open_source(
     ----------
     X : array-like, sparse matrix, data frame, memory map, path, dataset or Dask collection
         Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of
-        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory.
+        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. A source is
+        returned as it is.
     columns : sequence of str, optional
         The columns to use, by name; all by default.
     format : {"npy", "parquet", "h5ad"}, optional
@@ -55,6 +56,8 @@ def open_source(
     >>> source.sample(10, seed=0).rows
     array([0, 1])
     """
+    if isinstance(X, LocalSource | DaskSource):
+        return X
     if isinstance(X, str | os.PathLike):
         return LocalSource(_open_path(X, columns, format))
     if is_dask(X):
@@ -107,4 +110,7 @@ def _materialize(X: Any) -> Any:
         import pyarrow as pa
     except ImportError as error:
         raise missing_extra("reading a stream of Arrow", "pyarrow") from error
-    return pa.table(X)
+    try:
+        return pa.table(X)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error

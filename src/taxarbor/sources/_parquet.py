@@ -23,6 +23,7 @@ from taxarbor.sources._reader import (
     damaged,
     row_range,
 )
+from taxarbor.tables._profile import mark_columns
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 BUFFER_BYTES = 1 << 25
@@ -92,6 +93,10 @@ class ParquetReader:
     names: list[str]
     step: int
     """Rows of a block, at most."""
+    requested: tuple[str, ...] = ()
+    """Columns that were asked for by name: a fit uses them or refuses them."""
+    categories: tuple[str, ...] = ()
+    """Columns that are categories whatever their type."""
     in_memory: ClassVar[bool] = False
 
     @property
@@ -121,7 +126,8 @@ class ParquetReader:
                 with reading:
                     batch.validate(full=True)
                     tables.append(pa.Table.from_batches([batch.take(pa.array(own))]))
-        return as_frame(pa.concat_tables(tables).combine_chunks())
+        frame = as_frame(pa.concat_tables(tables).combine_chunks())
+        return mark_columns(frame, self.requested, self.categories)
 
     def _batches(
         self, use_threads: bool

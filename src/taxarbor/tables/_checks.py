@@ -97,6 +97,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
         raise InputError(f"must be finite and not negative; {told}", name)
     if not weights.any():
         raise InputError("is zero for all rows: none would count", name)
+    if np.count_nonzero(weights) < 2:
+        raise InputError("is positive for 1 row only; a fit needs 2 at least", name)
     return None if (weights == 1.0).all() else weights
 
 

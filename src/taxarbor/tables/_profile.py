@@ -79,6 +79,15 @@ Selection = frozenset[int] | str | None
 """Positions of columns, "from_dtype" or None, as the encoder's parameters select them."""
 
 
+def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
+    """Mark columns of a pandas frame, in place, as used or refused, some as categories."""
+    for name in categories:
+        frame[name] = frame[name].astype("category")
+    known = frame.attrs.get(ASKED, ())
+    frame.attrs[ASKED] = tuple(dict.fromkeys((*known, *requested, *categories)))
+    return frame
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ColumnStats:

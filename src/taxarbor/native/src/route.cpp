@@ -285,8 +285,9 @@ TAXARBOR_INLINE double dense_distance(const T* x, const Centers& centers, int32_
   constexpr int64_t Lanes = 8;
   double total[Lanes] = {};
   const auto add = [&](int64_t j, int64_t l) {
-    const double value = x[j] == x[j] ? static_cast<double>(x[j]) : fill[j];
-    const double away = (value - c[j]) * s[j];
+    // Both are read, whichever is taken: of a masked read of fill GCC 12.2 lost half of the lanes.
+    const double value = x[j], filling = fill[j];
+    const double away = ((value == value ? value : filling) - c[j]) * s[j];
     total[l] += away * away;
   };
   int64_t j = 0;

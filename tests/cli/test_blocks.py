@@ -1,4 +1,4 @@
-"""Rows that are read part by part: ``taxarbor fit`` and ``predict``."""
+"""Rows of folders and large files, which are read in blocks."""
 
 import csv
 import json
@@ -8,30 +8,27 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 from taxarbor import Hierarchy, Taxarbor
 from taxarbor._errors import FileFormatError
-from taxarbor.cli import _fitting, _reading
+from taxarbor.cli import _reading
 from taxarbor.explain import _sample
-from taxarbor.sweep import _blocks
+from taxarbor.sources import _arrays, _parquet
 from taxarbor.tables import read_table
-from taxarbor.tables._scan_parquet import ParquetPart
-from taxarbor.tables._stream import Stream
 from tests.cli.conftest import COLUMNS
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    """Parts of 17 rows."""
-    monkeypatch.setattr(_blocks, "MOST", 17)
-    monkeypatch.setattr(_blocks, "LEAST", 1)
+def small_blocks(monkeypatch):
+    """Blocks of few rows."""
+    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 600)
+    monkeypatch.setattr(_parquet, "BLOCK_BYTES", 600)
 
 
 @pytest.fixture
-def in_parts(monkeypatch):
+def in_blocks(monkeypatch):
     """Let every file be large."""
-    monkeypatch.setattr(_reading, "available", lambda: 1_000)
+    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", 0)
 
 
 @pytest.fixture
@@ -43,43 +40,6 @@ def customers(folder):
         part = frame[40 * i : 40 * i + 40]
         part.to_parquet(folder / "big" / f"part-{i}.parquet", index=False)
     return frame
-
-
-class Gathering(Taxarbor):
-    """Gathers the parts of a stream; it shows what arrives in a fit."""
-
-    seen = None
-
-    def __init__(self, n_clusters=8, *, encoder="auto", random_state=None):
-        super().__init__(n_clusters, encoder=encoder, random_state=random_state)
-
-    def fit(self, X, y=None, sample_weight=None):
-        assert isinstance(X, Stream)
-        parts = [part.load() for part in X.parts]
-        Gathering.seen = {"stream": X, "weights": sample_weight}
-        if X.dtype is None:
-            asked = parts[0].attrs
-            data = pd.concat(parts, ignore_index=True)
-            data.attrs.update(asked)
-        elif sparse.issparse(parts[0]):
-            data = sparse.vstack(parts, format="csr")
-        else:
-            data = np.concatenate(parts)
-        Gathering.seen["data"] = data
-        inner = Taxarbor(self.n_clusters, encoder=self.encoder, random_state=self.random_state)
-        inner.fit(data, sample_weight=sample_weight)
-        self.hierarchy_, self.labels_ = inner.hierarchy_, inner.labels_
-        return self
-
-
-@pytest.fixture
-def gathering(monkeypatch):
-    def make(**settings):
-        known = ("n_clusters", "random_state")
-        return Gathering(**{name: settings[name] for name in known if name in settings})
-
-    monkeypatch.setitem(_fitting.METHODS, "taxarbor", make)
-    return Gathering
 
 
 def lines_of(path, delimiter=","):
@@ -129,7 +89,7 @@ def test_labels_in_other_formats_of_tables_in_memory(run, folder):
     assert found["cluster"].tolist() == labels_of(folder)
 
 
-def test_labels_of_arrays(run_json, refused, folder, in_parts):
+def test_labels_of_arrays(run_json, refused, folder, in_blocks):
     X = read_table(folder / "customers.csv", columns=COLUMNS).X.to_numpy()
     np.save(folder / "x.npy", X)
     found = run_json("predict", "model.taxarbor", "x.npy")
@@ -149,7 +109,7 @@ def test_labels_of_arrays(run_json, refused, folder, in_parts):
     refused(told, "predict", "model.taxarbor", "x.npy", "--id-column", "id")
 
 
-def test_what_a_model_has_not_seen_is_told_once(run_json, folder, customers, in_parts):
+def test_unseen_values_are_noted_once(run_json, folder, customers, in_blocks):
     run_json("fit", "customers.csv", "-k", 4, "-o", "m", "--columns", "age,city,spend")
     customers.loc[[3, 50, 51], "city"] = ["Rome", "Oslo", "Rome"]
     customers.loc[[7, 90], "age"] = np.nan
@@ -164,14 +124,14 @@ def test_what_a_model_has_not_seen_is_told_once(run_json, folder, customers, in_
 
 
 def test_labels_are_written_whole_or_not_at_all(refused, folder, customers, monkeypatch):
-    plain = ParquetPart.load
+    load = _parquet._load
 
-    def load(self):
-        if self.source.file.name == "part-2.parquet":
+    def fail(batch, reading):
+        if batch.column("age")[-1].as_py() == customers["age"].iloc[-1]:
             raise FileFormatError("part-2.parquet changed while it was read")
-        return plain(self)
+        return load(batch, reading)
 
-    monkeypatch.setattr(ParquetPart, "load", load)
+    monkeypatch.setattr(_parquet, "_load", fail)
     (folder / "there.csv").write_text("mine", encoding="utf-8")
     for name in ("l.csv", "l.npy", "l.parquet", "there.csv"):
         arguments = ("predict", "model.taxarbor", "big", "-o", name, "--force")
@@ -190,69 +150,100 @@ def test_predict_refuses_in_one_line(refused, folder, customers):
         refused(f"part-1.parquet has no column {name!r}, and part-0", *predict)
 
 
-def test_what_arrives_in_a_fit(run, run_json, gathering, folder, customers):
-    options = ("-k", 4, "--force", "-o")
-    found = run_json("fit", "big", *options, "m1", "--id-column", "id", "--labels", "l.csv")
-    assert gathering.seen["stream"].names == [*COLUMNS, "city", "class"]
-    assert (found["n_rows"], found["n_clusters"], found["scores"]) == (120, 4, None)
-    lines = lines_of(folder / "l.csv")
-    tree = Hierarchy.load(folder / "m1")
-    expected = [[f"C{row:03d}", str(label)] for row, label in enumerate(tree.labels)]
-    assert lines == [["id", "cluster"], *expected]
-    run_json("fit", "big", *options, "m2", "--columns", "spend, age")
-    assert gathering.seen["stream"].names == ["spend", "age"]
-    assert gathering.seen["stream"].asked == ("spend", "age")
-    run_json("fit", "big", *options, "m3", "--categories", "visits", "--weights", "items")
-    seen = gathering.seen
-    assert "items" not in seen["stream"].names
-    assert seen["weights"].tolist() == customers["items"].tolist()
-    assert seen["stream"].asked == ("visits",)
-    assert seen["stream"].parts[0].load()["visits"].dtype == "category"
-    told = run("fit", "big", *options, "m4")
+def test_the_options_of_a_fit(run, run_json, folder, customers):
+    """A folder gives the model of the same table in memory."""
+    columns = ("--columns", "spend, age,city")
+    for options in (
+        ("--id-column", "id"),
+        columns,
+        (*columns, "--categories", "city"),
+        ("--columns", "visits,city,age", "--weights", "items"),
+        ("--categories", "class", "--id-column", "id"),
+    ):
+        for data, name in (("big", "m1"), ("customers.csv", "m2")):
+            run_json("fit", data, "-k", 4, "-o", name, "--force", *options)
+        blocks, whole = (Hierarchy.load(folder / name) for name in ("m1", "m2"))
+        assert blocks.feature_names == whole.feature_names
+        assert blocks.to_text() == whole.to_text()
+        assert not blocks.has_rows
+    whole = ("-k", 4, "-o", "m2", "--force", "--columns", ",".join(COLUMNS))
+    run_json("fit", "big", *whole, "--method", "hmmc")
+    assert Hierarchy.load(folder / "m2").n_leaves == 4
+    told = run("fit", "big", "-k", 4, "-o", "m4")
     assert told.stdout.startswith("big: 120 rows, ")
     assert "left out: id (" in told.stderr
 
 
-def test_arrays_keep_their_names_in_a_fit(run_json, gathering, folder, in_parts):
-    X = read_table(folder / "customers.csv", columns=COLUMNS).X.to_numpy()
-    np.save(folder / "x.npy", X)
-    run_json("fit", "x.npy", "-k", 3, "-o", "m")
-    np.testing.assert_array_equal(gathering.seen["data"], X)
-    tree = Taxarbor(3, random_state=0).fit(X).hierarchy_
-    assert Hierarchy.load(folder / "m").labels.tolist() == tree.labels.tolist()
+def test_labels_of_a_fit_have_names(run_json, folder, customers):
+    labels = ("--id-column", "id", "--labels", "l.csv")
+    found = run_json("fit", "big", "-k", 4, "-o", "m", *labels)
+    assert (found["n_rows"], found["n_clusters"], found["scores"]) == (120, 4, None)
+    predicted = run_json("predict", "m", "customers.csv")["labels"]
+    expected = [[f"C{row:03d}", str(label)] for row, label in enumerate(predicted)]
+    assert lines_of(folder / "l.csv") == [["id", "cluster"], *expected]
 
 
-def test_large_files_are_read_part_by_part(run, gathering, folder, customers, monkeypatch):
+def test_a_column_that_looks_like_an_identifier_is_used_if_named(run_json, folder, in_blocks):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": rng.permutation(100), "x": rng.normal(size=100)})
+    frame.to_parquet(folder / "x.parquet", index=False)
+    found = run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force")
+    assert [one["column"] for one in found["dropped"]] == ["id"]
+    run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force", "--columns", "id,x")
+    assert Hierarchy.load(folder / "m").feature_names == ["id", "x"]
+
+
+def test_large_files_are_read_in_blocks(run_json, folder, customers, monkeypatch):
     customers.to_parquet(folder / "x.parquet", index=False)
-    monkeypatch.setattr(_reading, "available", lambda: 1_000)
     fit = ("fit", "x.parquet", "-k", 3, "-o", "m", "--force")
-    assert run(*fit).exit_code == 0
-    assert gathering.seen["stream"].names == [*customers.columns]
-    gathering.seen = None
-    monkeypatch.setitem(_fitting.METHODS, "taxarbor", Taxarbor)
-    assert run(*fit, "--label-column", "class").exit_code == 0  # which needs all rows
-    monkeypatch.setattr(_reading, "available", lambda: 10**9)
-    assert run(*fit).exit_code == 0
-    assert gathering.seen is None
+    for most, options, has_rows in (
+        (0, (), False),
+        (0, ("--label-column", "class"), True),  # which needs all rows
+        (10**9, (), True),
+    ):
+        monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
+        run_json(*fit, *options)
+        assert Hierarchy.load(folder / "m").has_rows == has_rows
 
 
 def test_options_that_need_all_rows_are_refused(refused, folder, customers):
     fit = ("fit", "big", "-o", "m")
-    for told, options in (
-        ("--method hmmc", ("--method", "hmmc")),
+    for name, options in (
         ("-k auto", ("-k", "auto")),
         ("--label-column", ("--label-column", "class")),
     ):
-        refused(f"{told} needs all rows in memory at once, and big is read", *fit, *options)
+        refused(f"{name} needs all rows in memory", *fit, *options)
 
 
-def test_fit_refuses_in_one_line(refused, gathering, folder, customers):
+def test_fit_refuses_in_one_line(refused, folder, customers):
     fit = ("fit", "big", "-o", "m")
     refused("has 120 rows, too few for 121 clusters", *fit, "-k", 121)
     refused("no column called 'x'", *fit, "--columns", "x,age")
     refused("did you mean 'city'?", *fit, "--categories", "citty")
     refused("no column called 'x'", *fit, "--id-column", "x")
     refused("--weights names 'city', which does not hold", *fit, "--weights", "city")
+
+
+def test_predict_needs_the_columns_that_the_encoding_uses(run_json, folder, customers):
+    """In any order, and no others: as Taxarbor.predict."""
+    model = Taxarbor(4, encoder="auto", random_state=0)
+    with pytest.warns(UserWarning, match="left out: id"):
+        labels = model.fit(customers).labels_
+    model.hierarchy_.save(folder / "m")
+    fewer = customers.drop(columns="id")[["class", "city", *reversed(COLUMNS)]]
+    fewer.to_csv(folder / "new.csv", index=False)
+    (folder / "new").mkdir()
+    fewer.to_parquet(folder / "new" / "part.parquet", index=False)
+    assert model.predict(fewer).tolist() == labels.tolist()
+    for data in ("new.csv", "new", "big", "customers.csv"):
+        assert run_json("predict", "m", data)["labels"] == labels.tolist()
+
+
+def test_a_model_of_a_matrix_takes_the_numbers_of_a_table(run_json, folder, customers):
+    np.save(folder / "x.npy", customers[[*COLUMNS]].to_numpy())
+    run_json("fit", "x.npy", "-k", 3, "-o", "m")
+    labels = Hierarchy.load(folder / "m").labels.tolist()
+    assert run_json("predict", "m", "big")["labels"] == labels
 
 
 def page_of(path):
@@ -280,7 +271,12 @@ def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers
     refused(told, "explain", "m1", "big/part-0.parquet")
     (folder / "big" / "part-2.parquet").unlink()
     refused("big has 80 rows, and the model was fitted on 120", "explain", "m1", "big")
-    refused("--label-column needs all rows", "explain", "m1", "big", "--label-column", "class")
+
+
+def test_classes_of_a_folder(run_json, customers):
+    run_json("fit", "big", "-k", 4, "-o", "m", "--columns", ",".join(COLUMNS))
+    found = run_json("explain", "m", "big", "--label-column", "class", "--node", 0)
+    assert sum(found["classes"].values()) == 120
 
 
 def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
@@ -298,8 +294,9 @@ def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
     assert page_of(folder / "p.html")["n_rows"] == 300
 
 
-def test_a_page_of_a_sample_says_so(run_json, folder, in_parts, monkeypatch):
-    monkeypatch.setattr(_sample, "ROWS", 300)
+def test_a_page_of_a_sample_says_so(run_json, folder, in_blocks, monkeypatch):
+    monkeypatch.setattr(_sample, "MIN_SAMPLE", 300)
+    monkeypatch.setattr(_sample, "ROWS_PER_LEAF", 10)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[:250] += 6.0
     np.save(folder / "x.npy", X)
@@ -309,15 +306,15 @@ def test_a_page_of_a_sample_says_so(run_json, folder, in_parts, monkeypatch):
     assert page_of(folder / "p.html")["n_rows"] == 500
 
 
-@pytest.mark.parametrize("available", [1_000, 10**9])
-def test_rows_without_a_part_are_told_of(run_json, folder, available, monkeypatch):
-    monkeypatch.setattr(_reading, "available", lambda: available)
+@pytest.mark.parametrize("most", [0, 10**9])
+def test_rows_that_are_excluded_are_noted(run_json, folder, most, monkeypatch):
+    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)
     fit = ("fit", "x.npy", "-k", 2, "-o", "m", "--force")
-    told = "1 row far from all others, or without a value, had no part in the fit"
-    assert run_json(*fit)["notes"] == [told]
+    note = "1 row far from all others, or without a value, excluded from the fit"
+    assert run_json(*fit)["notes"] == [note]
     (note,) = run_json(*fit, "--noise", 0.01)["notes"]
     assert note == "5 rows are set apart, far from all clusters"
 
@@ -333,7 +330,7 @@ def same_tree(one, other):
 
 
 @pytest.mark.parametrize("kind", ["big", "x.parquet", "x.npy"])
-def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, in_parts, kind):
+def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, in_blocks, kind):
     X = customers[[*COLUMNS]]
     X.to_parquet(folder / "x.parquet", index=False)
     np.save(folder / "x.npy", X.to_numpy())

@@ -1,0 +1,155 @@
+"""Leaves that compete for rows: the objective never rises, and no leaf is lost."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taxarbor.clusters import find_coordinates
+from taxarbor.clusters._compete import SHRINKAGE, Leaves, compete, fit_leaves
+
+
+def divide(n_rows, n_leaves, rng):
+    """Return random labels of which none is missing."""
+    labels = rng.integers(0, n_leaves, n_rows)
+    labels[rng.permutation(n_rows)[:n_leaves]] = np.arange(n_leaves)
+    return labels.astype(np.int32)
+
+
+def clouds(n_rows, n_features, rng):
+    X = rng.standard_normal((n_rows, n_features)) * rng.uniform(0.1, 3.0, n_features)
+    return X + rng.integers(0, 3, (n_rows, 1)) * rng.normal(0.0, 3.0, n_features)
+
+
+def leaves_of(labels, coordinates):
+    labels = np.asarray(labels, dtype=np.int32)
+    return Leaves.of(labels, int(labels.max()) + 1, coordinates)
+
+
+def place(model, coordinates):
+    """Return where a model sends rows."""
+    Z = coordinates.values[:, :-1].astype(np.float64)
+    return (Z @ model.weights.T + model.offsets).argmax(axis=1).astype(np.int32)
+
+
+def trace_of(leaves, coordinates, n_rounds, ridge=None):
+    """Return the objective of each round, the ridge being that of the first."""
+    trace = []
+    for _ in range(n_rounds):
+        model, ridge = fit_leaves(leaves, coordinates, ridge)
+        trace.append(model.objective)
+        moved = Leaves.of(place(model, coordinates), leaves.n_leaves, coordinates)
+        if not moved.counts.all():
+            break
+        leaves = moved
+    return np.array(trace)
+
+
+@given(
+    n_rows=st.integers(6, 120),
+    n_features=st.integers(1, 12),
+    n_leaves=st.integers(2, 6),
+    ridge=st.sampled_from([None, 1e-3, 10.0]),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_objective_never_rises(n_rows, n_features, n_leaves, ridge, seed):
+    rng = np.random.default_rng(seed)
+    coordinates = find_coordinates(clouds(n_rows, n_features, rng), seed)
+    leaves = leaves_of(divide(n_rows, n_leaves, rng), coordinates)
+    trace = trace_of(leaves, coordinates, 12, ridge)
+    assert np.isfinite(trace).all()
+    assert (np.diff(trace) <= 1e-6 * (1.0 + np.abs(trace[:-1]))).all()
+
+
+def test_the_objective_falls_on_data(data):
+    for X in data.values():
+        for dtype in ("float64", "float32"):
+            coordinates = find_coordinates(X.astype(dtype), 0)
+            leaves = leaves_of(divide(len(X), 6, np.random.default_rng(2)), coordinates)
+            trace = trace_of(leaves, coordinates, 10)
+            assert trace[-1] < trace[0]
+            assert (np.diff(trace) <= 1e-6 * np.abs(trace).max()).all()
+
+
+def test_the_scores_are_distances_in_the_metric_of_the_leaves(data):
+    coordinates = find_coordinates(data["cloud"], 0)
+    labels = divide(300, 4, np.random.default_rng(0))
+    model, ridge = fit_leaves(leaves_of(labels, coordinates), coordinates)
+    Z = coordinates.values[:, :-1].astype(np.float64)
+    means = np.stack([Z[labels == k].mean(axis=0) for k in range(4)])
+    apart = Z - means[labels]
+    within = apart.T @ apart / len(Z)
+    assert np.isclose(ridge, SHRINKAGE * np.trace(within) / Z.shape[1])
+    S = within + ridge * np.eye(Z.shape[1])
+    np.testing.assert_allclose(model.objective, np.linalg.slogdet(S)[1], rtol=1e-9)
+    apart = Z[:, None] - means
+    distances = np.einsum("nkp,pq,nkq->nk", apart, np.linalg.inv(S), apart)
+    np.testing.assert_array_equal(place(model, coordinates), distances.argmin(axis=1))
+
+
+def test_rows_on_the_wrong_side_move():
+    rng = np.random.default_rng(5)
+    truth = np.repeat(np.arange(4), 50)
+    X = rng.standard_normal((200, 3)) + 12.0 * np.eye(4, 3)[truth]
+    labels = truth.copy()
+    labels[::9] = rng.integers(0, 4, len(labels[::9]))
+    coordinates = find_coordinates(X, 0)
+    for start in (labels, truth):
+        moved, model = compete(leaves_of(start, coordinates), coordinates)
+        np.testing.assert_array_equal(moved.labels, truth)
+        np.testing.assert_array_equal(place(model, coordinates), truth)
+
+
+def test_a_leaf_is_never_lost():
+    """Of two leaves with the same mean the first would get all rows of both."""
+    X = np.repeat([[0.0, 0.0], [4.0, 1.0]], 10, axis=0)
+    coordinates = find_coordinates(X, 0)
+    leaves = leaves_of([0] * 5 + [1] * 5 + [2] * 10, coordinates)
+    moved, model = compete(leaves, coordinates)
+    np.testing.assert_array_equal(moved.labels, leaves.labels)
+    assert model.weights.shape == (3, 2)
+
+
+def test_leaves_are_where_the_last_model_sends_rows(data):
+    for X in data.values():
+        coordinates = find_coordinates(X, 0)
+        labels = divide(len(X), 5, np.random.default_rng(1))
+        moved, model = compete(leaves_of(labels, coordinates), coordinates)
+        assert moved.counts.all()
+        np.testing.assert_array_equal(np.bincount(moved.labels, minlength=5), moved.counts)
+        if not np.array_equal(moved.labels, labels):
+            assert np.mean(place(model, coordinates) == moved.labels) > 0.99
+        rule = coordinates.rule(model.weights, model.offsets)
+        sent = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
+        assert np.mean(sent == place(model, coordinates)) > 0.99
+
+
+def test_leaves_without_scatter():
+    """What is left within leaves is rounding, and grows with the number of rows."""
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        for n_features, copies in ((4, 6), (10, 5000), (70, 500)):
+            X = np.repeat(rng.standard_normal((5, n_features)), copies, axis=0).astype(dtype)
+            labels = np.repeat(np.arange(5), copies)
+            coordinates = find_coordinates(X, 0)
+            model, _ = fit_leaves(leaves_of(labels, coordinates), coordinates)
+            assert np.isfinite(model.objective)
+            np.testing.assert_array_equal(place(model, coordinates), labels)
+        X = 1e-3 * rng.standard_normal((8000, 80))
+        X[0] = 1e6
+        labels = np.arange(8000) % 3
+        coordinates = find_coordinates(X.astype(dtype), 0)
+        model, _ = fit_leaves(leaves_of(labels, coordinates), coordinates)
+        assert np.isfinite(model.weights).all()
+
+
+def test_means_of_leaves():
+    rng = np.random.default_rng(0)
+    coordinates = find_coordinates(rng.normal(size=(500, 9)) + 1.0, 0)
+    labels = rng.permutation(np.arange(500) % 7).astype(np.int32)
+    found = Leaves.of(labels, 8, coordinates)
+    Z = coordinates.values[:, :-1].astype(np.float64)
+    means = [Z[labels == leaf].mean(axis=0) for leaf in range(7)]
+    np.testing.assert_allclose(found.means[:7], means, rtol=1e-12, atol=1e-15)
+    assert np.isnan(found.means[7]).all()  # no row
+    assert found.counts.tolist() == [*np.bincount(labels), 0]

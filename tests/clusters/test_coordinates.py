@@ -1,0 +1,160 @@
+"""A few coordinates in which little of the data is lost."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxarbor.clusters import draw_rows, find_coordinates
+from taxarbor.clusters._coordinates import BITS, DIRECTION_ROWS, LIFT, MAX_GRAM, N_COORDINATES
+
+KINDS = [np.asarray, sparse.csr_array]
+
+
+def with_decay(n_rows, n_features, seed=0):
+    """Return rows whose variance falls off over random directions."""
+    rng = np.random.default_rng(seed)
+    size = min(n_rows, n_features)
+    left = np.linalg.qr(rng.standard_normal((n_rows, size)))[0]
+    right = np.linalg.qr(rng.standard_normal((n_features, size)))[0]
+    return (left * 0.9 ** np.arange(size)) @ right.T * 50.0 + rng.uniform(-5, 5, n_features)
+
+
+def kinds_of(n_rows, n_features):
+    """Yield, for each kind of data, its dtype, its coordinates, itself and its spread."""
+    for dtype in ("float32", "float64"):
+        X = with_decay(n_rows, n_features).astype(dtype)
+        Z = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+        for kind in KINDS:
+            yield dtype, find_coordinates(kind(X), 0), Z, np.sqrt((Z**2).sum(axis=1).mean())
+
+
+def plain(coordinates):
+    """Return the coordinates without the constant one, in float64."""
+    return coordinates.values[:, :-1].astype(np.float64)
+
+
+def test_few_features_are_their_own_coordinates():
+    for n_features in (1, 5, N_COORDINATES - 1, N_COORDINATES):
+        for dtype, found, Z, spread in kinds_of(90, n_features):
+            close = 1e-12 if dtype == "float64" else 1e-5
+            directions = np.eye(n_features) / spread
+            np.testing.assert_allclose(found.directions, directions, rtol=close)
+            np.testing.assert_allclose(plain(found), Z / spread, atol=found.unit + close)
+            assert found.values.shape == (90, n_features + 1)
+            assert (found.values[:, -1] == LIFT).all()
+            assert found.values.dtype == np.float32
+
+
+def test_many_features_keep_the_greatest_variance():
+    for n_features in (N_COORDINATES + 1, 200, MAX_GRAM, MAX_GRAM + 1, 900):
+        for _, found, Z, spread in kinds_of(150, n_features):
+            assert plain(found).shape == (150, N_COORDINATES)
+            assert found.directions.shape == (N_COORDINATES, n_features)
+            gram = found.directions @ found.directions.T * spread**2
+            np.testing.assert_allclose(gram, np.eye(N_COORDINATES), atol=1e-5)
+            best = np.linalg.svd(Z, compute_uv=False)[:N_COORDINATES] ** 2
+            kept = (plain(found) ** 2).sum(axis=0) * spread**2
+            np.testing.assert_allclose(kept.sum(), best.sum(), rtol=1e-5)
+            np.testing.assert_allclose(kept[:5], best[:5], rtol=1e-3)
+            assert (np.diff(kept) <= 1e-4 * kept[0]).all()  # the greatest first
+
+
+def test_coordinates_are_projections(data):
+    X = data["middle"]
+    found = find_coordinates(X, 0)
+    expected = (X - X.mean(axis=0)) @ found.directions.T
+    np.testing.assert_allclose(plain(found), expected, atol=0.501 * found.unit)
+    np.testing.assert_allclose(found.center, X.mean(axis=0), atol=1e-12)
+
+
+def test_coordinates_are_whole_multiples_of_a_unit(data):
+    for X in (*data.values(), with_decay(500, 20) * np.logspace(0, 4, 500)[:, None]):
+        found = find_coordinates(X, 0)
+        assert np.log2(found.unit) == round(np.log2(found.unit))
+        whole = found.values.astype(np.float64) / found.unit
+        np.testing.assert_array_equal(whole, np.rint(whole))
+        assert np.abs(whole).max() <= 2**BITS
+        Z = whole[:, :-1].astype(np.int64).astype(object)  # Python's own, of any length
+        scatter = (Z.T @ Z).astype(np.float64) * (found.unit**2 / len(X))
+        scale = np.abs(scatter).max()
+        np.testing.assert_allclose(found.scatter, scatter, rtol=1e-9, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nothing_depends_on_threads(kind, dtype):
+    for n_rows, n_features in ((DIRECTION_ROWS + 300, 6), (2000, 80), (400, 600)):
+        X = kind(with_decay(n_rows, n_features).astype(dtype))
+        one, other = (find_coordinates(X, 0, n_threads=n) for n in (1, 3))
+        for name in ("values", "directions", "center", "scatter", "unit"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_some_of_the_rows(data):
+    found = find_coordinates(data["middle"], 0)
+    some = np.arange(3, 200, 7)
+    few = found.take(some)
+    np.testing.assert_array_equal(few.values, found.values[some])
+    Z = plain(few)
+    np.testing.assert_allclose(few.scatter, Z.T @ Z / len(some), rtol=1e-9, atol=1e-12)
+    assert (few.n_rows, few.unit) == (len(some), found.unit)
+
+
+def test_a_rule_on_coordinates_is_one_on_features(data):
+    for name in ("cloud", "middle", "wide"):
+        X = data[name]
+        for kind in KINDS:
+            found = find_coordinates(kind(X), 0)
+            Z, rng = plain(found), np.random.default_rng(1)
+            weights, offsets = rng.normal(size=(4, Z.shape[1])), rng.normal(size=4)
+            rule = found.rule(weights, offsets)
+            here = (X - rule.center) @ rule.weights.T + rule.offsets
+            np.testing.assert_allclose(here, Z @ weights.T + offsets, atol=40 * found.unit)
+
+
+def turn(values):
+    """Turn each direction so that its first coordinate is positive: either way is one."""
+    return values * np.where(values[0] < 0.0, -1.0, 1.0)
+
+
+def test_dense_and_sparse_rows_have_the_same_coordinates(data):
+    dense, csr = (find_coordinates(kind(data["wide"]), 0) for kind in KINDS)
+    np.testing.assert_allclose(turn(plain(dense)), turn(plain(csr)), atol=2.0 * dense.unit)
+
+
+def test_scale_and_shift_change_nothing(data):
+    for X in (data["cloud"], data["wide"]):
+        one = find_coordinates(X, 0)
+        for factor in (1e-6, 1000.0):
+            other = find_coordinates(X * factor + factor, 0)
+            np.testing.assert_allclose(turn(plain(other)), turn(plain(one)), atol=2 * one.unit)
+
+
+def test_of_many_rows_a_sample_gives_the_directions():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((DIRECTION_ROWS + 500, 70)) * np.linspace(5.0, 0.1, 70)
+    one, same, other = (find_coordinates(X, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.directions, same.directions)
+    assert not np.allclose(one.directions, other.directions)
+    assert one.n_rows == len(X)
+    assert 0.99 < (plain(one) ** 2).sum(axis=1).mean() <= 1.01
+
+
+def test_wide_rows_may_be_few_or_equal():
+    for kind in KINDS:
+        for n_rows in (2, 3, 40):
+            X = np.random.default_rng(4).standard_normal((n_rows, 700))
+            kept = (plain(find_coordinates(kind(X), 0)) ** 2).sum(axis=1).mean()
+            np.testing.assert_allclose(kept, 1.0, rtol=1e-5)
+        for n_features in (3, 100, 700):
+            equal = find_coordinates(kind(np.full((9, n_features), 0.25)), 0)
+            assert not plain(equal).any()
+
+
+def test_rows_are_drawn_by_hash():
+    for n, size in ((1, 1), (50, 7), (50, 50), (50, 99), (30_000, 1000)):
+        drawn = draw_rows(n, size, 5)
+        assert len(set(drawn.tolist())) == len(drawn) == min(n, size)
+        np.testing.assert_array_equal(drawn, draw_rows(n, n, 5)[:size])  # by hash
+    assert draw_rows(50, 7, 5).tolist() != draw_rows(50, 7, 6).tolist()
+    assert np.mean(drawn) == pytest.approx(15_000, rel=0.1)

@@ -1,0 +1,90 @@
+"""From coordinates to clusters and the tree above them."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from taxarbor._run import Run
+from taxarbor.clusters import find_clusters, find_coordinates
+from taxarbor.grow import StoppingRule
+from taxarbor.split import GapSplitter
+
+
+def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, **limits):
+    stop, splitter = StoppingRule(n_leaves, **limits), GapSplitter(min_size=min_size)
+    coordinates = find_coordinates(X, 0)
+    return find_clusters(
+        coordinates, splitter, branching=branching, stop=stop, run=run or Run()
+    )
+
+
+def sizes(clusters):
+    return [clusters.tree.size(leaf) for leaf in clusters.tree.leaves]
+
+
+def notes(clusters):
+    return [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
+
+
+def test_labels_and_scores_are_those_of_the_leaves(data):
+    for X in data.values():
+        for n_leaves, limits in ((2, {}), (7, {}), (None, {"max_depth": 3})):
+            found = find(X, n_leaves, **limits)
+            assert found.labels.dtype == np.int32
+            assert np.bincount(found.labels).tolist() == sizes(found)
+            assert n_leaves in (None, found.tree.n_leaves)
+            rule = found.scores
+            best = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
+            assert np.mean(best == found.labels) > 0.95
+
+
+def test_clusters_depend_on_the_rows_and_the_seed_alone(data):
+    plain = find(data["cloud"], 6)
+    with ThreadPoolExecutor(2) as pool:
+        other = find(data["cloud"], 6, run=Run(pool=pool, width=3))
+    np.testing.assert_array_equal(plain.labels, other.labels)
+    np.testing.assert_array_equal(plain.scores.weights, other.scores.weights)
+    assert plain.tree.parents == other.tree.parents
+
+
+def test_limits_hold(data):
+    for X in data.values():
+        assert max(sizes(find(X, max_leaf_size=60))) <= 90  # rows move after growth
+        assert min(sizes(find(X, 12, min_size=15))) >= 15
+        tree = find(X, max_depth=2).tree
+        assert max(tree.depth(leaf) for leaf in tree.leaves) <= 2
+
+
+def test_a_root_on_its_own():
+    for X, n_leaves, min_size in (
+        (np.ones((20, 3)), 4, 1),
+        (np.arange(20.0)[:, None], 1, 1),
+        (np.arange(20.0)[:, None], 4, 15),
+    ):
+        found = find(X, n_leaves, min_size=min_size)
+        assert found.scores is None
+        assert sizes(found) == [20]
+        assert not found.labels.any()
+
+
+def test_leaves_of_the_same_rows_keep_their_notes():
+    X = np.repeat(np.random.default_rng(0).standard_normal((3, 2)), 40, axis=0)
+    for limits in ({"n_leaves": 9}, {"max_depth": 4}):
+        found = find(X, **limits)
+        assert sizes(found) == [40] * 3
+        assert all("equal" in note for note in notes(found))
+
+
+@pytest.mark.parametrize("limits", [{"n_leaves": 9}, {"max_depth": 5}])
+def test_leaves_of_other_rows_have_no_notes(limits):
+    """A note speaks of the rows of a leaf: where rows moved, it may not hold."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, (60, 2)) + 0.05 * rng.integers(0, 2, (60, 2))
+        found = find(np.ascontiguousarray(X, dtype=float), **limits)
+        for label, note in enumerate(notes(found)):
+            own = X[found.labels == label]
+            if "equal" in note:
+                assert (own == own[0]).all()
+                assert f" {len(own)} rows" in note

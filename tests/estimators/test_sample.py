@@ -1,0 +1,328 @@
+"""The tree is found on a sample; every row is then routed by its rules, wherever it lies."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from taxarbor import HMMC, Taxarbor
+from taxarbor._errors import InputError
+from taxarbor.estimators import _taxarbor
+from taxarbor.exchange import to_json
+from taxarbor.sources import draw_rows
+
+N_ROWS = 3000
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::taxarbor.TableWarning"),
+    pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch):
+    """Let the sample be a sixth of the rows."""
+    monkeypatch.setattr(_taxarbor, "SAMPLE_ROWS", 500)
+    monkeypatch.setattr(_taxarbor, "ROWS_PER_CLUSTER", 5)
+
+
+def clouds(n_rows=N_ROWS, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    centers = 5.0 * rng.standard_normal((8, n_features))
+    return centers[rng.integers(0, 8, n_rows)] + rng.standard_normal((n_rows, n_features))
+
+
+def with_outliers(X):
+    far = X.copy()
+    far[::97] *= 1e4
+    return far
+
+
+def with_missing(X):
+    holes = X.copy()
+    holes[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    return holes
+
+
+def mixed_table(n_rows=N_ROWS):
+    """Return numbers, booleans and categories, with missing values."""
+    rng, X = np.random.default_rng(2), with_missing(clouds(n_rows, 3))
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    table["color"] = rng.choice(["red", "green", "blue"], n_rows)
+    table["flag"] = rng.random(n_rows) < 0.3
+    table.loc[rng.random(n_rows) < 0.1, "color"] = None
+    return table
+
+
+def sparse_rows(dtype="float64"):
+    X = clouds(n_features=30)
+    return sparse.csr_array(np.where(X > 4.0, X, 0.0).astype(dtype))
+
+
+TABLES = {
+    "float64": clouds(),
+    "float32": clouds().astype("float32"),
+    "missing": with_missing(clouds()),
+    "missing float32": with_missing(clouds()).astype("float32"),
+    "outliers": with_outliers(clouds()),
+    "csr": sparse_rows(),
+    "csr float32": sparse_rows("float32"),
+    "frame": mixed_table(),
+    "ties": np.round(clouds() / 4.0),
+}
+SETTINGS = [
+    {},
+    {"branching": 3, "max_features": 2},
+    {"noise": 0.05},
+    {"min_leaf_size": 200},
+    {"n_clusters": None, "max_depth": 3},
+    {"n_clusters": None, "max_leaf_size": 400},
+]
+
+
+def fit(X, sample_weight=None, **parameters):
+    model = Taxarbor(**{"random_state": 0, **parameters})
+    return model.fit(X, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", TABLES)
+def test_labels_are_predicted(name, settings):
+    X, rng = TABLES[name], np.random.default_rng(3)
+    weights = rng.integers(0, 4, N_ROWS), rng.uniform(0.1, 3.0, N_ROWS)
+    for sample_weight in (None, *weights):
+        model = fit(X, sample_weight, **settings)
+        tree = model.hierarchy_
+        np.testing.assert_array_equal(model.labels_, model.predict(X))
+        np.testing.assert_array_equal(model.labels_, tree.labels)
+        sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=tree.n_leaves)
+        np.testing.assert_array_equal(tree.sizes[tree.leaves], sizes)
+        assert sizes.sum() + len(tree.noise) == N_ROWS
+        assert tree.n_leaves > 2
+        assert np.isfinite(tree.means).all()
+        assert np.isfinite(model.outlier_score_).all()
+        assert ("noise" in settings) or not len(tree.noise)
+
+
+def assert_same(one, other):
+    """Assert that two fits found the same tree, to the bit, and the same of every row."""
+    for name in ("labels_", "outlier_score_"):
+        np.testing.assert_array_equal(
+            np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+        )
+    one, other = one.hierarchy_, other.hierarchy_
+    for name in ("parents", "birth", "sizes", "score", "objective", "means", "missing"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.two_values, other.two_values)
+    np.testing.assert_allclose(one.node_weights, other.node_weights, rtol=1e-8)
+    assert one.feature_names == other.feature_names
+    assert one.notes == other.notes
+    for ours, theirs in zip(one.rules, other.rules, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            for name in ("weights", "offsets", "center"):
+                np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+@pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[1], SETTINGS[2]], ids=str)
+@pytest.mark.parametrize("name", ["float64", "float32", "missing", "outliers"])
+def test_one_tree_from_memory_files_and_dask(name, settings, tmp_path):
+    da = pytest.importorskip("dask.array")
+    X = TABLES[name]
+    np.save(tmp_path / "rows.npy", X)
+    path = tmp_path / "rows.npy"
+    weights = np.random.default_rng(4).uniform(0.1, 3.0, N_ROWS)
+    for sample_weight in (None, weights):
+        expected = fit(X, sample_weight, **settings)
+        assert_same(fit(X, sample_weight, n_jobs=2, **settings), expected)
+        for rows in (path, np.load(path, mmap_mode="r")):
+            for n_jobs in (1, 2):
+                assert_same(fit(rows, sample_weight, n_jobs=n_jobs, **settings), expected)
+        for chunks in (N_ROWS, 701, (1, 2000, 999)):
+            blocks = da.from_array(X, chunks=(chunks, X.shape[1]))
+            found = fit(blocks, sample_weight, **settings)
+            assert not isinstance(found.labels_, np.ndarray)
+            assert_same(found, expected)
+            np.testing.assert_array_equal(np.asarray(found.predict(blocks)), expected.labels_)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[2]], ids=str)
+def test_one_tree_from_frames_and_parquet(settings, tmp_path):
+    pytest.importorskip("pyarrow")
+    table = TABLES["frame"]
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=400)
+    expected = fit(table, **settings)
+    for n_jobs in (1, 2):
+        found = fit(tmp_path / "rows.parquet", n_jobs=n_jobs, **settings)
+        assert_same(found, expected)
+        labels = found.predict(tmp_path / "rows.parquet")
+        np.testing.assert_array_equal(labels, expected.labels_)
+
+
+def test_another_seed_draws_another_sample():
+    X = TABLES["float64"]
+    assert to_json(fit(X).hierarchy_) == to_json(fit(X).hierarchy_)
+    assert not np.array_equal(fit(X).hierarchy_.means, fit(X, random_state=1).hierarchy_.means)
+
+
+def test_integer_weights_are_repeats_where_nothing_is_left_out():
+    X = clouds(240)
+    weights = np.random.default_rng(5).integers(0, 4, 240)
+    index = np.repeat(np.arange(240), weights)
+    assert len(index) <= 500
+    one, other = fit(X, weights), fit(X[index])
+    np.testing.assert_array_equal(one.labels_[index], other.labels_)
+    np.testing.assert_allclose(one.hierarchy_.means, other.hierarchy_.means, atol=1e-12)
+    for ours, theirs in zip(one.hierarchy_.rules, other.hierarchy_.rules, strict=True):
+        if ours is not None:
+            np.testing.assert_array_equal(ours.weights, theirs.weights)
+
+
+def test_weights_decide_what_is_drawn():
+    """Rows of weight 0 are never drawn; those of much weight are nearly always."""
+    X, weights = clouds(), np.zeros(N_ROWS)
+    weights[::4] = 1.0
+    X[weights == 0.0] += 1e3
+    model = fit(X, weights)
+    inside = X[weights > 0.0]
+    means = model.hierarchy_.means
+    assert (inside.min(axis=0) <= means).all()
+    assert (means <= inside.max(axis=0)).all()
+    np.testing.assert_allclose(model.hierarchy_.node_weights[0], weights.sum())
+
+
+def test_least_sizes_hold_on_the_sample_and_in_proportion_beyond():
+    for least in (60, 300, 600):
+        model = fit(TABLES["float64"], n_clusters=20, min_leaf_size=least)
+        sizes = np.bincount(model.labels_)
+        assert sizes.min() > 0.5 * least
+        few = fit(clouds(500), n_clusters=20, min_leaf_size=least // 6)
+        assert np.bincount(few.labels_).min() >= least // 6
+
+
+def test_missing_values_beyond_the_sample_are_imputed(tmp_path):
+    """By the means of the sample, which has none itself."""
+    X = TABLES["float64"]
+    plain = fit(X)
+    holes = X.copy()
+    outside = rows_beyond_the_sample(X)
+    holes[outside, 2] = np.nan
+    np.save(tmp_path / "rows.npy", holes)
+    filled = X.copy()
+    filled[outside, 2] = plain.hierarchy_.means[0, 2]
+    for rows in (holes, tmp_path / "rows.npy"):
+        model = fit(rows)
+        np.testing.assert_array_equal(model.labels_, plain.predict(filled))
+        np.testing.assert_array_equal(model.labels_, model.predict(holes))
+        np.testing.assert_array_equal(model.hierarchy_.means, plain.hierarchy_.means)
+
+
+def rows_beyond_the_sample(X):
+    """Return rows that a fit does not look at: infinity there changes no rule."""
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    drawn, _ = draw_rows(len(X), 500, seed)
+    return np.setdiff1d(np.arange(len(X)), drawn)[5:40]
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_beyond_the_sample_is_refused(value, tmp_path):
+    X = TABLES["float64"].copy()
+    row = int(rows_beyond_the_sample(X)[7])
+    X[row, 3] = value
+    np.save(tmp_path / "rows.npy", X)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    for rows, column in ((X, "x3"), (frame, "d"), (tmp_path / "rows.npy", "x3")):
+        model = Taxarbor(random_state=0)
+        with pytest.raises(InputError, match=rf"X.*row {row}\b.*{column}"):
+            model.fit(rows)
+        assert not vars(model).keys() & {"hierarchy_", "labels_"}
+    matrix = sparse_rows()
+    at = int(matrix.indptr[row])
+    matrix.data[at] = value
+    with pytest.raises(InputError, match=rf"X.*row {row}\b.*x{matrix.indices[at]}\b"):
+        fit(matrix)
+
+
+def test_hmmc_uses_all_rows_and_counts_those_its_rules_send_elsewhere():
+    X = np.random.default_rng(8).standard_normal((900, 6))
+    X[:80] += 8.0  # a cluster of fewer rows than balance asks for
+    for balance in (1.0, 0.9, None):
+        model = HMMC(5, balance=balance, random_state=0).fit(X)
+        assert model.n_rerouted_ == np.sum(model.labels_ != model.predict(X))
+        assert (model.n_rerouted_ > 5) == (balance is not None)
+        np.testing.assert_allclose(model.hierarchy_.means[0], X.mean(axis=0))
+
+
+@pytest.mark.parametrize("step", ["find_clusters", "find_rules", "route_all"])
+def test_an_interrupt_leaves_the_estimator_as_it_was(step, monkeypatch, tmp_path):
+    X = TABLES["float64"]
+    np.save(tmp_path / "rows.npy", X)
+    model = fit(X)
+    before = dict(vars(model))
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_taxarbor, step, interrupt)
+    for rows in (X[:, :4], tmp_path / "rows.npy"):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows)
+        assert vars(model) == before
+
+
+def test_the_number_of_clusters_of_a_wide_mixed_table():
+    rng = np.random.default_rng(6)
+    labels = np.repeat([0, 1, 2], 40)
+    numbers = rng.normal(size=(120, 60)) + 4.0 * np.eye(3)[labels][:, [0, 1, 2] * 20]
+    table = pd.DataFrame(numbers).add_prefix("x")
+    table["kind"] = np.array(list("abc"))[labels]
+    table["other"] = rng.choice(list("uvwxyz"), 120)
+    model = fit(table, n_clusters="auto")
+    assert model.hierarchy_.n_features >= 64
+    assert model.hierarchy_.n_leaves == 3
+    assert len({*zip(labels.tolist(), model.labels_.tolist(), strict=True)}) == 3
+
+
+def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path):
+    X = TABLES["float64"]
+    np.save(tmp_path / "rows.npy", X)
+    model, same = fit(X, n_clusters="auto"), fit(tmp_path / "rows.npy", n_clusters="auto")
+    np.testing.assert_array_equal(same.labels_, model.labels_)
+    assert model.hierarchy_.trust is not None
+    assert same.hierarchy_.trust is None  # which is of rows, and it has counts
+
+
+def test_an_interrupted_assessment_leaves_the_estimator_as_it_was(monkeypatch):
+    X = clouds(400)
+    model = fit(X)
+    before = dict(vars(model))
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_taxarbor, "assess", interrupt)
+    model.set_params(n_clusters="auto")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :4])
+    assert vars(model) == before | {"n_clusters": "auto"}
+
+
+def test_copies_of_weighted_rows_are_outliers_as_well():
+    X = with_outliers(clouds(480))
+    weights = np.random.default_rng(9).uniform(0.5, 1.5, 480)
+    for sample_weight in (None, weights):
+        model = fit(X, sample_weight)
+        assert model.hierarchy_.weights[::97].tolist() == [0.0] * len(X[::97])
+
+
+def test_least_sizes_of_sparse_texts(monkeypatch):
+    monkeypatch.setattr(_taxarbor, "SAMPLE_ROWS", 100_000)
+    rng = np.random.default_rng(7)
+    topics = rng.dirichlet(np.full(2000, 0.02), 12)
+    counts = np.stack([rng.multinomial(60, topics[row % 12]) for row in range(1000)])
+    X = TfidfTransformer().fit_transform(sparse.csr_array(counts))
+    model = fit(X, n_clusters=20, min_leaf_size=20)
+    sizes = np.bincount(model.labels_)
+    assert 8 <= len(sizes) <= 20
+    assert sizes.min() >= 20
+    np.testing.assert_array_equal(model.labels_, model.predict(X))

@@ -1,0 +1,344 @@
+"""Where rules send rows, distances and the order of labels, against NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxarbor import native
+from taxarbor.hierarchy._route import RoutingTable
+
+
+def make_table(rules, n_leaves):
+    """Return a table of rules, each (features, centers, weights, offsets, targets)."""
+    features, centers, weights, offsets, targets = zip(*rules, strict=True)
+    return RoutingTable(
+        np.cumsum([0, *map(len, features)]),
+        np.concatenate(features).astype(np.int32),
+        np.concatenate(centers).astype(float),
+        np.concatenate([np.ravel(own) for own in weights]).astype(float),
+        np.cumsum([0, *map(len, targets)]),
+        np.concatenate(offsets).astype(float),
+        np.concatenate(targets).astype(np.int32),
+        n_leaves,
+    )
+
+
+NO_RULES = RoutingTable(
+    *(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros(0)),
+    *(np.zeros(1, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int32), 1),
+)
+
+
+def draw_rules(rng, n_rules, n_features, most_targets=6):
+    """Return rules; each stands among the targets of one before it, of any depth below it."""
+    n_targets = rng.integers(2, most_targets + 1, n_rules)
+    targets = [np.full(n, -1) for n in n_targets]
+    for later in range(1, n_rules):
+        free = [(r, k) for r in range(later) for k in np.flatnonzero(targets[r] < 0)]
+        r, k = free[rng.integers(len(free))]
+        targets[r][k] = later
+    n_leaves = 0
+    for own in targets:
+        for k in np.flatnonzero(own < 0):
+            own[k] = ~n_leaves
+            n_leaves += 1
+    rules = []
+    for own in targets:
+        used = rng.choice(n_features, rng.integers(1, min(n_features, 9) + 1), replace=False)
+        weights = rng.normal(size=(len(used), len(own)))
+        rules.append(
+            (used, rng.normal(size=len(used)), weights, rng.normal(size=len(own)), own)
+        )
+    return rules, n_leaves
+
+
+def route_by_hand(rules, X):
+    labels = []
+    for x in X.astype(float):
+        at = 0
+        while at >= 0:
+            used, centers, weights, offsets, targets = rules[at]
+            at = int(targets[np.argmax((x[used] - centers) @ weights + offsets)])
+        labels.append(~at)
+    return np.array(labels)
+
+
+def make_data(X, kind="dense", n_threads=1, rng=None):
+    zero = np.zeros(X.shape[1])
+    if kind == "dense":
+        return native.Data.dense(np.ascontiguousarray(X), zero, n_threads)
+    S = sparse.csr_array(X)
+    values, columns = S.data.copy(), S.indices.astype(np.int32)
+    if rng is not None:  # columns in any order
+        for first, last in zip(S.indptr[:-1], S.indptr[1:], strict=True):
+            order = first + rng.permutation(last - first)
+            values[first:last], columns[first:last] = values[order], columns[order]
+    starts = S.indptr.astype(np.int64)
+    return native.Data.csr(values, columns, starts, X.shape[1], zero, n_threads)
+
+
+def draw_rows(rng, n, p, dtype="f8"):
+    return (rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.6)).astype(dtype)
+
+
+@given(
+    n_rows=st.integers(1, 70),
+    n_features=st.integers(1, 40),
+    n_rules=st.integers(1, 8),
+    dtype=st.sampled_from(["f4", "f8"]),
+    kind=st.sampled_from(["dense", "csr"]),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=80, deadline=None)
+def test_rows_go_where_scores_are_highest(n_rows, n_features, n_rules, dtype, kind, seed):
+    rng = np.random.default_rng(seed)
+    rules, n_leaves = draw_rules(rng, n_rules, n_features)
+    X = draw_rows(rng, n_rows, n_features, dtype)
+    data, table = make_data(X, kind, rng=rng), make_table(rules, n_leaves)
+    labels, refused = native.route(data, table)
+    assert labels.dtype == np.int32
+    assert refused == -1
+    expected = route_by_hand(rules, X)
+    np.testing.assert_array_equal(labels, expected)
+    some = rng.integers(0, n_rows, 20)
+    np.testing.assert_array_equal(native.route(data.take(some), table)[0], expected[some])
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_threads_and_other_rows_change_nothing(kind, dtype):
+    rng = np.random.default_rng(0)
+    rules, n_leaves = draw_rules(rng, 20, 300)
+    X, table = draw_rows(rng, 9000, 300, dtype), make_table(rules, n_leaves)
+    labels, _ = native.route(make_data(X, kind), table)
+    np.testing.assert_array_equal(labels[:300], route_by_hand(rules, X[:300]))
+    assert len(set(labels.tolist())) > 9
+    np.testing.assert_array_equal(native.route(make_data(X, kind, 4), table)[0], labels)
+    for block in np.array_split(np.arange(9000), 7):
+        found, _ = native.route(make_data(X[block], kind), table)
+        np.testing.assert_array_equal(found, labels[block])
+    order = rng.permutation(9000)
+    found, _ = native.route(make_data(X, kind, 4).take(order), table)
+    np.testing.assert_array_equal(found, labels[order])
+
+
+def test_dense_and_sparse_rows_agree_to_the_bit():
+    """Also where scores are equal but for rounding."""
+    rng = np.random.default_rng(0)
+    rules, n_leaves = draw_rules(rng, 12, 30)
+    X = rng.integers(0, 2, (5000, 30)).astype("f4")
+    table = make_table(rules, n_leaves)
+    table = replace(table, weights=np.round(table.weights, 1), offsets=0 * table.offsets)
+    dense, _ = native.route(make_data(X), table)
+    np.testing.assert_array_equal(native.route(make_data(X, "csr", rng=rng), table)[0], dense)
+
+
+def test_without_rules_all_rows_are_in_one_leaf():
+    for kind in ("dense", "csr"):
+        data = make_data(draw_rows(np.random.default_rng(0), 50, 3), kind)
+        assert native.route(data, NO_RULES)[0].tolist() == [0] * 50
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_a_matrix_of_zeros(kind):
+    rules, n_leaves = draw_rules(np.random.default_rng(0), 5, 4)
+    X = np.zeros((6, 4))
+    labels, refused = native.route(make_data(X, kind), make_table(rules, n_leaves))
+    np.testing.assert_array_equal(labels, route_by_hand(rules, X))
+    assert refused == -1
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_thresholds_are_exact(dtype):
+    """A value equal to the center goes to the first target, its neighbours to either side."""
+    rng = np.random.default_rng(0)
+    for center in (*rng.normal(size=50), 0.1, 1e-300 if dtype == "f8" else 1e-30, 1e6):
+        at = np.dtype(dtype).type(center)
+        X = np.array([np.nextafter(at, -np.inf), at, np.nextafter(at, np.inf)])[:, None]
+        weight = float(rng.uniform(0.1, 9.0))
+        for turned, expected in ((weight, [1, 0, 0]), (-weight, [0, 0, 1])):
+            rule = [0], [float(at)], [[0.5 * turned, -0.5 * turned]], [0.0, 0.0], [~0, ~1]
+            for kind in ("dense", "csr"):
+                labels, _ = native.route(make_data(X, kind), make_table([rule], 2))
+                assert labels.tolist() == expected
+
+
+def test_the_first_of_equal_scores_wins():
+    rule = [0], [0.0], [[0.0, 1.0, 1.0]], [0.0, 0.0, 0.0], [~0, ~1, ~2]
+    labels, _ = native.route(make_data(np.array([[0.0], [1.0], [-1.0]])), make_table([rule], 3))
+    assert labels.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("p", [1, 8, 12, 67])
+def test_missing_values_are_filled_or_refused(kind, dtype, p):
+    rng = np.random.default_rng(p)
+    rules, n_leaves = draw_rules(rng, 9, p)
+    table, X = make_table(rules, n_leaves), draw_rows(rng, 5000, p, dtype)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    X[:40] = 0.0
+    fill = rng.normal(size=p).astype(dtype).astype(float)
+    filled = np.where(np.isnan(X), fill, X).astype(dtype)
+    expected, _ = native.route(make_data(filled, kind), table)
+    for n_threads in (1, 4):
+        data = make_data(X, kind, n_threads)
+        labels, refused = native.route(data, table, fill)
+        assert refused == -1
+        np.testing.assert_array_equal(labels, expected)
+        assert native.route(data, table)[1] == np.isnan(X).any(axis=1).argmax()
+        some = np.arange(5000)[::-1].copy()
+        refused = native.route(data.take(some), table)[1]
+        assert refused == np.isnan(X[some]).any(axis=1).argmax()
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_infinities_are_refused_wherever_they_are(kind):
+    rng = np.random.default_rng(0)
+    rule = [3], [0.0], [[0.5, -0.5]], [0.0, 0.0], [~0, ~1]
+    for column in range(20):  # in columns that no rule uses as well
+        for value in (np.inf, -np.inf):
+            X = draw_rows(rng, 6000, 20)
+            X[4321, column], X[5000, 3] = value, np.inf
+            for fill in (None, np.zeros(20)):
+                data = make_data(X, kind, 2)
+                assert native.route(data, make_table([rule], 2), fill)[1] == 4321
+
+
+def with_entry(name, position, value):
+    def change(table):
+        array = getattr(table, name).copy()
+        array[position] = value
+        return replace(table, **{name: array})
+
+    return change
+
+
+def with_length(name, size):
+    return lambda table: replace(table, **{name: np.resize(getattr(table, name), size)})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        with_entry("targets", 0, 0),
+        with_entry("targets", -1, 1),
+        with_entry("targets", 1, 99),
+        with_entry("targets", 1, -99),
+        with_entry("starts", 0, 1),
+        with_entry("starts", 1, -1),
+        with_entry("starts", 1, 99),
+        with_entry("starts", -1, 99),
+        with_entry("firsts", 0, -1),
+        with_entry("firsts", 1, 1),
+        with_entry("firsts", 1, 99),
+        with_entry("firsts", -1, 0),
+        with_entry("features", 0, 4),
+        with_entry("features", 0, -1),
+        with_entry("centers", 0, np.nan),
+        with_entry("weights", 0, np.inf),
+        with_entry("offsets", 0, np.nan),
+        *(
+            with_length(name, size)
+            for name in (
+                *("starts", "features", "centers", "weights", "firsts", "offsets", "targets"),
+            )
+            for size in (0, 1, 100)
+        ),
+        lambda table: replace(table, n_leaves=0),
+        lambda table: replace(table, n_leaves=1),
+        lambda table: replace(table, weights=table.weights.astype("f4")),
+        lambda table: replace(table, targets=table.targets.astype("i8")),
+        lambda table: replace(NO_RULES, n_leaves=2),
+    ],
+)
+def test_damaged_tables_are_refused(damage):
+    weights = np.arange(6.0).reshape(2, 3)
+    first = [0, 3], [0.0, 1.0], weights, np.zeros(3), [1, ~0, ~1]
+    second = [1, 2], [0.0, 1.0], weights[:, :2], np.zeros(2), [~2, ~3]
+    table, data = make_table([first, second], 4), make_data(np.ones((5, 4)))
+    native.route(data, table)
+    with pytest.raises(ValueError, match=r"must|without rules"):
+        native.route(data, damage(table))
+
+
+def test_values_to_fill_are_checked():
+    data = make_data(np.ones((5, 4)))
+    for fill in (np.zeros(3), np.full(4, np.nan), np.zeros(4, dtype="f4")):
+        with pytest.raises(ValueError, match=r"^fill "):
+            native.route(data, NO_RULES, fill)
+
+
+# ---- distances ----
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("p", [1, 7, 8, 37])
+def test_distances(kind, dtype, p):
+    rng = np.random.default_rng(p)
+    X = draw_rows(rng, 4500, p, dtype)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    labels = rng.integers(-1, 5, 4500).astype("i4")
+    centers, factors, fill = rng.normal(size=(5, p)), rng.uniform(0, 3, p), rng.normal(size=p)
+    away = (np.where(np.isnan(X), fill, X) - centers[labels]) * factors
+    expected = np.where(labels < 0, np.inf, np.linalg.norm(away, axis=1))
+    found = native.distances(make_data(X, kind, rng=rng), labels, centers, factors, fill)
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    again = native.distances(make_data(X, kind, 4), labels, centers, factors, fill)
+    np.testing.assert_allclose(again, found, rtol=1e-12)
+    some = rng.integers(0, 4500, 100)
+    taken = make_data(X, kind).take(some)
+    part = native.distances(taken, labels[some], centers, factors, fill)
+    np.testing.assert_allclose(part, found[some], rtol=1e-12)
+
+
+def test_wrong_distances_are_refused():
+    sound = {
+        "labels": np.zeros(5, dtype="i4"),
+        "centers": np.zeros((2, 3)),
+        "factors": np.ones(3),
+        "fill": np.zeros(3),
+    }
+    data = make_data(np.ones((5, 3)))
+    native.distances(data, **sound)
+    for name, value in (
+        ("labels", np.full(5, 2, dtype="i4")),
+        ("labels", np.zeros(4, dtype="i4")),
+        ("centers", np.zeros((2, 4))),
+        ("centers", np.full((2, 3), np.nan)),
+        ("factors", -np.ones(3)),
+        ("fill", np.full(3, np.inf)),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} "):
+            native.distances(data, **(sound | {name: value}))
+
+
+# ---- labels ----
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_labels_are_sorted_as_numpy_does(dtype):
+    rng = np.random.default_rng(0)
+    for n, n_labels in ((0, 1), (1, 1), (50, 3), (3000, 40), (10, 500)):
+        labels = rng.integers(-1, n_labels, n).astype(dtype)
+        expected = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+        found = native.sort_by_label(labels, n_labels)
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_wrong_labels_are_refused():
+    for labels, n_labels in (
+        (np.array([0, 3]), 3),
+        (np.zeros(2), 1),
+        (np.zeros((2, 2), dtype="i4"), 1),
+        (np.zeros(2, dtype="i4"), 0),
+        (np.array([-(2**40), 0]), 0),
+    ):
+        with pytest.raises(ValueError, match="labels"):
+            native.sort_by_label(labels, n_labels)
