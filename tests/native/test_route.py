@@ -234,6 +234,7 @@ def with_length(name, size):
         with_entry("starts", 1, 99),
         with_entry("starts", -1, 99),
         with_entry("firsts", 0, -1),
+        with_entry("firsts", 1, -(2**63)),
         with_entry("firsts", 1, 1),
         with_entry("firsts", 1, 99),
         with_entry("firsts", -1, 0),

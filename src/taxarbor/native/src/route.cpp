@@ -37,11 +37,11 @@ Rules checked_rules(nb::handle tree, int64_t p, int64_t n_leaves) {
              centers = fields.get<Given>("centers"), weights = fields.get<Given>("weights"),
              firsts = fields.get<Given>("firsts"), offsets = fields.get<Given>("offsets"),
              targets = fields.get<Given>("targets");
-  const int64_t* start = checked<int64_t>("starts", starts, {-1});
+  const int64_t size = features.size(), n_targets = targets.size(), n_weights = weights.size();
+  const int64_t* start = checked_range<int64_t>("starts", starts, {-1}, 0, size + 1);
   const int64_t n_rules = static_cast<int64_t>(starts.shape(0)) - 1;
   checked_count("the number of rules", n_rules, 0);
-  const int64_t* first = checked<int64_t>("firsts", firsts, {n_rules + 1});
-  const int64_t size = features.size(), n_targets = targets.size(), n_weights = weights.size();
+  const int64_t* first = checked_range<int64_t>("firsts", firsts, {n_rules + 1}, 0, n_targets + 1);
   const int32_t* feature = checked_range<int32_t>("features", features, {size}, 0, p);
   const double* center = checked_finite("centers", centers, {size});
   const double* weight = checked_finite("weights", weights, {n_weights});
@@ -58,7 +58,7 @@ Rules checked_rules(nb::handle tree, int64_t p, int64_t n_leaves) {
   int64_t used = 0;
   for (int64_t r = 0; r < n_rules; ++r) {
     const int64_t begin = start[r], end = start[r + 1], K = first[r + 1] - first[r];
-    if (begin > end || end > size || K < 2 || first[r + 1] > n_targets)
+    if (begin > end || K < 2)
       refuse("starts must not fall, and rule ", r, " must have two targets at least");
     for (int64_t k = first[r]; k < first[r + 1]; ++k)
       if (target[k] >= 0 && target[k] <= r)
