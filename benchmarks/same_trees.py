@@ -82,15 +82,14 @@ def cases(name: str) -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def others(X: np.ndarray) -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Yield the variants and the baselines, on the animals."""
+    """Yield the variants, on the animals."""
     for penalty in ("group", "exclusive", "l1", "l2"):
         model = taxarbor.HMMC(9, penalty=penalty, **RELATIVE)
         yield f"animals hmmc {penalty}", model, X
     for K in (2, 3):
         yield f"animals taxarbor K={K} 3 features", few_features(K), X
-        yield f"animals kmeans K={K}", taxarbor.HierarchicalKMeans(9, branching=K), X
-        yield f"animals spectral K={K}", taxarbor.HierarchicalSpectral(9, branching=K), X
-    yield "animals mmc", taxarbor.MMC(6), X
+    flat = taxarbor.HMMC(6, branching=6, penalty="group", balance=0.3, center="node")
+    yield "animals hmmc flat", flat, X
 
 
 def few_features(K: int) -> Any:

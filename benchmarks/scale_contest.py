@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 from scale_data import N_FEATURES, SOURCES, Table
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import Taxarbor
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
-from taxarbor.metrics import adjusted_rand_score, score_hierarchy
+from taxarbor.metrics import score_hierarchy
 
 N_CLUSTERS = 64
 N_SCORED = 1_000_000
@@ -479,7 +480,7 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
     labels = outcome.labels
     y = np.load(table.classes, mmap_mode="r")[: len(labels)]
     tree = rebuilt(labels, outcome.splits, outcome.leaves)
-    found = {"leaves": float(tree.n_leaves), "classes": _rand(tree.labels, y)}
+    found = {"leaves": float(tree.n_leaves), "classes": adjusted_rand_score(y, tree.labels)}
     if len(outcome.splits):
         deepest = max(len(path) for path in _paths(source.truth, source.classes))
         for depth in range(1, deepest):
@@ -487,7 +488,9 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
                 source.truth.ancestors_of(source.classes, depth), return_inverse=True
             )
             if 1 < len(names) < min(len(source.classes), tree.n_leaves):
-                found[f"{len(names)} groups"] = _rand(tree.cut(len(names)), level[y])
+                found[f"{len(names)} groups"] = adjusted_rand_score(
+                    level[y], tree.cut(len(names))
+                )
         names_of = np.array(source.classes)[y]
         told = score_hierarchy(tree, names_of, source.truth)
         found |= {f"tree: {name}": value for name, value in told.items()}
@@ -500,14 +503,6 @@ def _paths(truth: Any, classes: Sequence[str]) -> Iterator[list[int]]:
         while truth.parents[path[-1]] >= 0:
             path.append(int(truth.parents[path[-1]]))
         yield path
-
-
-def _rand(labels: np.ndarray, classes: np.ndarray) -> float:
-    builder = HierarchyBuilder(len(labels))
-    _, numbers = np.unique(labels, return_inverse=True)
-    if numbers.max() > 0:
-        builder.add_split(0, numbers)
-    return float(adjusted_rand_score(builder.freeze(), classes))
 
 
 def contest(name: str, table: Table) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from scipy.sparse import csr_matrix, random_array
 from sklearn.cluster import BisectingKMeans
 from threadpoolctl import threadpool_limits
 
-from taxarbor import HMMC, MMC, TableWarning, Taxarbor
+from taxarbor import HMMC, TableWarning, Taxarbor
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
 
@@ -131,8 +131,10 @@ def wide_splits() -> Iterator[Figure]:
                     ratio <= 3.0,
                     f"{took[K] * 1e3:.0f} ms / {took['2'] * 1e3:.0f} ms",
                 )
-        flat = alternate({"": lambda s: MMC(50, random_state=s).fit(X)}, 5)[""]
-    yield Figure("MMC(50), awa_attr, 1 thread", f"{flat:.2f} s", "at most 2 s", flat <= 2.0)
+        flat = HMMC(50, branching=50, penalty="group", balance=0.3, center="node")
+        seconds = alternate({"": lambda s: flat.set_params(random_state=s).fit(X)}, 5)[""]
+    what = "HMMC, 50 children of one node, awa_attr, 1 thread"
+    yield Figure(what, f"{seconds:.2f} s", "at most 2 s", seconds <= 2.0)
 
 
 def small_tables() -> Iterator[Figure]:

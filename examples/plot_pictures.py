@@ -1,8 +1,8 @@
 """
-Pictures: one tree, five ways
-=============================
+Pictures: one tree, three ways
+==============================
 
-The five pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
+Three pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
 function draws on the axes that you pass, or on a new figure, and returns what it drew.
 """
 
@@ -15,12 +15,7 @@ import pandas as pd
 
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
-from taxarbor.plot import (
-    plot_dendrogram,
-    plot_feature_levels,
-    plot_icicle,
-    plot_tree,
-)
+from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
 from taxarbor.trust import assess
 
 animals = load_animals()
@@ -61,14 +56,6 @@ drawn = plot_icicle(assess(model, X, random_state=0))
 # returns.
 
 drawn = plot_dendrogram(tree)
-
-# %%
-# Features by level
-# -----------------
-# ``plot_feature_levels`` shows which features the splits of each level turn on. As rules avoid
-# the features of the splits above them (``novelty``), it looks like a staircase.
-
-drawn = plot_feature_levels(tree, n_top=15)
 plt.show()
 
 # %%

@@ -17,10 +17,10 @@ from textwrap import wrap
 import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import TableEncoder, Taxarbor
 from taxarbor.explain import explain
-from taxarbor.metrics import adjusted_rand_score
 from taxarbor.plot import plot_tree
 
 TOPICS = {
@@ -172,7 +172,7 @@ for label, leaf in enumerate(tree.leaves):
 # not a wrong one.
 
 print(pd.crosstab(tree.labels, topic, rownames=["leaf"], colnames=["topic"]))
-print("ARI:", round(adjusted_rand_score(tree, topic), 2))
+print("ARI:", round(adjusted_rand_score(topic, tree.labels), 2))
 
 # %%
 # What to conclude

@@ -17,9 +17,10 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
+from experiments.baselines import HierarchicalKMeans
 from experiments.data import BUNDLED, list_datasets, open_dataset
 from experiments.tables import mean_of, percent, table, write_between
-from taxarbor import GrowthWarning, HierarchicalKMeans, TableWarning, Taxarbor
+from taxarbor import GrowthWarning, TableWarning, Taxarbor
 
 Rows: TypeAlias = NDArray[Any]
 

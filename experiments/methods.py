@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 
+from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
 from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import estimator_seed, fit_variant
-from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
+from taxarbor import HMMC, Hierarchy, Taxarbor
 from taxarbor.exchange import from_linkage, from_sklearn
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from taxarbor import HMMC, MMC, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.exchange import to_json
 
 HERE = Path(__file__).resolve()
@@ -114,7 +114,7 @@ def test_sparse_counts():
 
 
 def test_flat(animals):
-    tree = MMC(10, random_state=0).fit(animals).hierarchy_
+    tree = HMMC(10, branching=10, balance=0.3, random_state=0).fit(animals).hierarchy_
     assert tree.n_leaves == 10
     assert_sizes(tree, (0.3, 1.7))
     assert_never_rises(tree)

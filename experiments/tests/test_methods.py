@@ -24,7 +24,7 @@ from experiments.methods import (
 )
 from taxarbor import HMMC, Taxarbor
 from taxarbor.estimators import _taxarbor
-from taxarbor.metrics import rand_score, shortest_path_score
+from taxarbor.metrics import score_hierarchy, shortest_path_score
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 BASELINES = {"KM", "SC", "MMC", "SL", "AL", "CL", "HKM", "HSC", "HKM-D", "HSC-D"}
@@ -173,7 +173,7 @@ def test_a_job_is_fitted_and_measured(made):
     weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
     assert found.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
     assert 0.0 < found.measures["zero_weights"] < 1.0
-    assert found.measures["rand"] == rand_score(tree, data.y)
+    assert found.measures["rand"] == score_hierarchy(tree, data.y)["rand"]
     assert found.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
     assert found.measures["height"] == tree.height
     assert found.measures["n_leaves"] == 6.0

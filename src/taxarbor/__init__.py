@@ -15,13 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taxarbor.data import load_animals, make_planted_tree
-    from taxarbor.estimators import (
-        HMMC,
-        MMC,
-        HierarchicalKMeans,
-        HierarchicalSpectral,
-        Taxarbor,
-    )
+    from taxarbor.estimators import HMMC, Taxarbor
     from taxarbor.hierarchy import Hierarchy, LinearRule
     from taxarbor.tables import TableEncoder
 
@@ -29,12 +23,9 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "HMMC",
-    "MMC",
     "ClusterError",
     "FileFormatError",
     "GrowthWarning",
-    "HierarchicalKMeans",
-    "HierarchicalSpectral",
     "Hierarchy",
     "LinearRule",
     "TableEncoder",
@@ -45,9 +36,8 @@ __all__ = [
     "make_planted_tree",
 ]
 
-_METHODS = ("HMMC", "MMC", "HierarchicalKMeans", "HierarchicalSpectral", "Taxarbor")
 _LATE = {
-    **dict.fromkeys(_METHODS, "estimators"),
+    **dict.fromkeys(("HMMC", "Taxarbor"), "estimators"),
     **dict.fromkeys(("Hierarchy", "LinearRule"), "hierarchy"),
     "TableEncoder": "tables",
     **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),

@@ -147,9 +147,11 @@ def grow(
     >>> from taxarbor import load_animals
     >>> from taxarbor.grow import Run, StoppingRule, grow
     >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import KMeansSplitter
+    >>> from taxarbor.split import MaxMarginSplitter, Regularizer
     >>> rows = as_rows(load_animals().X)
-    >>> tree = grow(rows, KMeansSplitter(), branching=2, stop=StoppingRule(5), run=Run(seed=0))
+    >>> penalty = Regularizer("group", alpha=0.003, beta=0.0, relative=True)
+    >>> splitter = MaxMarginSplitter(penalty, (0.9, 1.1))
+    >>> tree = grow(rows, splitter, branching=2, stop=StoppingRule(5), run=Run(seed=0))
     >>> tree.freeze().n_leaves
     5
     """

@@ -107,7 +107,7 @@ def test_completion():
     assert set(complete("")) == set(COMMANDS)
     assert complete("export", "m", "--to", "new") == ["newick"]
     assert complete("fit", "x", "--format", "p") == ["parquet"]
-    assert complete("fit", "x", "--method", "k") == ["kmeans"]
+    assert complete("fit", "x", "--method", "h") == ["hmmc"]
     assert complete("demo", "--data", "") == ["animals", "digits"]
     assert "--label-column" in complete("fit", "--l")
     # Nothing of our own: bash then completes names of files.

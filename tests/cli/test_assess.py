@@ -48,7 +48,7 @@ def test_json_and_another_file(run, folder):
 
 def test_fitted_by_the_command(run, folder):
     """With scaled columns, of another method, and cut since."""
-    fit = ("fit", "customers.csv", "-o", "m.taxarbor", "-k", "6", "--method", "kmeans")
+    fit = ("fit", "customers.csv", "-o", "m.taxarbor", "-k", "6", "--method", "hmmc")
     assert run(*fit, "--scale", "standard").exit_code == 0
     assert run("cut", "m.taxarbor", "-k", "4", "-o", "cut.taxarbor").exit_code == 0
     done = run("assess", "cut.taxarbor", "customers.csv", "--refits", "3", "--json")

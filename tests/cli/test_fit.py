@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Hierarchy, Taxarbor
+from taxarbor import HMMC, Hierarchy, Taxarbor
 from taxarbor.cli import _fit, _fitting, _reading
 from taxarbor.exchange import to_json
 from taxarbor.tables import TableEncoder, read_table
@@ -99,8 +99,6 @@ def test_the_options_arrive(run, seen):
         ),
         (("--method", "hmmc", "--center", "data"), {"center": "data"}),
         (("--method", "hmmc", "--tol", 0.1), {"tol": 0.1}),
-        (("--method", "kmeans", "--criterion", "compact"), {"criterion": "compact"}),
-        (("--method", "spectral", "--n-neighbors", 9), {"n_neighbors": 9}),
     ):
         told = run("fit", "customers.csv", "-o", "m.taxarbor", "--force", *options)
         assert told.exit_code == 0, told.output
@@ -121,7 +119,7 @@ def test_as_many_clusters_as_are_stable(run, run_json, refused, folder):
     assert told["notes"] == [told["verdict"]]
     assert told["verdict"].startswith("no clusters found")
     fit = ("fit", "customers.csv", "-o", "x.taxarbor", "-k")
-    refused("--n-clusters auto is for --method taxarbor", *fit, "auto", "--method", "kmeans")
+    refused("--n-clusters auto is for --method taxarbor", *fit, "auto", "--method", "hmmc")
     for wrong in ("0", "-2", "many", "1.5", "²"):
         refused(f"--n-clusters must be 1 or more, or auto, got {wrong}", *fit, wrong)
 
@@ -131,8 +129,6 @@ def test_the_methods_are_the_estimators(run, folder):
     for method, estimator in {
         "taxarbor": Taxarbor(4, random_state=0),
         "hmmc": HMMC(4, random_state=0),
-        "kmeans": HierarchicalKMeans(4, random_state=0),
-        "spectral": HierarchicalSpectral(4, random_state=0),
     }.items():
         both = ("-o", "m", "--force", "-k", 4, *NUMBERS)
         told = run("fit", "customers.csv", *both, "--method", method)
@@ -156,16 +152,9 @@ def test_each_method_has_the_options_of_its_estimator():
 
 def test_an_option_of_another_method_is_refused(refused):
     both = ("fit", "customers.csv", "-o", "m")
-    for option, value, methods in (
-        ("--max-features", 1, "taxarbor"),
-        ("--n-neighbors", 3, "spectral"),
-        ("--criterion", "scatter", "kmeans or spectral"),
-    ):
-        told = f"{option} is for --method {methods}, not for hmmc"
-        refused(told, *both, "--method", "hmmc", option, value)
+    told = "--max-features is for --method taxarbor, not for hmmc"
+    refused(told, *both, "--method", "hmmc", "--max-features", 1)
     refused("--alpha is for --method hmmc, not for taxarbor", *both, "--alpha", 0.1)
-    told = "--balance is for --method taxarbor or hmmc, not for kmeans"
-    refused(told, *both, "--method", "kmeans", "--balance", 1)
     for text in ("x", "3", "1,2,3", "nan"):
         refused("--balance must be None, a number between 0 and 1", *both, "--balance", text)
 

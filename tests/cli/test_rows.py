@@ -13,7 +13,10 @@ from tests.cli.conftest import COLUMNS
 
 PREDICT = ("predict", "model.taxarbor", "customers.csv")
 CLASSES = ("score", "model.taxarbor", "customers.csv", "--label-column", "class")
-TRUTH = "((student,family),(senior,business));"
+TRUTH = (
+    '{"children": [{"children": [{"name": "student"}, {"name": "family"}]},'
+    '{"children": [{"name": "senior"}, {"name": "business"}]}]}'
+)
 PAGE = ("report", "model.taxarbor", "customers.csv")
 
 
@@ -163,23 +166,20 @@ def test_score_without_a_tree(run, run_json, folder, known):
 
 
 def test_score_with_a_tree(run, run_json, folder, known):
-    nested = '{"children": [{"children": [{"name": "student"}, {"name": "family"}]},'
-    nested += '{"children": [{"name": "senior"}, {"name": "business"}]}]}'
     expected = score_hierarchy(Hierarchy.load(folder / "model.taxarbor"), known, TRUTH)
-    for name, text in (("tree.nwk", TRUTH), ("tree.json", nested)):
-        (folder / name).write_text(text, encoding="utf-8")
-        assert run_json(*CLASSES, "--truth", name)["scores"] == expected
-        assert "adjusted shortest path" in run(*CLASSES, "--truth", name).stdout
+    (folder / "tree.json").write_text(TRUTH, encoding="utf-8")
+    assert run_json(*CLASSES, "--truth", "tree.json")["scores"] == expected
+    assert "adjusted shortest path" in run(*CLASSES, "--truth", "tree.json").stdout
 
 
 def test_score_refuses_in_one_line(refused, folder):
-    (folder / "bad.nwk").write_text("((student,\nfamily);", encoding="utf-8")
-    (folder / "utf16.nwk").write_text(TRUTH, encoding="utf-16")
-    (folder / "few.nwk").write_text("(student,family);", encoding="utf-8")
-    refused("bad.nwk", *CLASSES, "--truth", "bad.nwk")
-    refused("not leaves of the true tree", *CLASSES, "--truth", "few.nwk")
-    refused("nowhere.nwk: No such file", *CLASSES, "--truth", "nowhere.nwk")
-    refused("utf16.nwk is not text in UTF-8", *CLASSES, "--truth", "utf16.nwk")
+    (folder / "bad.json").write_text('{"student":\n', encoding="utf-8")
+    (folder / "utf16.json").write_text(TRUTH, encoding="utf-16")
+    (folder / "few.json").write_text('[["", "student"], ["", "family"]]', encoding="utf-8")
+    refused("bad.json", *CLASSES, "--truth", "bad.json")
+    refused("not leaves of the true tree", *CLASSES, "--truth", "few.json")
+    refused("nowhere.json: No such file", *CLASSES, "--truth", "nowhere.json")
+    refused("utf16.json is not text in UTF-8", *CLASSES, "--truth", "utf16.json")
     refused("did you mean 'class'", *CLASSES[:-1], "clas")
 
 
@@ -198,21 +198,21 @@ def test_a_page_is_written(run, folder):
 
 
 def test_json_and_truth(run_json, folder):
-    (folder / "t.nwk").write_text(TRUTH, encoding="utf-8")
-    options = ("--label-column", "class", "--truth", "t.nwk")
+    (folder / "t.json").write_text(TRUTH, encoding="utf-8")
+    options = ("--label-column", "class", "--truth", "t.json")
     assert run_json(*PAGE, "-o", "r.html", *options) == {"report": "r.html", "notes": []}
     assert run_json(*PAGE, "-o", "r.html", "--force") == {"report": "r.html", "notes": []}
 
 
 def test_report_refuses_in_one_line(refused, folder):
-    (folder / "t.nwk").write_text(TRUTH, encoding="utf-8")
+    (folder / "t.json").write_text(TRUTH, encoding="utf-8")
     (folder / "there.html").write_text("mine", encoding="utf-8")
     refused("there already", *PAGE, "-o", "there.html")
-    refused("give --label-column, too", *PAGE, "-o", "r.html", "--truth", "t.nwk")
+    refused("give --label-column, too", *PAGE, "-o", "r.html", "--truth", "t.json")
     refused("name a file in place of -", *PAGE, "-o", "-")
-    labels = ("--label-column", "city", "--truth", "t.nwk")
+    labels = ("--label-column", "city", "--truth", "t.json")
     refused("3 of the 3 classes", *PAGE, "-o", "r.html", *labels)
-    refused("read and written", *PAGE, "-o", "t.nwk", *labels, "--force")
+    refused("read and written", *PAGE, "-o", "t.json", *labels, "--force")
     refused("no folder", *PAGE, "-o", "nowhere/r.html")
     refused("No such file", "report", "model.taxarbor", "nowhere.csv", "-o", "r.html")
 

@@ -11,10 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from taxarbor import (
     HMMC,
-    MMC,
     GrowthWarning,
-    HierarchicalKMeans,
-    HierarchicalSpectral,
     Hierarchy,
     Taxarbor,
 )
@@ -32,16 +29,12 @@ MODELS = {
     "hmmc, three-way": HMMC(7, branching=3, **NODE),
     "hmmc, ridge": HMMC(6, penalty="l2", n_init=2, **NODE),
     "hmmc, quasi-newton": HMMC(4, solver="pqn", **NODE),
-    "flat": MMC(4),
-    "k-means": HierarchicalKMeans(6, criterion="compact"),
-    "spectral": HierarchicalSpectral(6, criterion="compact"),
 }
-MARGINS = [name for name, model in MODELS.items() if "k-means" not in name != "spectral"]
 NAMES = ("planted", "animals", "cloud")
-GROWING = [Taxarbor, HMMC, HierarchicalKMeans, HierarchicalSpectral]
-DECIDED_BY_ROUNDING = {("hmmc", "animals"), ("hmmc, raw", "animals"), ("spectral", "animals")}
+GROWING = [Taxarbor, HMMC]
+DECIDED_BY_ROUNDING = {("hmmc", "animals"), ("hmmc, raw", "animals")}
 """Where sizes bind among yes-or-no rows with equal scores, or these are equally near."""
-CROWDED = ["hmmc", "hmmc, raw", "flat"]
+CROWDED = ["hmmc", "hmmc, raw"]
 
 
 @pytest.fixture(params=MODELS)
@@ -73,7 +66,7 @@ def refit(model, X, **parameters):
 
 
 def test_limits(data, inner, grown):
-    X = data["cloud" if grown.kind is HierarchicalSpectral else "planted"]
+    X = data["planted"]
     for n_clusters, max_leaf_size, max_depth in (
         (5, None, None),
         (None, 100, None),
@@ -193,7 +186,6 @@ def test_no_round_raises_the_objective_of_any_node(data, as_kind, name, model):
             assert tree.means.dtype == kind.split()[0]
 
 
-@pytest.mark.parametrize("name", MARGINS, indirect=True)
 def test_constant_columns_get_no_weight(data, as_kind, model):
     X = np.insert(data["cloud"], [0, 4], [0.1, 1e4 / 3], axis=1)
     for kind in KINDS:
@@ -215,8 +207,8 @@ def test_decision_path_leads_to_the_predicted_leaf(X, as_kind, model):
 
 
 def test_predict_repeats_the_labels_where_sizes_are_free(data, as_kind, name, model):
-    if name in ("spectral", "hmmc, three-way"):
-        pytest.skip("labels come from a graph, or no child may be empty: see test_hmmc.py")
+    if name == "hmmc, three-way":
+        pytest.skip("no child may be empty: see test_hmmc.py")
     if "balance" in model.get_params():
         model.set_params(balance=None)
     # On a line, planes through one point leave no rows to some children.
@@ -345,7 +337,6 @@ def test_dense_and_csr(data, structure, name, model):
             np.testing.assert_allclose(one.means, other.means, atol=scale, rtol=0)
 
 
-@pytest.mark.parametrize("name", MARGINS, indirect=True)
 def test_order_of_the_columns_and_shift(data, name, model):
     for given in NAMES:
         X = data[given]
@@ -359,7 +350,6 @@ def test_order_of_the_columns_and_shift(data, name, model):
             np.testing.assert_array_equal(refit(model, X + shift).labels_, labels)
 
 
-@pytest.mark.parametrize("name", MARGINS, indirect=True)
 def test_the_scale_is_not_seen(data, name, model):
     if name == "hmmc, raw":
         pytest.skip("its strengths are on the scale of the data")

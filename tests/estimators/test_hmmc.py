@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from taxarbor import HMMC, MMC, GrowthWarning, make_planted_tree
+from taxarbor import HMMC, GrowthWarning
 from taxarbor.exchange import to_json
 
 PENALTIES = ["group+exclusive", "group", "exclusive", "l1", "l2"]
@@ -24,10 +24,6 @@ def content(tree):
 
 def fit(X, n_clusters=8, **parameters):
     return HMMC(n_clusters, **{"random_state": 0, **parameters}).fit(X)
-
-
-def flat(X, n_clusters=4, **parameters):
-    return MMC(n_clusters, **{"random_state": 0, **parameters}).fit(X)
 
 
 # ---- sizes and predictions ----
@@ -241,72 +237,17 @@ def test_a_loose_tolerance_does_not_blame_the_penalty(X):
 def test_bad_parameters(X, parameters, error, told):
     with pytest.raises(error, match=told):
         HMMC(**parameters).fit(X)
-    if not {"beta", "center"} & set(parameters):
-        with pytest.raises(error, match=told.replace("group.*'l2'", "group', 'l1', 'l2'")):
-            MMC(**parameters).fit(X)
 
 
-# ---- the flat form ----
-
-
-def test_a_root_with_one_child_per_cluster(X):
-    for n_clusters in (1, 2, 3, 5, 8):
-        tree = flat(X, n_clusters).hierarchy_
-        assert tree.n_leaves == n_clusters
-        assert tree.height == min(n_clusters - 1, 1)
-
-
-def test_planted_clusters_are_found():
-    planted = make_planted_tree(400, depth=1, branching=4, random_state=2)
-    for penalty in ("group", "l1", "l2"):
-        for solver in ("newton", "pqn"):
-            for dtype in ("float32", "float64"):
-                X = planted.X.astype(dtype)
-                setting = {"penalty": penalty, "solver": solver}
-                dense, csr = (flat(Z, **setting) for Z in (X, sparse.csr_array(X)))
-                assert len(set(zip(dense.labels_, planted.labels, strict=True))) == 4
-                np.testing.assert_array_equal(dense.labels_, csr.labels_)
-                np.testing.assert_array_equal(dense.predict(X), dense.labels_)
-
-
-def test_the_flat_form_is_one_split_of_the_other(X):
-    for penalty in ("group", "l1", "l2"):
-        for K in (2, 3):
-            tree = fit(X, K, branching=K, penalty=penalty, **NODE).hierarchy_
-            assert content(flat(X, K, penalty=penalty).hierarchy_) == content(tree)
-
-
-def test_sizes_of_clusters(data, bounds):
-    X = data["cloud"]
-    for n_clusters in (2, 4, 7):
-        for balance, pair in ((0.3, (0.3, 1.7)), (1.0, (1.0, 1.0)), ((0.9, 1.1), (0.9, 1.1))):
-            for units in ({}, {"units": "raw", "alpha": 1e-2}):
-                sizes = np.bincount(flat(X, n_clusters, balance=balance, **units).labels_)
-                least, most = bounds(len(X), n_clusters, pair)
-                assert least <= sizes.min() <= sizes.max() <= most
-    with pytest.warns(GrowthWarning, match="1 leaf where 8 .* 10 rows are too few for 8"):
-        assert not flat(X[:10], 8).labels_.any()
-
-
-def test_what_the_flat_form_cannot_have(X):
-    for parameters, error, told in (
-        ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
-        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
-        ({"n_clusters": 601}, ValueError, "n_clusters is 601, .* n_samples=600 rows .*; lower"),
-        ({"penalty": "exclusive"}, ValueError, "penalty must be one of .*; got 'exclusive'"),
-        ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
-        ({"tol": None}, TypeError, "tol must be a number, got None"),
-    ):
-        with pytest.raises(error, match=told):
-            MMC(**parameters).fit(X)
+# ---- equal rows ----
 
 
 def test_equal_rows_are_not_torn_apart_to_make_as_many_clusters():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
-    for model in (MMC(9, random_state=0), HMMC(9, branching=3, random_state=0)):
-        with pytest.warns(GrowthWarning, match="rows are equal for"):
-            model.fit(X)
-        assert model.hierarchy_.n_leaves == 1
+    model = HMMC(9, branching=3, random_state=0)
+    with pytest.warns(GrowthWarning, match="rows are equal for"):
+        model.fit(X)
+    assert model.hierarchy_.n_leaves == 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -314,7 +255,7 @@ def test_equal_rows_have_one_label_where_sizes_bind(weighted):
     X = np.append(np.zeros((63, 3)), np.ones((1, 3)), axis=0)
     weights = np.arange(64) % 3 + 1 if weighted else None
     what = "equal rows, and what one row weighs, stay" if weighted else "equal rows stay"
-    for model, asked in ((HMMC(2), "0.9 to 1.1"), (MMC(2), "0.3 to 1.7")):
+    for model, asked in ((HMMC(2), "0.9 to 1.1"), (HMMC(2, balance=0.3), "0.3 to 1.7")):
         model.set_params(random_state=0)
         with pytest.warns(GrowthWarning, match=f"1 of 1 split .* {what} .* {asked}; ") as told:
             labels = model.fit(X, sample_weight=weights).labels_

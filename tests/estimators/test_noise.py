@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, make_planted_tree
+from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_frame, to_linkage, to_newick
 from taxarbor.hierarchy import Hierarchy
@@ -65,7 +65,7 @@ def test_planted_noise_is_found():
 
 def test_scores_are_in_units_of_what_is_usual():
     X = planted(0)[:190]
-    for model in (Taxarbor(4), HMMC(4), HierarchicalKMeans(4)):
+    for model in (Taxarbor(4), HMMC(4)):
         scores = model.set_params(random_state=0).fit(X).outlier_score_
         assert scores.shape == (190,)
         assert 0.9 < scores.mean() < 1.1

@@ -15,10 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from taxarbor import (
     HMMC,
-    MMC,
     FileFormatError,
-    HierarchicalKMeans,
-    HierarchicalSpectral,
     Hierarchy,
     Taxarbor,
 )
@@ -30,9 +27,6 @@ MODELS = {
     "hmmc": HMMC(6, random_state=0),
     "hmmc, three-way": HMMC(7, branching=3, penalty="l2", balance=1.0, random_state=0),
     "one leaf": Taxarbor(1),
-    "flat": MMC(4, random_state=0),
-    "k-means": HierarchicalKMeans(6, random_state=0),
-    "spectral": HierarchicalSpectral(6, random_state=0),
 }
 
 
@@ -93,7 +87,7 @@ def test_unfitted_copies_and_clones(X):
 
 
 def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
-    for estimator in (Taxarbor, HMMC, MMC):
+    for estimator in (Taxarbor, HMMC):
         data = skops.io.dumps(estimator(4, random_state=0).fit(X))
         trusted = [
             f"{estimator.__module__}.{estimator.__name__}",

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
@@ -127,7 +127,6 @@ STEPS = {
         (HierarchyBuilder, "freeze", 1),
     ],
     HMMC: [*((MaxMarginSplitter, "split", at) for at in (1, 4)), *LAST],
-    HierarchicalKMeans: LAST,
 }
 
 

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.estimators._base import HierarchyEstimator
 
 # Some of scikit-learn's data are ten rows, too few for eight leaves: the warning is right.
@@ -20,12 +20,7 @@ OTHERS = [
     HMMC(penalty="exclusive"),
     HMMC(units="raw", alpha=0.01, beta=0.01),
     HMMC(None, max_depth=2, balance=None),
-    MMC(n_clusters=3, penalty="l1", solver="newton"),
-    HierarchicalKMeans(7, branching=3, criterion="compact", n_init=3),
-    HierarchicalKMeans(None, max_leaf_size=5),
-    HierarchicalSpectral(),
-    HierarchicalSpectral(7, branching=3, criterion="compact", n_neighbors=3),
-    HierarchicalSpectral(3, branching=3, n_init=1),
+    HMMC(3, branching=3, penalty="l1", solver="newton"),
 ]
 WHY = "taken for a classifier of four classes, as it takes sparse rows and has predict_proba"
 WRONG = {f"check_estimator_sparse_{kind}": WHY for kind in ("array", "matrix")}
@@ -45,8 +40,6 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize(
     "estimator",
     [
-        MMC(),
-        HierarchicalKMeans(),
         *(pytest.param(one, marks=pytest.mark.long) for one in OTHERS),
     ],
     ids=lambda one: type(one).__name__,
@@ -68,9 +61,7 @@ def test_all_checks_of_scikit_learn(estimator):
         assert "has no attribute 'multi_class'" in str(result["exception"].__cause__)
 
 
-@pytest.mark.parametrize(
-    "kind", [Taxarbor, HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral]
-)
+@pytest.mark.parametrize("kind", [Taxarbor, HMMC])
 def test_nothing_else_is_wrong_with_sparse_rows(kind, monkeypatch):
     monkeypatch.delattr(HierarchyEstimator, "predict_proba")
     for name in WRONG:
@@ -79,7 +70,7 @@ def test_nothing_else_is_wrong_with_sparse_rows(kind, monkeypatch):
 
 @pytest.mark.parametrize(
     "estimator",
-    [Taxarbor(), HMMC(), MMC(3), HierarchicalKMeans(), HierarchicalSpectral(), *OTHERS[:3]],
+    [Taxarbor(), HMMC(), *OTHERS[:3]],
     ids=str,
 )
 def test_weights_are_repeats_in_the_same_order(estimator, monkeypatch):

@@ -6,9 +6,6 @@ from scipy.sparse import csr_array
 
 from taxarbor import (
     HMMC,
-    MMC,
-    HierarchicalKMeans,
-    HierarchicalSpectral,
     TableWarning,
     Taxarbor,
     make_planted_tree,
@@ -25,10 +22,6 @@ MODELS = [
     Taxarbor(None, max_depth=3, balance=None),
     HMMC(5),
     HMMC(None, max_leaf_size=50, balance=0.3),
-    MMC(3),
-    HierarchicalKMeans(5),
-    HierarchicalKMeans(None, max_leaf_size=60),
-    HierarchicalSpectral(4),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 
@@ -76,7 +69,7 @@ def test_integer_weights_are_repeated_rows_and_zero_is_absent(model):
         np.testing.assert_array_equal(only.labels, labels[w > 0])
 
 
-@pytest.mark.parametrize("model", [MODELS[0], MODELS[5], MODELS[8]], ids=str)
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[5]], ids=str)
 def test_fractions_are_shares(model):
     for seed in range(2):
         X, _, rng = planted(seed)
@@ -162,7 +155,7 @@ def test_weights_survive_files_and_pruning(tmp_path):
 )
 def test_wrong_weights(weights, message):
     X = np.random.default_rng(0).normal(size=(6, 2))
-    for model in (Taxarbor(4), HierarchicalKMeans(4)):
+    for model in (Taxarbor(4), HMMC(4)):
         with pytest.raises(InputError, match=message):
             model.fit(X, sample_weight=weights)
         assert not vars(model).keys() & {"hierarchy_", "labels_"}

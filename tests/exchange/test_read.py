@@ -24,7 +24,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.exchange import (
     from_labels,
     from_linkage,
@@ -266,7 +266,7 @@ def same_clusters(tree, model):
 
 
 def test_our_own_have_one():
-    for model in (Taxarbor(5, random_state=0), MMC(3, random_state=0)):
+    for model in (Taxarbor(5, random_state=0), HMMC(3, random_state=0)):
         assert from_sklearn(model.fit(blobs())) is model.hierarchy_
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 
-from taxarbor import HMMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
+from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
 
@@ -48,12 +48,6 @@ MAKERS = {
     "hmmc, float32": lambda: (Taxarbor(6, random_state=0).fit(S := SHARES.astype("f4")), S),
     "greedy": lambda: (greedy(SHARES), SHARES),
     "greedy, csr, float32": lambda: (greedy(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
-    "k-means": lambda: (HierarchicalKMeans(6, random_state=0).fit(SHARES), SHARES),
-    "k-means, three": lambda: (
-        HierarchicalKMeans(9, branching=3, random_state=0).fit(SHARES),
-        SHARES,
-    ),
-    "spectral": lambda: (HierarchicalSpectral(6, random_state=0).fit(SHARES), SHARES),
     "labels": lambda: (from_labels([name[0] for name in ANIMALS.names]), SHARES),
     "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
     "ward, all": with_doubles,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.explain import explain
 from taxarbor.hierarchy._reasons import category_of
 from taxarbor.tables import TableEncoder
@@ -14,7 +14,7 @@ from taxarbor.tables import TableEncoder
 MODELS = (
     Taxarbor(6, random_state=0),
     Taxarbor(5, encoder=TableEncoder(missing="indicator"), random_state=0),
-    HierarchicalKMeans(6, random_state=0),
+    HMMC(6, random_state=0),
 )
 
 

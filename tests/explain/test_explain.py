@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, Taxarbor, make_planted_tree
+from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels, from_sklearn
 from taxarbor.explain import Explanation, explain
 from taxarbor.explain._names import LONGEST, name_nodes
@@ -42,7 +42,7 @@ def test_a_model_its_tree_and_one_without_means_are_the_same(model, X):
 
 
 def test_the_number_of_threads_does_not_matter(X):
-    for make in (HMMC, HierarchicalKMeans):
+    for make in (HMMC, Taxarbor):
         one, two = (make(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
         assert_same(explain(one, X), explain(two, X))
 
@@ -80,7 +80,7 @@ def test_numbers_of_every_kind_say_the_same(X):
     for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
         assert_same(explain(model, data), expected)
     single = X.astype("float32")
-    model = HierarchicalKMeans(5, random_state=0).fit(single)
+    model = Taxarbor(5, random_state=0).fit(single)
     why = explain(model, single)
     assert why.hierarchy.means.dtype == why.hierarchy.rules[0].dtype == np.float32
     assert_same(why, explain(model, single.astype(float)))
@@ -180,7 +180,7 @@ def test_what_has_no_tree(X):
     for thing in (*things, np.eye(3)):
         with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hier"):
             explain(thing, X)
-    for model in (Taxarbor(3), MMC(2), HierarchicalKMeans(3)):
+    for model in (Taxarbor(3), HMMC(3)):
         with pytest.raises(NotFittedError, match=rf"this {type(model).__name__} is not fitted"):
             explain(model, X)
     pipeline = make_pipeline(StandardScaler(), Taxarbor(4, random_state=0))
@@ -199,7 +199,6 @@ def test_trees_of_others_get_rules_of_the_nearest_means(X):
         explain(kmeans, X)
     why = explain(from_sklearn(kmeans), X)
     assert (why.margins[0] >= -1e-9).all()
-    assert explain(MMC(2, random_state=0).fit(X), X).hierarchy.n_leaves == 2
     bare = from_labels(np.arange(206) % 4)
     why = explain(bare, X)
     assert bare.rules == (None,) * 5
@@ -230,7 +229,7 @@ def test_rows_that_are_equal(X, strict):
     assert why.rows()["why"].tolist() == [""] * 5
     assert len(why.features()) == 0
     doubled = np.vstack([X, X])
-    model = HierarchicalKMeans(5, random_state=0).fit(doubled)
+    model = Taxarbor(5, random_state=0).fit(doubled)
     why = explain(model, doubled)
     for row in range(0, 206, 10):
         one, other = why.row(row), why.row(row + 206)

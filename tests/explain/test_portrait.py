@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from taxarbor import HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
 from taxarbor.explain._portrait import BINS, make_bins
@@ -183,7 +183,7 @@ def test_wide_sparse_rows_are_not_made_dense():
 
 def test_a_thousand_clusters(strict):
     X = np.random.default_rng(0).normal(size=(3000, 20))
-    why = explain(HierarchicalKMeans(1000, random_state=0).fit(X), X)
+    why = explain(HMMC(1000, random_state=0).fit(X), X)
     nodes = why.to_dict(n_top=5)["nodes"]
     strict(nodes[-1])
     assert all(0 < len(node["standout"]) <= 5 for node in nodes[1:])

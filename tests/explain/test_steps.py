@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taxarbor import HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import _steps, explain
 from taxarbor.explain._steps import TOP, Pull, find_steps
@@ -93,7 +93,7 @@ def test_margins_are_negative_where_prediction_differs(cases):
         assert (least[is_own] >= -tiny).all()
         assert (least[~is_own] <= tiny).all()
         assert (is_own == (least >= 0.0))[np.abs(least) > tiny].all()
-        if case.name in ("spectral", "labels", "shuffled"):
+        if case.name in ("labels", "shuffled"):
             # Some rows are on the wrong side, or else this test says little.
             assert not is_own.all()
             assert (least < 0.0).any()
@@ -250,7 +250,7 @@ def test_sparse_rows_are_moved_by_what_moves_dense_ones(monkeypatch):
 def test_frames_of_many_steps_take_little_memory():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 6))
-    why = explain(HierarchicalKMeans(8, random_state=0).fit(X), X)
+    why = explain(HMMC(8, random_state=0).fit(X), X)
     why.rows([0])
     tracemalloc.start()
     frame = why.rows()

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor
+from taxarbor import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import category_of, known_mean
 from taxarbor.tables import TableEncoder
@@ -17,7 +17,6 @@ MODELS = (
     Taxarbor(7, random_state=0),
     Taxarbor(6, encoder=INDICATOR, random_state=0),
     HMMC(6, branching=3, random_state=0),
-    HierarchicalKMeans(6, random_state=0),
 )
 PAIRS = (["origin", "mpg", "fuel"], ["make", "fuel"], ["origin", "make"], ["mpg", "fuel"])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
 
-from taxarbor import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor, load_animals
+from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor._errors import printable
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
@@ -179,7 +179,7 @@ def test_no_name_makes_a_tag(names):
 
 def test_big_trees_are_cut(chain):
     X = np.random.default_rng(0).normal(size=(400, 3))
-    tree = HierarchicalKMeans(150, random_state=0).fit(X).hierarchy_
+    tree = HMMC(150, random_state=0).fit(X).hierarchy_
     page, told = read(tree)
     assert told.startswith("Hierarchy(n_rows=400, n_leaves=150")
     assert "cut to 100 of its clusters" in told
@@ -214,9 +214,7 @@ def test_only_the_first_levels_are_unfolded():
     assert (text.count("<details open>"), text.count("<details>")) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    "kind", [Taxarbor, HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral]
-)
+@pytest.mark.parametrize("kind", [Taxarbor, HMMC])
 def test_notebooks_show_the_tree_of_fitted_models(kind):
     model = kind(3, random_state=0)
     before, parameters = model._repr_mimebundle_(), model.get_params()

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import to_frame
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule, Reason
 from taxarbor.hierarchy._reasons import _LATEST, rest_mean
@@ -17,8 +17,6 @@ MODELS = {
     "hmmc": Taxarbor(6, random_state=0),
     "greedy": HMMC(6, random_state=0),
     "three": HMMC(7, branching=3, random_state=0),
-    "k-means": HierarchicalKMeans(6, random_state=0),
-    "k-means, three": HierarchicalKMeans(7, branching=3, random_state=0),
 }
 
 
@@ -196,14 +194,14 @@ def test_the_units_of_a_column_do_not_matter_when_fitted_anew():
 
 
 def test_dense_and_sparse_rows_and_all_dtypes_have_the_same_reasons(X):
-    for name in ("hmmc", "greedy", "k-means"):
+    for name in ("hmmc", "greedy"):
         trees = [MODELS[name].fit(data).hierarchy_ for data in (X, sparse.csr_array(X))]
         assert trees[0].n_nodes == trees[1].n_nodes
         for node in range(1, trees[0].n_nodes):
             dense, csr = (tree.reasons(node) for tree in trees)
             assert [(r.feature, r.sign) for r in dense] == [(r.feature, r.sign) for r in csr]
             assert [r.share for r in dense] == pytest.approx([r.share for r in csr], abs=1e-6)
-    trees = [MODELS["k-means"].fit(X.astype(dtype)).hierarchy_ for dtype in ("f4", "f8")]
+    trees = [MODELS["greedy"].fit(X.astype(dtype)).hierarchy_ for dtype in ("f4", "f8")]
     for node in range(1, trees[0].n_nodes):
         single, double = (shares_of(tree, node, X.shape[1]) for tree in trees)
         np.testing.assert_allclose(single, double, atol=1e-4)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, to_json
 
 MODELS = {
     "hmmc": Taxarbor(6, random_state=0),
     "greedy": HMMC(6, random_state=0),
     "three": HMMC(7, branching=3, random_state=0),
-    "k-means": HierarchicalKMeans(6, random_state=0),
 }
 
 
@@ -51,7 +50,7 @@ def test_rows_go_where_scaled_rows_go(tree, raw, scaler):
 def test_float32(raw):
     X = raw / np.logspace(-3, 3, raw.shape[1])
     scaler = StandardScaler().fit(X)
-    for model in (Taxarbor(4, random_state=0), HierarchicalKMeans(4, random_state=0)):
+    for model in (Taxarbor(4, random_state=0), HMMC(4, random_state=0)):
         tree = model.fit(scaler.transform(X).astype("float32")).hierarchy_
         other = tree.unscale(scaler.mean_, scaler.scale_)
         assert other.means.dtype == other.rules[0].dtype == np.float32
@@ -66,7 +65,7 @@ def test_float32_far_from_zero():
     X = X.astype("float32")
     scaler = StandardScaler().fit(X.astype(float))
     scaled = scaler.transform(X.astype(float)).astype("float32")
-    for model in (Taxarbor(6, random_state=0), HierarchicalKMeans(6, random_state=0)):
+    for model in (Taxarbor(6, random_state=0), HMMC(6, random_state=0)):
         tree = model.fit(scaled).hierarchy_
         for shift in (0.0, 0.11, -0.07):  # whichever way the centre is rounded
             other = tree.unscale(scaler.mean_ + shift, scaler.scale_)
@@ -83,7 +82,7 @@ def test_none_is_no_shift_or_no_scale(tree, raw, same, bare):
         same(tree.unscale(mean, scale), tree)
     same(bare.unscale(None, None), bare)
     scaler = StandardScaler(with_mean=False).fit(raw)
-    model = HierarchicalKMeans(4, random_state=0).fit(scaler.transform(raw))
+    model = HMMC(4, random_state=0).fit(scaler.transform(raw))
     labels = model.hierarchy_.unscale(None, scaler.scale_).predict(raw)
     np.testing.assert_array_equal(labels, model.labels_)
 

@@ -14,14 +14,11 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 from taxarbor import Taxarbor, plot
-from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.plot._dendrogram import lay_out_dendrogram
 from taxarbor.plot._layout import lay_out
-from taxarbor.plot._levels import measure_levels
 
 DRAW = [getattr(plot, name) for name in plot.__all__]
-MEASURE = [lay_out, lay_out_dendrogram, measure_levels]
+MEASURE = [lay_out, lay_out_dendrogram]
 every_plot = pytest.mark.parametrize("draw", DRAW, ids=lambda draw: draw.__name__)
 
 
@@ -47,8 +44,7 @@ def test_what_is_drawn_shows_itself_quietly(animals, draw):
     assert len(repr(drawn)) < 80
     for shown in ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_ipython_display_"):
         assert not hasattr(drawn, shown)
-    values = [getattr(drawn, name, None) for name in ("layout", "levels")]
-    assert all(len(repr(value)) < 80 for value in values)
+    assert len(repr(getattr(drawn, "layout", None))) < 80
 
 
 def test_importing_does_not_import_matplotlib():
@@ -99,18 +95,8 @@ def test_wrong_arguments_leave_no_figure(known, single):
         told = r"one class for each of the 12 rows .* got shape \(3,\)"
         with pytest.raises(ValueError, match=told):
             draw(known, classes=["a", "b", "c"])
-    with pytest.raises(ValueError, match="n_top must be 1 or more, got 0"):
-        plot.plot_feature_levels(known, n_top=0)
-    idle = HierarchyBuilder(2)
-    idle.add_split(0, [0, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
-    for draw, tree, told in [
-        (plot.plot_dendrogram, single, "at least two leaves, but the root was not split"),
-        (plot.plot_feature_levels, single, "the tree has no rules"),
-        (plot.plot_feature_levels, from_labels([0, 1]), "the tree has no rules"),
-        (plot.plot_feature_levels, idle.freeze(), "the rules of the tree use no features"),
-    ]:
-        with pytest.raises(ValueError, match=told):
-            draw(tree)
+    with pytest.raises(ValueError, match="at least two leaves, but the root was not split"):
+        plot.plot_dendrogram(single)
     assert plt.get_fignums() == []
 
 

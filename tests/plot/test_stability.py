@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from taxarbor import HierarchicalKMeans, make_planted_tree
+from taxarbor import HMMC, make_planted_tree
 from taxarbor.plot import plot_stability
 from taxarbor.trust import assess
 
 
 def test_the_curve_and_the_suggestion():
     X = make_planted_tree(80, depth=1, n_noise_features=0).X
-    model = HierarchicalKMeans(4, random_state=0).fit(X)
+    model = HMMC(4, random_state=0).fit(X)
     with pytest.raises(ValueError, match="not assessed yet"):
         plot_stability(model)
     tree = assess(model, X, n_refits=4)

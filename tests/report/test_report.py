@@ -15,7 +15,7 @@ from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import HMMC, HierarchicalKMeans, Taxarbor, load_animals, make_planted_tree
+from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.report import report
 from taxarbor.report._context import encode_png, thumbnail
@@ -106,7 +106,7 @@ def test_any_tree_has_a_page(tmp_path):
         from_linkage(linkage(X, "ward"), 9),
         from_labels(X[:, 0]),
         from_labels(np.zeros(len(X))),
-        HierarchicalKMeans(5, random_state=0).fit(X),
+        HMMC(5, random_state=0).fit(X),
         Taxarbor(9, branching=3, random_state=0).fit(X),
         HMMC(5, random_state=0).fit(sparse.csr_array(X)),
     ]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
-from threadpoolctl import threadpool_info
 
 from taxarbor import native
 from taxarbor.optim._loss import HingeLoss
@@ -427,7 +426,6 @@ def test_sparse_matrices_of_other_layouts_are_taken():
     spare.data, spare.indices = np.append(S.data, 9.0), np.append(S.indices, 99).astype("i4")
     for other in (wide, spare, sparse.csr_matrix(X)):
         rows = as_rows(other)
-        np.testing.assert_array_equal(rows.neighbors(3)[1], as_rows(S).neighbors(3)[1])
         np.testing.assert_array_equal(rows.norms(), as_rows(S).norms())
 
 
@@ -519,85 +517,6 @@ def test_ward_clusters_are_nested_and_numbered_by_first_rows():
     for n_clusters in (0, -1, 71):
         with pytest.raises(ValueError, match="one per row"):
             native.ward(X, n_clusters)
-
-
-# ---- nearest other rows -------------------------------------------------------------------
-
-
-def scattered(n_rows, seed=0):
-    """Return rows with a good share of zeros, no two of them equally far apart."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, 6)) * rng.uniform(0.3, 3.0, 6)
-    X[:, 1:][rng.random((n_rows, 5)) < 0.5] = 0.0
-    return X
-
-
-def assert_nearest(X, found, slack):
-    """Check distances, and that each position has its; which of equally near ones is free."""
-    distances, positions = found
-    exact = X.astype(np.longdouble)
-    D = np.square(exact[:, None] - exact).sum(axis=2).astype(np.float64)
-    np.fill_diagonal(D, np.inf)
-    n_neighbors = positions.shape[1]
-    assert distances.shape == positions.shape == (len(X), n_neighbors)
-    assert (distances.dtype, positions.dtype) == (np.float64, np.intp)
-    assert (np.diff(distances, axis=1) >= 0.0).all()
-    assert all(len(set(row)) == n_neighbors for row in positions)
-    own = np.take_along_axis(D, positions, axis=1)
-    assert np.isfinite(own).all()  # nobody is a neighbour of itself
-    atol = slack * float(D[np.isfinite(D)].max())
-    nearest = np.sort(D, axis=1)[:, :n_neighbors]
-    np.testing.assert_allclose(np.square(distances), nearest, rtol=0.0, atol=atol)
-    np.testing.assert_allclose(own, nearest, rtol=0.0, atol=atol)
-    return np.argsort(D, axis=1)[:, :n_neighbors]
-
-
-def test_nearest_rows_are_those_of_all_distances(kind, dtype):
-    slack = 1e-6 if dtype == "float32" else 1e-13
-    for n_neighbors, n_threads in product((1, 5, 119), (1, 2)):
-        X = scattered(120).astype(dtype)
-        assert_nearest(X, rows_of(X, kind, n_threads).neighbors(n_neighbors), slack)
-    X = scattered(300).astype(dtype)
-    found = rows_of(X, kind).neighbors(4)
-    np.testing.assert_array_equal(found[1], assert_nearest(X, found, slack))
-    X = (scattered(150) + 1e4).astype(dtype)  # an offset costs no digits
-    assert_nearest(X, rows_of(X, kind).neighbors(5), 1e-6)
-
-
-def test_nearest_of_some_rows(kind, dtype):
-    """Positions count within the node; rows outside of it are nobody's neighbours."""
-    X = scattered(200).astype(dtype)
-    first = np.random.default_rng(1).permutation(200)[:120]
-    second = np.arange(0, 120, 2)
-    rows = rows_of(X, kind).take(first)
-    assert_nearest(X[first], rows.neighbors(5), 1e-6)
-    assert_nearest(X[first][second], rows.take(second).neighbors(5), 1e-6)
-
-
-def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(kind, dtype):
-    for copies in (2, 4, 9):
-        X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
-        distances, positions = rows_of(X, kind).neighbors(5)
-        assert_nearest(X, (distances, positions), 1e-6)
-        same = positions // copies == np.arange(len(X))[:, None] // copies
-        assert (same.sum(axis=1) == min(copies - 1, 5)).all()
-        assert distances[same].max() < 1e-5
-    X = np.full((40, 3), 0.1, dtype=dtype)
-    distances, positions = rows_of(X, kind).neighbors(5)
-    assert distances.max() < 1e-6
-    assert (positions != np.arange(40)[:, None]).all()
-
-
-def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(kind, dtype):
-    # scikit-learn shares out the work in another way where there are few rows per thread.
-    for side in (25, 40, 50, 60):
-        X = np.argwhere(np.ones((side, side))).astype(dtype, order="C")  # many equally far
-        one, *others = (rows_of(X, kind, n).neighbors(5) for n in (1, 1, 2, 3, 7))
-        for other in others:
-            assert [part.tobytes() for part in one] == [part.tobytes() for part in other]
-    rows, before = rows_of(scattered(60), kind), threadpool_info()
-    rows.neighbors(2)
-    assert threadpool_info() == before
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

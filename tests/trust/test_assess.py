@@ -11,10 +11,7 @@ from sklearn.base import clone
 
 from taxarbor import (
     HMMC,
-    MMC,
     GrowthWarning,
-    HierarchicalKMeans,
-    HierarchicalSpectral,
     TableWarning,
     Taxarbor,
     make_planted_tree,
@@ -90,9 +87,6 @@ def test_the_number_of_threads_does_not_matter(tree, model, planted):
         Taxarbor(4, branching=4),
         Taxarbor(None, max_leaf_size=60, min_leaf_size=30),
         HMMC(4, n_init=1),
-        MMC(4, n_init=1),
-        HierarchicalKMeans(4),
-        HierarchicalSpectral(4),
     ],
     ids=lambda kind: type(kind).__name__,
 )

@@ -27,8 +27,6 @@ ONLY = {
     **dict.fromkeys(
         ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
     ),
-    "criterion": ("kmeans", "spectral"),
-    "n_neighbors": ("spectral",),
 }
 """The methods that have an option of some only."""
 N_CLUSTERS = (
@@ -102,8 +100,8 @@ def fit(
         _table("cosine: only the direction of a row counts, not its length."),
     ] = None,
     method: Annotated[
-        Literal["taxarbor", "hmmc", "kmeans", "spectral"],
-        _tree("Ours, the default; the paper's; top-down k-means or spectral clustering."),
+        Literal["taxarbor", "hmmc"],
+        _tree("Taxarbor, the default, or the paper's HMMC."),
     ] = "taxarbor",
     branching: Annotated[
         int | None, _tree("Most children per split; default: 2.", min=2)
@@ -154,13 +152,6 @@ def fit(
     tol: Annotated[
         float | None,
         _some("tol", "A split ends when a round lowers its objective by less.", min=0.0),
-    ] = None,
-    criterion: Annotated[
-        Literal["scatter", "compact"] | None,
-        _some("criterion", "Split the cluster with most scatter, or the most compact one."),
-    ] = None,
-    n_neighbors: Annotated[
-        int | None, _some("n_neighbors", "Neighbours of a row.", min=1)
     ] = None,
 ) -> None:
     """Grow a tree of clusters from the rows of a file, and save it as a model.

@@ -16,7 +16,7 @@ from taxarbor.cli._reading import (
     split_names,
 )
 from taxarbor.cli._shell import noted
-from taxarbor.estimators import HMMC, MMC, HierarchicalKMeans, HierarchicalSpectral, Taxarbor
+from taxarbor.estimators import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
@@ -24,18 +24,13 @@ from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
 
-METHODS: dict[str, type[Any]] = {
-    "taxarbor": Taxarbor,
-    "hmmc": HMMC,
-    "kmeans": HierarchicalKMeans,
-    "spectral": HierarchicalSpectral,
-}
+METHODS: dict[str, type[Any]] = {"taxarbor": Taxarbor, "hmmc": HMMC}
 OPTIONS = {
     AS_IDENTIFIER: "looks like an identifier; ask for it with --columns to use it",
     AS_DATES: "dates; name it in --dates to use it",
 }
 """Why columns are left out, in words of the command line."""
-MODELS = {kind.__name__: kind for kind in METHODS.values()} | {"MMC": MMC}
+MODELS = {kind.__name__: kind for kind in METHODS.values()}
 
 
 class Fitted(NamedTuple):

@@ -41,7 +41,7 @@ Format = Annotated[
     FileFormat | None,
     option("Format of DATA, if its name does not tell.", "--format", metavar="FORMAT"),
 ]
-Truth = Annotated[Path | None, option("The true tree of the classes: nested JSON or Newick.")]
+Truth = Annotated[Path | None, option("The true tree of the classes, in JSON.")]
 Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
 Output = Annotated[
     Path | None, option("File to write; default: standard output.", "--output", "-o")

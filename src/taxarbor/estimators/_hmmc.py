@@ -1,9 +1,8 @@
-"""The paper's method: hierarchical maximum-margin clustering, and its flat form."""
+"""The paper's method: hierarchical maximum-margin clustering."""
 
 from typing import Any, Literal, Self
 
 from taxarbor.estimators._base import HierarchyEstimator, check_growth
-from taxarbor.grow import StoppingRule
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._margins import KINDS, Center, Kind
@@ -12,8 +11,6 @@ from taxarbor.tables._checks import check_balance, check_choice, check_count, ch
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")
 CENTERS = ("node", "data")
-FlatPenalty = Literal["group", "l1", "l2"]
-FLAT: tuple[Kind, ...] = ("group", "l1", "l2")
 
 
 class HMMC(HierarchyEstimator):
@@ -142,112 +139,19 @@ class HMMC(HierarchyEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self)
-        check_choice("center", self.center, CENTERS)
-        splitter = _check_margins(self, KINDS, self.beta, branching, self.center)
+        splitter = self._make_splitter(branching)
         return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
-
-class MMC(HierarchyEstimator):
-    """Maximum-margin clustering, flat: a root with one child per cluster.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    penalty : {"group", "l1", "l2"}, default="group"
-        As in :class:`HMMC`; without ancestors there is nothing to be exclusive of.
-    alpha : float, default=0.003
-        Strength of the penalty.
-    units : {"relative", "raw"}, default="relative"
-        Whether ``alpha`` is a share of the critical value or the paper's number.
-    balance : float, pair of float or None, default=0.3
-        Least and greatest size of a cluster, as multiples of an equal share. Equal rows stay
-        together, also where a cluster then has another size: there is a warning.
-    n_init : int, default=1
-        Starts; the one with the lowest objective is kept.
-    solver : {"auto", "newton", "pqn"}, default="auto"
-        How the weights are found.
-    tol : float, default=0.02
-        Settled when a round lowers the objective by less than this share.
-    encoder : "auto", TableEncoder or None, default="auto"
-        What makes features of a table; see :class:`Taxarbor`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the sample and the starts.
-    n_jobs : int or None, default=None
-        Threads; the result does not depend on their number.
-    verbose : int, default=0
-        With 1, a fit that takes longer than two seconds shows its progress.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_rows,)
-        The cluster of each row.
-    hierarchy_ : Hierarchy
-        A root with the clusters as its leaves.
-    outlier_score_ : array of shape (n_rows,)
-        How far each row is from the mean of the nearest cluster, in units of how far that
-        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in fit, and their names, where the data had any.
-
-    Examples
-    --------
-    >>> from taxarbor import MMC, load_animals
-    >>> model = MMC(n_clusters=4, random_state=0).fit(load_animals().X)
-    >>> model.hierarchy_
-    Hierarchy(n_rows=206, n_leaves=4, height=1)
-    """
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        penalty: FlatPenalty = "group",
-        alpha: float = 0.003,
-        units: Literal["relative", "raw"] = "relative",
-        balance: float | tuple[float, float] | None = 0.3,
-        n_init: int = 1,
-        solver: SolverName = "auto",
-        tol: float = 0.02,
-        encoder: Any = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.balance = balance
-        self.penalty = penalty
-        self.alpha = alpha
-        self.units = units
-        self.n_init = n_init
-        self.solver = solver
-        self.tol = tol
-        self.encoder = encoder
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Divide the rows once."""
-        n_clusters = check_count("n_clusters", self.n_clusters, least=1)
-        branching = max(n_clusters, 2)
-        splitter = _check_margins(self, FLAT, 0.0, branching, "node")
-        return self._fit_greedily(
-            X, sample_weight, splitter, branching, StoppingRule(n_clusters)
-        )
-
-
-def _check_margins(
-    estimator: HMMC | MMC, kinds: tuple[Kind, ...], beta: float, n_children: int, center: Center
-) -> MaxMarginSplitter:
-    """Return the splitter that the parameters describe."""
-    check_choice("penalty", estimator.penalty, kinds)
-    check_choice("units", estimator.units, UNITS)
-    check_choice("solver", estimator.solver, SOLVERS)
-    alpha, beta = check_strength("alpha", estimator.alpha), check_strength("beta", beta)
-    is_relative = estimator.units == "relative"
-    regularizer = Regularizer(estimator.penalty, alpha, beta, relative=is_relative)
-    balance = check_balance(estimator.balance, n_children)
-    n_init = check_count("n_init", estimator.n_init, least=1)
-    tol = check_strength("tol", estimator.tol)
-    return MaxMarginSplitter(regularizer, balance, n_init, estimator.solver, tol, center)
+    def _make_splitter(self, branching: int) -> MaxMarginSplitter:
+        """Check the parameters of a split."""
+        check_choice("penalty", self.penalty, KINDS)
+        check_choice("units", self.units, UNITS)
+        check_choice("center", self.center, CENTERS)
+        check_choice("solver", self.solver, SOLVERS)
+        alpha, beta = check_strength("alpha", self.alpha), check_strength("beta", self.beta)
+        is_relative = self.units == "relative"
+        regularizer = Regularizer(self.penalty, alpha, beta, relative=is_relative)
+        balance = check_balance(self.balance, branching)
+        n_init = check_count("n_init", self.n_init, least=1)
+        tol = check_strength("tol", self.tol)
+        return MaxMarginSplitter(regularizer, balance, n_init, self.solver, tol, self.center)

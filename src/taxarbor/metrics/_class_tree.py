@@ -18,7 +18,6 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor._types import IndexArray
-from taxarbor.metrics._newick import read_newick
 from taxarbor.metrics._table import name_of
 
 TreeSource: TypeAlias = Any
@@ -50,7 +49,8 @@ class ClassTree:
 
     Examples
     --------
-    >>> tree = ClassTree.read("((cat,dog)mammal,owl)animal;")
+    >>> mammals = ["animal", "mammal"]
+    >>> tree = ClassTree.read({"cat": mammals, "dog": mammals, "owl": ["animal"]})
     >>> tree
     ClassTree(n_leaves=3, n_nodes=5)
     >>> tree.names
@@ -115,8 +115,7 @@ class ClassTree:
               itself or to the node above it;
             - a sequence of such paths, each of which ends with its class. Nodes of two
               paths are the same if all names from the root on are;
-            - text in Newick format, where branch lengths, comments and a missing semicolon
-              do not matter, or either mapping in JSON, up to a few hundred levels;
+            - either mapping as text in JSON, up to a few hundred levels;
             - a ``Path`` to a file of such text, in UTF-8;
             - a networkx graph with edges from parent to child, nodes named as they read.
 
@@ -165,8 +164,9 @@ class ClassTree:
 
         Examples
         --------
-        >>> ClassTree.read("((cat,dog),owl);").leaves_of(["owl", "cat"])
-        array([4, 2])
+        >>> tree = ClassTree.read([["animal", "mammal", "cat"], ["animal", "owl"]])
+        >>> tree.leaves_of(["owl", "cat"])
+        array([3, 2])
         """
         number = dict(zip(self.names, self.leaves.tolist(), strict=True))
         unknown = [label for label in classes if name_of(label) not in number]
@@ -186,8 +186,9 @@ class ClassTree:
 
         Examples
         --------
-        >>> ClassTree.read("((cat,dog)mammals,owl);").ancestors_of(["owl", "cat"], 1)
-        ['owl', 'mammals']
+        >>> tree = ClassTree.read([["animal", "mammal", "cat"], ["animal", "owl"]])
+        >>> tree.ancestors_of(["owl", "cat"], 1)
+        ['owl', 'mammal']
         """
         found = []
         for leaf in self.leaves_of(classes).tolist():
@@ -262,28 +263,28 @@ def _read_form(source: Any) -> _Form:
         return _read_paths(source)
     raise InputTypeError(
         "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
-        "paths, a sequence of paths, text in Newick format or JSON, a pathlib.Path or a "
-        f"networkx.DiGraph; got {type(source).__name__}"
+        "paths, a sequence of paths, text in JSON, a pathlib.Path or a networkx.DiGraph; "
+        f"got {type(source).__name__}"
     )
 
 
 def _read_text(text: str) -> _Form:
-    """Read Newick or JSON."""
-    start = text.lstrip()[:1]
-    if start == "{":
-        try:
-            return _read_form(json.loads(text))
-        except RecursionError:  # at some 500 levels; a reader of our own took 15 times as long
-            told = "this JSON is nested too deeply; write the tree as Newick"
-            raise InputError(told) from None
-        except ValueError as error:
-            raise InputError(f"not a tree in JSON: {error}") from error
-    if start and not set("(;") & set(text):
+    """Read JSON."""
+    if not text.strip():
+        return [], []
+    try:
+        source = json.loads(text)
+    except RecursionError:  # at some 500 levels
+        told = "this JSON is nested too deeply; give the paths of the classes"
+        raise InputError(told) from None
+    except ValueError as error:
         raise InputError(
-            f"{text!r:.60} is neither Newick, which has parentheses, nor JSON, which begins "
-            "with a brace; if it names a file, pass pathlib.Path(...) of it"
-        )
-    return read_newick(text) if start else ([], [])
+            f"{text!r:.60} is not a tree in JSON: {error}; if it names a file, pass "
+            "pathlib.Path(...) of it"
+        ) from error
+    if not isinstance(source, Mapping | list):
+        raise InputError(f"a tree in JSON is an object or a list, got {text!r:.60}")
+    return _read_form(source)
 
 
 def _is_nested(source: Mapping[Any, Any]) -> bool:

@@ -35,7 +35,7 @@ from taxarbor.metrics._class_tree import ClassTree, TreeSource
 from taxarbor.metrics._table import (
     Floats,
     LeafTable,
-    adjusted_information,
+    adjusted_mutual_info,
     adjusted_rand,
     pairs,
     rand,
@@ -155,7 +155,9 @@ def shortest_path_similarity(tree: Hierarchy | ClassTree) -> Floats:
     Examples
     --------
     >>> from taxarbor.metrics import ClassTree
-    >>> shortest_path_similarity(ClassTree.read("((cat,dog),owl);"))
+    >>> mammals = ["animal", "mammal"]
+    >>> tree = ClassTree.read({"cat": mammals, "dog": mammals, "owl": ["animal"]})
+    >>> shortest_path_similarity(tree)
     array([[1.        , 0.33333333, 0.        ],
            [0.33333333, 1.        , 0.        ],
            [0.        , 0.        , 1.        ]])
@@ -173,7 +175,9 @@ def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
     Examples
     --------
     >>> from taxarbor.metrics import ClassTree
-    >>> path_sharing_similarity(ClassTree.read("((cat,dog),owl);"))
+    >>> mammals = ["animal", "mammal"]
+    >>> tree = ClassTree.read({"cat": mammals, "dog": mammals, "owl": ["animal"]})
+    >>> path_sharing_similarity(tree)
     array([[1. , 0.5, 0. ],
            [0.5, 1. , 0. ],
            [0. , 0. , 1. ]])
@@ -202,7 +206,8 @@ def shortest_path_score(
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
         The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
-        without one are left out, as by :func:`rand_score`.
+        without one (None, NaN, NA or blank text) are left out, and so are outliers that the
+        tree leaves out.
     truth : ClassTree, or what :meth:`ClassTree.read` takes
         The true tree. Leaves that no row belongs to count for its greatest distance, as they
         do in the learned tree.
@@ -210,24 +215,33 @@ def shortest_path_score(
         Correct for chance: 0 is expected of shuffled rows, 1 is best. Without it, the score
         mostly rewards trees with the shape of the true one.
     sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for; see :func:`rand_score`.
+        How many rows each row stands for: 2 is a row that is there twice, 0 one that is not
+        there. Pairs among a fraction of a row are negative, so weights that sum to less than
+        2 are refused: they should be 1 on average, or more.
 
     Returns
     -------
     float
         Between 0 and 1; at most 1 if adjusted.
 
+    Warns
+    -----
+    UserWarning
+        If rows have no class; it says how many.
+
     Raises
     ------
     ValueError
-        As by :func:`rand_score`, and if ``truth`` is not a tree, or a class is not one of its
-        leaves.
+        If ``y`` is of another length, or fewer than two rows have a class; if ``truth`` is not
+        a tree, or a class is not one of its leaves; or if weights are of another length,
+        negative, not finite, all 0, or sum to less than 2 or more than 2**31.
 
     Examples
     --------
     >>> from taxarbor.exchange import from_labels
-    >>> tree = from_labels([0, 0, 1])
-    >>> score = shortest_path_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
+    >>> tree, mammals = from_labels([0, 0, 1]), ["animal", "mammal"]
+    >>> truth = {"cat": mammals, "dog": mammals, "owl": ["animal"]}
+    >>> score = shortest_path_score(tree, ["cat", "dog", "owl"], truth)
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
     """
@@ -253,8 +267,9 @@ def path_sharing_score(
     Examples
     --------
     >>> from taxarbor.exchange import from_labels
-    >>> tree = from_labels([0, 0, 1])
-    >>> score = path_sharing_score(tree, ["cat", "dog", "owl"], "((cat,dog),owl);")
+    >>> tree, mammals = from_labels([0, 0, 1]), ["animal", "mammal"]
+    >>> truth = {"cat": mammals, "dog": mammals, "owl": ["animal"]}
+    >>> score = path_sharing_score(tree, ["cat", "dog", "owl"], truth)
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
     """
@@ -324,7 +339,7 @@ def dendrogram_purity(
 
     For each pair of distinct rows of one class, take the share of that class among the rows
     of their lowest common ancestor. The purity is the mean over these pairs. Two rows of one
-    leaf meet in that leaf. Takes and raises what :func:`rand_score` does.
+    leaf meet in that leaf. Takes ``y`` and weights as :func:`shortest_path_score` does.
 
     Returns
     -------
@@ -359,15 +374,14 @@ def dasgupta_cost(
     Parameters
     ----------
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row. Rows without one are left out, as by
-        :func:`rand_score`.
+        The learned tree, and the class of each row. Rows without one are left out.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
         path in it. Without it, the similarity is 1 within a class and 0 between classes.
     normalize : bool
         Divide by the cost of a tree that is a single leaf.
     sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for; see :func:`rand_score`.
+        How many rows each row stands for; see :func:`shortest_path_score`.
 
     Returns
     -------
@@ -447,13 +461,13 @@ def score_hierarchy(
     hierarchy, y : Hierarchy, array-like of shape (n_rows,)
         The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
         without one (None, NaN, NA or blank text) are left out, and a warning says how many;
-        so are rows that the tree sets apart.
+        so are outliers that the tree leaves out.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         The true tree of the classes.
     dasgupta : bool
         Whether to add Dasgupta's cost, normalized.
     sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for; see :func:`rand_score`.
+        How many rows each row stands for; see :func:`shortest_path_score`.
 
     Returns
     -------
@@ -461,9 +475,10 @@ def score_hierarchy(
         With a true tree ``shortest_path``, ``path_sharing``, ``adjusted_shortest_path``,
         ``adjusted_path_sharing``, and what the first two are expected to be when rows are
         shuffled, ``chance_shortest_path`` and ``chance_path_sharing``. Always ``rand``,
-        ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, which is NaN
-        if no class has two rows. On request ``dasgupta_cost``. In this order, and as
-        fractions, not in percent.
+        ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, of leaves as
+        clusters, with the values of scikit-learn's functions. The purity is NaN if no class
+        has two rows, the mutual information if weights are not whole numbers. On request
+        ``dasgupta_cost``. In this order, and as fractions, not in percent.
 
     Raises
     ------
@@ -490,7 +505,7 @@ def score_hierarchy(
         scores |= {f"chance_{name}": 1.0 - chance for name, (_, chance) in found.items()}
     scores["rand"] = rand(table)
     scores["adjusted_rand"] = adjusted_rand(table)
-    scores["adjusted_mutual_info"] = adjusted_information(table.counts)
+    scores["adjusted_mutual_info"] = adjusted_mutual_info(table)
     scores["dendrogram_purity"] = _purity(table)
     if dasgupta:
         scores["dasgupta_cost"] = _cost(table, classes, normalize=True)

@@ -12,7 +12,6 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from threadpoolctl import threadpool_limits
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
@@ -24,11 +23,6 @@ from taxarbor.rows._problems import (
     RuleProblem,
     SplitSolution,
 )
-
-ROWS_PER_THREAD = 1024
-"""With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
-which of some equally near ones are kept depends on the number of threads."""
-
 
 FEW, BLOCK = 64, 1 << 20
 """Rows that are looked at first for columns of two values, and cells at a time after that."""
@@ -220,21 +214,6 @@ class Rows:
         pairs[open_columns, 0], pairs[open_columns, 1] = low, high
         return pairs
 
-    def neighbors(self, n_neighbors: int) -> tuple[Array, IndexArray]:
-        """Return distances and positions of each row's nearest other rows, nearest first.
-
-        Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows. As
-        many sweeps as there are rows, in blocks.
-        """
-        from sklearn.neighbors import NearestNeighbors  # loads a good part of scikit-learn
-
-        X = self._own() if issparse(self._X) else self._centered()
-        most = max((self.n_rows - 1) // ROWS_PER_THREAD, 1)
-        with threadpool_limits(min(self.n_threads, most), user_api="openmp"):
-            search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
-            distances, positions = search.kneighbors()
-        return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
-
     def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
         """Return a number for each of some rows: the same for those whose cells are equal.
 
@@ -277,12 +256,6 @@ class Rows:
         """Return the rows as they are, as an array or a matrix."""
         index = self._data.index
         return self._X if index is None else self._X[index]
-
-    def _centered(self) -> Array:
-        """Return a dense copy about the centre: an offset of the data costs no digits."""
-        X = self._own()
-        dense: Array = X.toarray() if issparse(self._X) else X
-        return np.ascontiguousarray(dense - self.center.astype(self.dtype))
 
 
 def _keys(X: Any) -> Iterator[bytes]:

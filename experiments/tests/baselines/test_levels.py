@@ -7,9 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from matplotlib import pyplot as plt
 
+from experiments.baselines import plot_feature_levels
+from experiments.baselines._levels import measure_levels
+from taxarbor import Taxarbor, load_animals
+from taxarbor.exchange import from_labels
 from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-from taxarbor.plot import plot_feature_levels
-from taxarbor.plot._levels import measure_levels
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """The animals' tree."""
+    bundle = load_animals()
+    X = bundle.X / bundle.X.max(axis=0)
+    return Taxarbor(20, max_features=1, random_state=0).fit(X).hierarchy_
 
 
 @st.composite
@@ -45,8 +55,7 @@ def test_levels_add_up(tree):
     assert (np.diff(first) >= 0).all()
 
 
-def test_the_animals(animals):
-    tree, _ = animals
+def test_the_animals(tree):
     levels = measure_levels(tree)
     np.testing.assert_allclose(levels.matrix.sum(axis=0), 1.0)
     used = np.unique(np.concatenate([r.features for r in tree.rules if r is not None]))
@@ -68,8 +77,7 @@ def test_rows_weigh():
     np.testing.assert_allclose(levels.matrix, [[0.5, 0.75], [0.5, 0.25]])
 
 
-def test_the_table(animals):
-    tree, _ = animals
+def test_the_table(tree):
     drawn = plot_feature_levels(tree, n_top=10)
     names = [text.get_text() for text in drawn.axes.get_yticklabels()]
     n_used = len(drawn.levels.features)
@@ -107,3 +115,28 @@ def test_nothing_is_cut_off_at_the_edge_of_the_figure():
         assert box.x1 <= figure.bbox.x1
         assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
         assert bool(drawn.colorbar.ax.get_ylabel()) == (n_features > 2)
+
+
+def test_what_has_no_features_to_show(tree):
+    idle = HierarchyBuilder(2)
+    idle.add_split(0, [0, 1], LinearRule(np.ones((2, 3)), np.zeros(3)))
+    for without in (HierarchyBuilder(3), idle):
+        with pytest.raises(ValueError, match="the tree"):
+            plot_feature_levels(without.freeze())
+    with pytest.raises(ValueError, match="no rules"):
+        plot_feature_levels(from_labels([0, 1]))
+    with pytest.raises(ValueError, match="n_top"):
+        plot_feature_levels(tree, n_top=0)
+    assert plt.get_fignums() == []
+
+
+def test_names_are_literal():
+    names = ("$x$", r"$\frac$", "two\nlines", "y" * 500)
+    builder = HierarchyBuilder(2)
+    builder.add_split(0, [0, 1], LinearRule(np.arange(8.0).reshape(2, 4) ** 2, np.zeros(4)))
+    drawn = plot_feature_levels(builder.freeze(feature_names=names))
+    drawn.axes.figure.canvas.draw()
+    labels = drawn.axes.get_yticklabels()
+    assert "$x$" in [label.get_text() for label in labels]
+    assert not any(label.get_parse_math() for label in labels)
+    assert max(len(label.get_text()) for label in labels) <= 28

@@ -1,8 +1,8 @@
-"""The paper's baselines: division by k-means (HKM, HKM-D) and along a graph (HSC, HSC-D).
+"""Splitters of the baselines: k-means (HKM, HKM-D) and spectral clustering (HSC, HSC-D).
 
-Both are told by the means of their children. For the spectral one the rows' nearest neighbours
-make a sparse graph; its leading eigenvectors, scaled to unit length per row, are divided by
-k-means (Ng, Jordan and Weiss, 2001).
+The rule of either is the nearest of the children's means. For the spectral one, the rows'
+nearest neighbours make a sparse graph; its leading eigenvectors, scaled to unit length per row,
+are clustered by k-means (Ng, Jordan and Weiss, 2001).
 """
 
 from dataclasses import dataclass
@@ -10,17 +10,20 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
-from taxarbor._types import Array, SolveInfo, Status
+from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.exchange import from_linkage
 from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
+from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._starts import child_means, far_rows
-from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
+from taxarbor.split._task import keep_together, refuse_few
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -31,6 +34,9 @@ MAX_STEPS = 300
 TOLERANCE = 1e-4
 """Settled when the centres move by less than this share of the variance, as in scikit-learn."""
 
+ROWS_PER_THREAD = 1024
+"""With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
+which of some equally near ones are kept depends on the number of threads."""
 EIGEN_TOLERANCE = 1e-6
 LEAST_WEIGHT = 1e-12
 """Keeps the edges of far rows, whose similarity would vanish, in the graph."""
@@ -96,8 +102,9 @@ class KMeansSplitter:
     Examples
     --------
     >>> import numpy as np
+    >>> from experiments.baselines import KMeansSplitter
     >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import KMeansSplitter, SplitTask
+    >>> from taxarbor.split import SplitTask
     >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
     >>> split = KMeansSplitter().split(SplitTask(rows, (), (), n_children=2, seed=0))
     >>> sorted(np.bincount(split.labels).tolist())
@@ -192,8 +199,9 @@ class SpectralSplitter:
     Examples
     --------
     >>> import numpy as np
+    >>> from experiments.baselines import SpectralSplitter
     >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SpectralSplitter, SplitTask
+    >>> from taxarbor.split import SplitTask
     >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
     >>> task = SplitTask(rows, (), (), n_children=2, seed=0)
     >>> sorted(np.bincount(SpectralSplitter(n_neighbors=1).split(task).labels).tolist())
@@ -233,9 +241,24 @@ class SpectralSplitter:
         return conclude(rows, found, rule, self.criterion)
 
 
+def find_neighbors(rows: Rows, n_neighbors: int) -> tuple[Array, IndexArray]:
+    """Return distances and positions of each row's nearest other rows, nearest first.
+
+    Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows.
+    """
+    X = rows._own()
+    if not issparse(X):  # about the centre, an offset of the data costs no digits
+        X = np.ascontiguousarray(X - rows.center.astype(rows.dtype))
+    most = max((rows.n_rows - 1) // ROWS_PER_THREAD, 1)
+    with threadpool_limits(min(rows.n_threads, most), user_api="openmp"):
+        search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
+        distances, positions = search.kneighbors()
+    return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
+
+
 def neighbor_graph(rows: Rows, n_neighbors: int) -> csr_array:
     """Return Gaussian similarities of neighbours, as wide as those are apart on average."""
-    distances, positions = rows.neighbors(n_neighbors)
+    distances, positions = find_neighbors(rows, n_neighbors)
     width = float(distances.mean())
     squares = np.square(distances / width) if width > 0.0 else np.zeros_like(distances)
     weights = np.maximum(np.exp(-0.5 * squares), LEAST_WEIGHT)

@@ -1,5 +1,6 @@
 """K-means and the graph, against scikit-learn, brute force, and shapes one can see."""
 
+import pickle
 from inspect import signature
 
 import numpy as np
@@ -8,11 +9,10 @@ from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info
 
-from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.split import KMeansSplitter, Refusal, SpectralSplitter
-from taxarbor.split._baselines import (
+from experiments.baselines import KMeansSplitter, SpectralSplitter
+from experiments.baselines._splitters import (
     CRITERIA,
     LEAST_WEIGHT,
     MAX_DENSE,
@@ -20,17 +20,21 @@ from taxarbor.split._baselines import (
     cluster_rows,
     conclude,
     divide_graph,
+    find_neighbors,
     follow,
     group_pieces,
     nearest_rule,
     neighbor_graph,
 )
+from taxarbor._types import SolveInfo, Status
+from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.split import Refusal
 from taxarbor.split._starts import child_means, far_rows
 
 KINDS = ("dense", "sparse")
 PRECISION = {"float32": 1e-5, "float64": 1e-12}
 ALL_KINDS = [(kind, dtype) for kind in KINDS for dtype in PRECISION]
-MODULE = "taxarbor.split._baselines"
+MODULE = "experiments.baselines._splitters"
 
 
 def rng_of(seed=0):
@@ -230,6 +234,89 @@ def test_k_means_of_unusual_rows(draw, rows_of, task_of):
             np.testing.assert_array_equal(one.labels, other.labels)
             np.testing.assert_allclose(other.score, one.score * scale, rtol=1e-9)
             np.testing.assert_allclose(other.objective, one.objective * scale**2, rtol=1e-9)
+
+
+# ---- nearest other rows ----
+
+
+def scattered(n_rows, seed=0):
+    """Return rows with a good share of zeros, no two of them equally far apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6)) * rng.uniform(0.3, 3.0, 6)
+    X[:, 1:][rng.random((n_rows, 5)) < 0.5] = 0.0
+    return X
+
+
+def assert_nearest(X, found, slack):
+    """Check distances, and that each position has its; which of equally near ones is free."""
+    distances, positions = found
+    exact = X.astype(np.longdouble)
+    D = np.square(exact[:, None] - exact).sum(axis=2).astype(np.float64)
+    np.fill_diagonal(D, np.inf)
+    n_neighbors = positions.shape[1]
+    assert distances.shape == positions.shape == (len(X), n_neighbors)
+    assert (distances.dtype, positions.dtype) == (np.float64, np.intp)
+    assert (np.diff(distances, axis=1) >= 0.0).all()
+    assert all(len(set(row)) == n_neighbors for row in positions)
+    own = np.take_along_axis(D, positions, axis=1)
+    assert np.isfinite(own).all()  # nobody is a neighbour of itself
+    atol = slack * float(D[np.isfinite(D)].max())
+    nearest = np.sort(D, axis=1)[:, :n_neighbors]
+    np.testing.assert_allclose(np.square(distances), nearest, rtol=0.0, atol=atol)
+    np.testing.assert_allclose(own, nearest, rtol=0.0, atol=atol)
+    return np.argsort(D, axis=1)[:, :n_neighbors]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
+def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
+    slack = 1e-6 if dtype == "float32" else 1e-13
+    for n_neighbors, n_threads in ((1, 1), (5, 2), (119, 1)):
+        X = scattered(120).astype(dtype)
+        assert_nearest(X, find_neighbors(rows_of(X, kind, n_threads), n_neighbors), slack)
+    X = scattered(300).astype(dtype)
+    found = find_neighbors(rows_of(X, kind), 4)
+    np.testing.assert_array_equal(found[1], assert_nearest(X, found, slack))
+    X = (scattered(150) + 1e4).astype(dtype)  # an offset costs no digits
+    assert_nearest(X, find_neighbors(rows_of(X, kind), 5), 1e-6)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
+def test_nearest_of_some_rows(rows_of, kind, dtype):
+    """Positions count within the node; rows outside of it are nobody's neighbours."""
+    X = scattered(200).astype(dtype)
+    first = np.random.default_rng(1).permutation(200)[:120]
+    second = np.arange(0, 120, 2)
+    rows = rows_of(X, kind).take(first)
+    assert_nearest(X[first], find_neighbors(rows, 5), 1e-6)
+    assert_nearest(X[first][second], find_neighbors(rows.take(second), 5), 1e-6)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
+def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype):
+    for copies in (2, 4, 9):
+        X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
+        distances, positions = find_neighbors(rows_of(X, kind), 5)
+        assert_nearest(X, (distances, positions), 1e-6)
+        same = positions // copies == np.arange(len(X))[:, None] // copies
+        assert (same.sum(axis=1) == min(copies - 1, 5)).all()
+        assert distances[same].max() < 1e-5
+    X = np.full((40, 3), 0.1, dtype=dtype)
+    distances, positions = find_neighbors(rows_of(X, kind), 5)
+    assert distances.max() < 1e-6
+    assert (positions != np.arange(40)[:, None]).all()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
+def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(rows_of, kind, dtype):
+    # scikit-learn shares out the work in another way where there are few rows per thread.
+    for side in (25, 40, 50, 60):
+        X = np.argwhere(np.ones((side, side))).astype(dtype, order="C")  # many equally far
+        one, *others = (find_neighbors(rows_of(X, kind, n), 5) for n in (1, 1, 2, 3, 7))
+        for other in others:
+            assert [part.tobytes() for part in one] == [part.tobytes() for part in other]
+    rows, before = rows_of(scattered(60), kind), threadpool_info()
+    find_neighbors(rows, 2)
+    assert threadpool_info() == before
 
 
 # ---- the graph ----
@@ -466,3 +553,66 @@ def test_parameters_of_the_spectral_splitter(draw, rows_of, task_of):
         task = task_of(rows_of(draw(2, n_rows=n_rows)), 2)
         labels = SpectralSplitter(n_neighbors=50).split(task).labels
         assert set(labels.tolist()) == {0, 1}
+
+
+# ---- what any splitter owes to the growth loop ----
+
+SPLITTERS = [
+    make(criterion) for make in (KMeansSplitter, SpectralSplitter) for criterion in CRITERIA
+]
+
+
+def everything(split):
+    parts = [split.labels, split.rule.weights, split.rule.center, split.rule.offsets]
+    return [part.tobytes() for part in parts], split.score, split.objective, split.info
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
+    for kind in KINDS:
+        for K, n_rows in ((2, 70), (5, 500)):  # below and above MAX_DENSE
+            X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
+            found = splitter.split(task_of(rows_of(X, kind), K))
+            assert set(found.labels.tolist()) == set(range(K))
+            trace = np.array(found.info.trace)
+            assert len(trace) == found.info.n_iter + 1
+            assert trace[-1] == found.objective
+            splitter.split(task_of(rows_of(other, kind), 2, seed=8))
+            again = splitter.split(task_of(rows_of(X, kind, n_threads=2), K))
+            copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_of(X, kind), K))))
+            assert everything(again) == everything(copy.split(task)) == everything(found)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter):
+    for K in (2, 3, 5):
+        X = draw(K, distance=0.5, n_rows=180)
+        dense, csr = (splitter.split(task_of(rows_of(X, kind), K)) for kind in KINDS)
+        assert same_partition(dense.labels, csr.labels)
+        np.testing.assert_allclose(dense.score, csr.score, rtol=1e-9)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, splitter):
+    for kind, dtype in ALL_KINDS:
+        for K in (2, 3, 5):
+            few = rows_of(draw(K, n_rows=2 * K - 1, dtype=dtype), kind)
+            equal = rows_of(np.full((37, 4), 0.1, dtype=dtype), kind)
+            places = draw(2, n_rows=K, dtype=dtype)
+            fewer = rows_of(np.repeat(places[1:], 40, axis=0), kind)
+            for rows in (few, equal, fewer):
+                assert isinstance(splitter.split(task_of(rows, K)), Refusal)
+            enough = rows_of(np.repeat(places, 40, axis=0), kind)
+            found = splitter.split(task_of(enough, K))
+            assert same_partition(found.labels, np.repeat(np.arange(K), 40))
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_equal_rows_stay_together(rows_of, task_of, splitter):
+    X = (np.random.default_rng(3).random((120, 4)) < 0.4).astype(float)
+    group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+    for K in (2, 3, 5):
+        for kind in KINDS:
+            found = splitter.split(task_of(rows_of(X, kind), K))
+            pairs = np.unique(np.stack([group, found.labels], axis=1), axis=0)
+            assert len(pairs) == group.max() + 1

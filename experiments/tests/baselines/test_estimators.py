@@ -1,23 +1,29 @@
-"""The paper's baselines: what they find, how they rank leaves, where they send new rows."""
+"""The paper's baselines: what they find, which leaf is next, where they send new rows."""
 
 import json
 import os
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info
 
-from taxarbor import HierarchicalKMeans, HierarchicalSpectral, make_planted_tree
+from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
+from taxarbor import HMMC, GrowthWarning, make_planted_tree
 from taxarbor.exchange import to_json
 
 BOTH = [HierarchicalKMeans, HierarchicalSpectral]
 CRITERIA = ("scatter", "compact")
 HERE = Path(__file__).resolve()
-FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[3] / "shared" / "data"))
+FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[4] / "shared" / "data"))
 
 
 @pytest.fixture(params=BOTH)
@@ -88,7 +94,7 @@ def test_many_nodes_side_by_side(kind):
 
 def test_unsettled_splits_are_told_of(monkeypatch, data, kind):
     """Without naming parameters that these estimators do not have."""
-    monkeypatch.setattr("taxarbor.split._baselines.MAX_STEPS", 1)
+    monkeypatch.setattr("experiments.baselines._splitters.MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"\d of 7 splits did not settle") as record:
         fit(kind, data["cloud"])
     assert "solver" not in str(record[0].message)
@@ -204,3 +210,117 @@ def test_predict_is_the_nearest_mean_at_each_node(data, as_kind):
                 distances = [float(np.square(row - mean).sum()) for mean in means]
                 node = children[int(np.argmin(distances))]
             assert node == tree.leaves[leaf]
+
+
+# ---- flat maximum margins ----
+
+
+def flat(X, n_clusters=4, **parameters):
+    return fit(MMC, X, n_clusters, **parameters)
+
+
+def content(tree):
+    """All of a tree but who made it."""
+    return to_json(replace(tree, made_by=None))
+
+
+def test_a_root_with_one_child_per_cluster(X):
+    for n_clusters in (1, 2, 3, 5, 8):
+        tree = flat(X, n_clusters).hierarchy_
+        assert tree.n_leaves == n_clusters
+        assert tree.height == min(n_clusters - 1, 1)
+
+
+def test_planted_clusters_are_found():
+    planted = make_planted_tree(400, depth=1, branching=4, random_state=2)
+    for penalty in ("group", "l1", "l2"):
+        for solver in ("newton", "pqn"):
+            for dtype in ("float32", "float64"):
+                X = planted.X.astype(dtype)
+                setting = {"penalty": penalty, "solver": solver}
+                dense, csr = (flat(Z, **setting) for Z in (X, sparse.csr_array(X)))
+                assert len(set(zip(dense.labels_, planted.labels, strict=True))) == 4
+                np.testing.assert_array_equal(dense.labels_, csr.labels_)
+                np.testing.assert_array_equal(dense.predict(X), dense.labels_)
+
+
+def test_the_flat_form_is_one_split_of_the_other(X):
+    for penalty in ("group", "l1", "l2"):
+        for K in (2, 3):
+            node = {"balance": 0.3, "center": "node"}
+            tree = (
+                HMMC(K, branching=K, penalty=penalty, random_state=0, **node).fit(X).hierarchy_
+            )
+            assert content(flat(X, K, penalty=penalty).hierarchy_) == content(tree)
+
+
+def test_sizes_of_clusters(data):
+    X = data["cloud"]
+    for n_clusters in (2, 4, 7):
+        for balance, pair in ((0.3, (0.3, 1.7)), (1.0, (1.0, 1.0)), ((0.9, 1.1), (0.9, 1.1))):
+            for units in ({}, {"units": "raw", "alpha": 1e-2}):
+                sizes = np.bincount(flat(X, n_clusters, balance=balance, **units).labels_)
+                low, high = (len(X) / n_clusters * bound for bound in pair)
+                assert low - 1 < sizes.min() <= sizes.max() < high + 1
+    with pytest.warns(GrowthWarning, match="1 leaf where 8 .* 10 rows are too few for 8"):
+        assert not flat(X[:10], 8).labels_.any()
+
+
+def test_what_the_flat_form_cannot_have(X):
+    for parameters, error, told in (
+        ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
+        ({"n_clusters": 601}, ValueError, "n_clusters is 601, .* n_samples=600 rows .*; lower"),
+        ({"penalty": "exclusive"}, ValueError, "penalty must be one of .*; got 'exclusive'"),
+        ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
+        ({"tol": None}, TypeError, "tol must be a number, got None"),
+    ):
+        with pytest.raises(error, match=told):
+            MMC(**parameters).fit(X)
+
+
+# ---- what holds of every estimator ----
+
+ALL = [MMC(4), HierarchicalKMeans(6), HierarchicalSpectral(6, criterion="compact")]
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_checks_of_scikit_learn(model):
+    """But for two that take clusterers for classifiers, and two that shuffle rows."""
+    known = {f"check_estimator_sparse_{kind}" for kind in ("array", "matrix")}
+    known |= {f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")}
+    results = check_estimator(model, on_skip=None, on_fail=None)
+    failed = {one["check_name"] for one in results if one["status"] == "failed"}
+    assert failed <= known
+
+
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_frames_files_and_weights(planted, tmp_path, model):
+    X, weights = planted.X, np.arange(600) % 3
+    model = clone(model).set_params(random_state=0)
+    fitted = model.fit(X)
+    fitted.hierarchy_.save(tmp_path / "tree.taxarbor")
+    loaded = type(fitted.hierarchy_).load(tmp_path / "tree.taxarbor")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert to_json(loaded) == to_json(fitted.hierarchy_)
+    if isinstance(model, MMC):
+        model.set_params(balance=None)  # bounds could divide copies of a row
+    weighted = model.fit(X, sample_weight=weights).labels_[weights > 0]
+    repeated = model.fit(np.repeat(X, weights, axis=0)).labels_
+    np.testing.assert_array_equal(np.repeat(weighted, weights[weights > 0]), repeated)
+
+
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_equal_rows_are_in_one_cluster(model):
+    rng = np.random.default_rng(1)
+    places = rng.standard_normal((20, 3))
+    own = rng.choice(20, 100, p=rng.dirichlet(np.full(20, 0.7)))
+    for n_clusters in (2, 5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GrowthWarning)
+            model = clone(model).set_params(n_clusters=n_clusters, random_state=0)
+            labels = model.fit(places[own]).labels_
+        pairs = {*zip(own.tolist(), labels.tolist(), strict=True)}
+        assert len(pairs) == len({*own.tolist()})

@@ -133,6 +133,7 @@ def plot_feature_levels(
 
     Examples
     --------
+    >>> from experiments.baselines import plot_feature_levels
     >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
     >>> tree = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
