@@ -471,7 +471,7 @@ def test_arrays_must_be_tables_of_numbers():
 
 def test_nothing_is_unpickled():
     objects = np.array([["a", 1]], dtype=object)
-    assert "allow_pickle" in refusal(as_bytes(np.save, objects))
+    assert "Python objects" in refusal(as_bytes(np.save, objects))
     assert "'X' as Python objects" in refusal(npz(X=objects))
     message = refusal(npz(X=np.eye(2), feature_names=np.array(["a", "b"], dtype=object)))
     assert "'feature_names' as Python objects" in message
@@ -600,7 +600,7 @@ DAMAGE = {
 def test_h5ad_files_that_are_not_whole():
     for told, change in DAMAGE.items():
         message = refusal(changed(change), label_column="cell_type")
-        assert told.replace("no X", "without X") in message
+        assert told in message
 
 
 def test_truncated_files_are_told_in_one_line(tmp_path):
@@ -645,7 +645,7 @@ def test_what_is_missing_can_be_installed(monkeypatch):
     for content, library, packages in (
         ("csv", "pandas", "pandas"),
         ("tsv", "pandas", "pandas"),
-        ("parquet", "pyarrow.parquet", "pandas pyarrow"),
+        ("parquet", "pyarrow.dataset", "pandas pyarrow"),
         ("parquet", "pandas", "pandas pyarrow"),
         ("dense", "h5py", "h5py"),
     ):
