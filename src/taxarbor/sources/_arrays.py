@@ -5,27 +5,24 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from taxarbor._types import IndexArray
 from taxarbor.sources._h5ad import H5adMatrix
 from taxarbor.sources._reader import (
-    BLOCK_BYTES,
     Block,
     File,
     base_name,
+    block_ranges,
     check_matrix,
     columns_at,
     row_range,
 )
 
-GAP_BYTES = 1 << 17
-"""Bytes between two rows that are read as well: a seek takes about as long."""
 MAX_HEADER = 10_000
 """Bytes of the header of an npy file, as in NumPy."""
 _scratch = threading.local()
@@ -53,9 +50,7 @@ class ArrayReader:
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
         """Yield all rows in their order."""
-        step = max(int(BLOCK_BYTES / max(self.stored.row_bytes, 1.0)), 1)
-        for first in range(0, self.n_rows, step):
-            last = min(first + step, self.n_rows)
+        for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
             title = f"{self.stored.name}, {row_range(first, last)}"
             load = partial(self._choose, partial(self.stored.read, first, last))
             yield Block(title, slice(first, last), load)
@@ -64,15 +59,7 @@ class ArrayReader:
         """Return some rows."""
         if len(rows) == self.n_rows:
             return self._choose(self.stored.read_all)
-        parts = []
-        for block in self.blocks(use_threads=False):
-            first, last = block.rows.start, block.rows.stop
-            inside = rows[slice(*np.searchsorted(rows, (first, last)))] - first
-            if len(inside):
-                parts.append(self._choose(partial(self.stored.take, first, last, inside)))
-        if sparse.issparse(parts[0]):
-            return sparse.vstack(parts, format="csr")
-        return np.concatenate(parts)
+        return self._choose(partial(self.stored.take, rows))
 
     def _choose(self, load: Callable[[], Any]) -> Any:
         return load() if self.chosen is None else load()[:, self.chosen]
@@ -101,60 +88,39 @@ class NpyArray:
         return self.shape[1] * self.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Return rows in C order and the byte order of this machine, until the next read."""
+        """Return rows in C order and the byte order of this machine, until the next read.
+
+        The memory is that of the thread's last read: new memory for each block would take as
+        long as the reading.
+        """
+        if self.is_fortran:
+            return _as_native(self._map()[first:last])
         self.file.check()
+        n_bytes = (last - first) * self.row_bytes
+        if len(getattr(_scratch, "cells", ())) < n_bytes:
+            _scratch.cells = np.empty(n_bytes, np.uint8)
+        cells: NDArray[Any] = _scratch.cells[:n_bytes]
         with open(self.file.path, "rb") as stream:
-            return _as_native(self._read(stream, first, last))
+            stream.seek(self.offset + first * self.row_bytes)
+            if stream.readinto(cells.data) < n_bytes:
+                raise self.file.error("ends too early: it is truncated")
+        return _as_native(cells.view(self.dtype).reshape(-1, self.shape[1]))
 
     def read_all(self) -> NDArray[Any]:
         """Return all rows, in memory of their own."""
+        n_cells, order = self.shape[0] * self.shape[1], "F" if self.is_fortran else "C"
+        with self.file.reading("npy"):
+            cells = np.fromfile(self.file.path, self.dtype, n_cells, offset=self.offset)
+            return _as_native(cells.reshape(self.shape, order=order))
+
+    def take(self, rows: IndexArray) -> NDArray[Any]:
+        """Return some of the rows; pages of the file without any are not read."""
+        return _as_native(np.array(self._map()[rows]))
+
+    def _map(self) -> NDArray[Any]:
         self.file.check()
-        X = np.empty(self.shape[::-1] if self.is_fortran else self.shape, self.dtype)
-        with open(self.file.path, "rb") as stream:
-            self._fill(stream, self.offset, X)
-        return _as_native(X.T if self.is_fortran else X)
-
-    def take(self, first: int, last: int, rows: IndexArray) -> NDArray[Any]:
-        """Return some of the rows; those between are read where that is as fast."""
-        if self.is_fortran:
-            return self.read(first, last)[rows]
-        self.file.check()
-        gaps = np.flatnonzero(np.diff(rows) * self.row_bytes > GAP_BYTES) + 1
-        X = np.empty((len(rows), self.shape[1]), self.dtype)
-        begin = 0
-        with open(self.file.path, "rb") as stream:
-            for end in (*gaps.tolist(), len(rows)):
-                run = rows[begin:end]
-                start = int(run[0])
-                cells = self._read(stream, first + start, first + int(run[-1]) + 1)
-                X[begin:end] = cells[run - start]
-                begin = end
-        return _as_native(X)
-
-    def _read(self, stream: IO[bytes], first: int, last: int) -> NDArray[Any]:
-        """Return rows as they are stored, in memory that this thread's next read uses again.
-
-        New memory for each block would take as long as the reading.
-        """
-        (n_rows, n_columns), size, n = self.shape, self.dtype.itemsize, last - first
-        n_bytes = n * self.row_bytes
-        if len(getattr(_scratch, "cells", ())) < n_bytes:
-            _scratch.cells = np.empty(n_bytes, np.uint8)
-        cells: NDArray[Any] = _scratch.cells[:n_bytes].view(self.dtype)
-        if not self.is_fortran:
-            self._fill(stream, self.offset + first * self.row_bytes, cells)
-            return cells.reshape(n, n_columns)
-        cells = cells.reshape(n_columns, n)
-        for j, column in enumerate(cells):
-            self._fill(stream, self.offset + (j * n_rows + first) * size, column)
-        return cells.T
-
-    def _fill(self, stream: IO[bytes], offset: int, cells: NDArray[Any]) -> None:
-        stream.seek(offset)
-        n_read = stream.readinto(memoryview(cells.reshape(-1).view(np.uint8)))  # type: ignore[attr-defined]
-        if n_read < cells.nbytes:
-            self.file.check()
-            raise self.file.error("ends too early: it is truncated")
+        order = "F" if self.is_fortran else "C"
+        return np.memmap(self.file.path, self.dtype, "r", self.offset, self.shape, order)
 
 
 @final
@@ -173,7 +139,7 @@ class MappedArray:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row."""
-        return self.array.shape[1] * self.array.itemsize
+        return self.shape[1] * self.array.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Return rows in C order and the byte order of this machine, copied if they differ."""
@@ -183,9 +149,9 @@ class MappedArray:
         """Return all rows, in memory of their own."""
         return _as_native(np.array(self.array, order="C"))
 
-    def take(self, first: int, last: int, rows: IndexArray) -> NDArray[Any]:
+    def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows."""
-        return _as_native(self.array[first:last][rows])
+        return _as_native(np.array(self.array[rows]))
 
 
 def _as_native(X: NDArray[Any]) -> NDArray[Any]:
@@ -215,7 +181,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> NpyArray:
         n_bytes, n_present = shape[0] * shape[1] * dtype.itemsize, file.size - offset
         if n_bytes > n_present:
             raise ValueError(f"it declares {n_bytes:,} bytes of numbers and has {n_present:,}")
-    return NpyArray(file, offset, shape, is_fortran, dtype)
+    return NpyArray(file, offset, (shape[0], shape[1]), is_fortran, dtype)
 
 
 def open_memmap(X: Any) -> MappedArray:

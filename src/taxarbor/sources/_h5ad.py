@@ -18,7 +18,7 @@ from scipy import sparse
 from taxarbor._errors import missing_extra
 from taxarbor._types import IndexArray
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.sources._reader import File, as_texts, check_matrix, row_range
+from taxarbor.sources._reader import File, as_texts, block_ranges, check_matrix, row_range
 
 LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
 PARTS = ("data", "indices", "indptr")
@@ -63,9 +63,14 @@ class H5adMatrix:
             check_structure(columns)
         return columns.tocsr()
 
-    def take(self, first: int, last: int, rows: IndexArray) -> Any:
+    def take(self, rows: IndexArray) -> Any:
         """Return some of the rows."""
-        return self.read(first, last)[rows]
+        parts = []
+        for first, last in block_ranges(self.shape[0], self.row_bytes):
+            inside = rows[slice(*np.searchsorted(rows, (first, last)))] - first
+            if len(inside):
+                parts.append(self.read(first, last)[inside])
+        return np.concatenate(parts) if self.layout is None else sparse.vstack(parts, "csr")
 
 
 def open_h5ad(

@@ -261,7 +261,7 @@ def open_dataset(dataset: Any, columns: Sequence[str] | None = None) -> ParquetR
         raise InputError(message, "X") from error
     opened = []
     for number, fragment in enumerate(fragments):
-        path = getattr(fragment, "path", None)
+        path: str = getattr(fragment, "path", "")
         is_local = path and isinstance(fragment.filesystem, LocalFileSystem)
         name = base_name(path) if path else f"fragment {number}"
         opened.append(Fragment.open(fragment, name, File.open(path) if is_local else None))

@@ -119,6 +119,13 @@ def base_name(path: str | os.PathLike[str]) -> str:
     return " ".join(Path(path).name.split()) or os.fspath(path)
 
 
+def block_ranges(n_rows: int, row_bytes: float) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each block, and the one behind its last."""
+    step = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+    for first in range(0, n_rows, step):
+        yield first, min(first + step, n_rows)
+
+
 def row_range(first: int, last: int) -> str:
     """Return ``rows 0 to 65535``, counted from 0; ``last`` is the one behind them."""
     return f"rows {first} to {last - 1}"

@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, BinaryIO, TypeAlias, cast
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.tables._arrays import read_mtx, read_npy, read_npz
+from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
-from taxarbor.tables._h5ad import read_h5ad
 from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO

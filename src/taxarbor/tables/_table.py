@@ -105,18 +105,19 @@ def make_table(request: Request, X: Any, names: Sequence[str] | None) -> Table:
 
     Numbers become float32 if they are float32 or smaller, else float64.
     """
+    is_sparse: bool = issparse(X)
     check_matrix(request.name, X.dtype, X.shape)
     if names is not None:
         check_unique(request.name, names)
     if request.columns is not None:
         chosen = columns_at(request.name, request.columns, names)
         if chosen != list(range(X.shape[1])):
-            X = X.tocsr()[:, chosen] if issparse(X) else X[:, chosen]
+            X = X.tocsr()[:, chosen] if is_sparse else X[:, chosen]
         names = request.columns
     dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
     with np.errstate(over="ignore"):  # what overflows is infinite, which is refused
-        if issparse(X):
-            X = csr_array(X, dtype=dtype)
+        if is_sparse:
+            X = csr_array(X.tocsr().astype(dtype))
             X.sum_duplicates()
         else:
             X = np.ascontiguousarray(X, dtype=dtype)
@@ -125,10 +126,11 @@ def make_table(request: Request, X: Any, names: Sequence[str] | None) -> Table:
 
 
 def _check_finite(request: Request, X: Any, names: Sequence[str] | None) -> None:
-    cells = X.data if issparse(X) else X
+    is_sparse: bool = issparse(X)
+    cells = X.data if is_sparse else X
     if all_finite(cells) or not np.isinf(cells).any():
         return
-    if issparse(X):
+    if is_sparse:
         X = X.tocoo()
         rows, columns = (axis[np.isinf(X.data)] for axis in (X.row, X.col))
     else:
