@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.lib import format as npy
@@ -74,7 +74,7 @@ class NpyArray:
     offset: int
     """Where the first cell is."""
     shape: tuple[int, int]
-    is_fortran: bool
+    order: Literal["C", "F"]
     dtype: np.dtype[Any]
 
     @property
@@ -93,7 +93,7 @@ class NpyArray:
         The memory is that of the thread's last read: new memory for each block would take as
         long as the reading.
         """
-        if self.is_fortran:
+        if self.order == "F":
             return _as_native(self._map()[first:last])
         self.file.check()
         n_bytes = (last - first) * self.row_bytes
@@ -108,10 +108,10 @@ class NpyArray:
 
     def read_all(self) -> NDArray[Any]:
         """Return all rows, in memory of their own."""
-        n_cells, order = self.shape[0] * self.shape[1], "F" if self.is_fortran else "C"
+        n_cells = self.shape[0] * self.shape[1]
         with self.file.reading("npy"):
             cells = np.fromfile(self.file.path, self.dtype, n_cells, offset=self.offset)
-            return _as_native(cells.reshape(self.shape, order=order))
+            return _as_native(cells.reshape(self.shape, order=self.order))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows; pages of the file without any are not read."""
@@ -119,8 +119,7 @@ class NpyArray:
 
     def _map(self) -> NDArray[Any]:
         self.file.check()
-        order = "F" if self.is_fortran else "C"
-        return np.memmap(self.file.path, self.dtype, "r", self.offset, self.shape, order)
+        return np.memmap(self.file.path, self.dtype, "r", self.offset, self.shape, self.order)
 
 
 @final
@@ -181,7 +180,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> NpyArray:
         n_bytes, n_present = shape[0] * shape[1] * dtype.itemsize, file.size - offset
         if n_bytes > n_present:
             raise ValueError(f"it declares {n_bytes:,} bytes of numbers and has {n_present:,}")
-    return NpyArray(file, offset, (shape[0], shape[1]), is_fortran, dtype)
+    return NpyArray(file, offset, (shape[0], shape[1]), "F" if is_fortran else "C", dtype)
 
 
 def open_memmap(X: Any) -> MappedArray:

@@ -151,11 +151,9 @@ class ParquetReader:
         tables = []
         for fragment in self.fragments:
             with fragment.reading("it"):
-                table = fragment.scan(self.schema, names, self.step, True).to_table()
-                table.validate(
-                    full=True
-                )  # text that is not UTF-8, codes beyond their dictionary
-                tables.append(table)
+                scanner = fragment.scan(self.schema, names, max(fragment.n_rows, 1), False)
+                tables.append(scanner.to_table())
+                tables[-1].validate(full=True)  # text that is not UTF-8, codes without values
         return pa.concat_tables(tables)
 
     def _batches(

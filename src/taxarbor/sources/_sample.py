@@ -86,10 +86,10 @@ def draw_rows(
         return rows, weights[rows].astype(np.float64)
     rows, keys = _lowest(n_rows, n + 1, node_seed(seed, ()), weights)
     rows = np.sort(rows[:n])
-    own = weights[rows].astype(np.float64)
+    drawn = weights[rows].astype(np.float64)
     with np.errstate(over="ignore"):
-        chance = np.maximum(-np.expm1(-own * keys[n]), np.finfo(np.float64).tiny)
-    counts = own / chance
+        chance = np.maximum(-np.expm1(-drawn * keys[n]), np.finfo(np.float64).tiny)
+    counts = drawn / chance
     return rows, counts * (weights.sum(dtype=np.float64) / counts.sum())
 
 
