@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import tracemalloc
 from pathlib import Path
@@ -601,6 +602,22 @@ def test_h5ad_files_that_are_not_whole():
     for told, change in DAMAGE.items():
         message = refusal(changed(change), label_column="cell_type")
         assert told in message
+
+
+def test_h5ad_files_that_link_to_others_are_not_followed():
+    def link(file):
+        del file["X"]
+        file["X"] = h5py.ExternalLink("other.h5ad", "X")
+
+    assert "'X' to another file" in refusal(changed(link))
+
+
+@pytest.mark.parametrize("content", ["npy", "parquet", "csr"])
+def test_copies_of_streams_are_removed(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert len(dense(read(WHOLE[content]).X))
+    assert refusal(WHOLE[content][:-50])
+    assert not [*tmp_path.iterdir()]
 
 
 def test_truncated_files_are_told_in_one_line(tmp_path):
