@@ -52,25 +52,32 @@ class Fragment:
             check_unique(name, schema.names)
             return cls(name, file, fragment, fragment.count_rows(), schema)
 
-    def scan(self, schema: Any, columns: list[str], n_rows: int, use_threads: bool) -> Any:
-        """Return a scanner of record batches of at most so many rows."""
-        import pyarrow.dataset as ds
+    def batches(
+        self, schema: Any, columns: list[str], n_rows: int, use_threads: bool
+    ) -> Iterator[Any]:
+        """Yield record batches of at most so many rows.
 
-        options = None
-        if isinstance(self.fragment, ds.ParquetFileFragment):
-            buffer = min(max(BUFFER_BYTES // max(len(columns), 1), 1 << 12), 1 << 20)
-            options = ds.ParquetFragmentScanOptions(
-                use_buffered_stream=True, buffer_size=buffer, pre_buffer=False
-            )
-        return self.fragment.scanner(
+        A scanner holds a whole row group in memory, which may be the whole file.
+        """
+        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
+
+        types = {field.name: field.type for field in self.schema}
+        is_plain = all(types.get(name) == schema.field(name).type for name in columns)
+        if self.file and is_plain and isinstance(self.fragment, ds.ParquetFileFragment):
+            buffer = min(max(BUFFER_BYTES // len(columns), 1 << 12), 1 << 20)
+            with pq.ParquetFile(self.file.path, buffer_size=buffer, pre_buffer=False) as file:
+                yield from file.iter_batches(n_rows, columns=columns, use_threads=use_threads)
+            return
+        scanner = self.fragment.scanner(
             schema,
             columns=columns,
             batch_size=n_rows,
             batch_readahead=1,
             fragment_readahead=1,
-            fragment_scan_options=options,
             use_threads=use_threads,
         )
+        yield from scanner.to_batches()
 
     def reading(self, part: str) -> AbstractContextManager[None]:
         """Name the fragment and the rows in the errors of pyarrow."""
@@ -151,8 +158,7 @@ class ParquetReader:
         tables = []
         for fragment in self.fragments:
             with fragment.reading("it"):
-                scanner = fragment.scan(self.schema, names, max(fragment.n_rows, 1), False)
-                tables.append(scanner.to_table())
+                tables.append(fragment.fragment.to_table(self.schema, columns=names))
                 tables[-1].validate(full=True)  # text that is not UTF-8, codes without values
         return pa.concat_tables(tables)
 
@@ -163,12 +169,9 @@ class ParquetReader:
         start = 0
         for fragment in self.fragments:
             done = 0
-            batches: Any = None
+            batches = fragment.batches(self.schema, self.names, self.step, use_threads)
             while done < fragment.n_rows:
                 with fragment.reading(f"what follows row {done}"):
-                    if batches is None:
-                        scanner = fragment.scan(self.schema, self.names, self.step, use_threads)
-                        batches = scanner.to_batches()
                     batch = next(batches, None)
                     if batch is None or done + len(batch) > fragment.n_rows:
                         declared = counted(fragment.n_rows, "row")
