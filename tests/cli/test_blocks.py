@@ -13,7 +13,7 @@ from taxarbor import Hierarchy, Taxarbor
 from taxarbor._errors import FileFormatError
 from taxarbor.cli import _reading
 from taxarbor.explain import _sample
-from taxarbor.sources import _arrays, _parquet
+from taxarbor.sources import _parquet, _reader
 from taxarbor.tables import read_table
 from tests.cli.conftest import COLUMNS
 
@@ -21,7 +21,7 @@ from tests.cli.conftest import COLUMNS
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Blocks of few rows."""
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 600)
+    monkeypatch.setattr(_reader, "BLOCK_BYTES", 600)
     monkeypatch.setattr(_parquet, "BLOCK_BYTES", 600)
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
-from taxarbor.sources import _arrays, _parquet, open_source, stored_format
+from taxarbor.sources import _parquet, _reader, open_source, stored_format
 from tests.sources.places import local_places, write_h5ad
 from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
 
@@ -26,7 +26,7 @@ PLACES = [
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(_reader, "BLOCK_BYTES", 5000)
     monkeypatch.setattr(_parquet, "BLOCK_BYTES", 5000)
 
 
@@ -125,12 +125,6 @@ def test_columns(places, place):
 def test_columns_without_names(places, place):
     with pytest.raises(FileFormatError, match="names"):
         open_source(places[place], columns=["c2"])
-
-
-def test_rows_far_apart_are_read_one_by_one(places, monkeypatch):
-    monkeypatch.setattr(_arrays, "GAP_BYTES", 16)
-    found = open_source(places["npy"]).sample(100, seed=2)
-    np.testing.assert_array_equal(found.table, X[found.rows])
 
 
 @pytest.mark.parametrize("cut", [np.s_[100:2000], np.s_[5::3], np.s_[:, 1:3], np.s_[::-1]])

@@ -22,9 +22,9 @@ from taxarbor.metrics import ClassTree
 from taxarbor.sources import open_source, stored_format
 from taxarbor.sources._local import LocalSource
 from taxarbor.sources._parquet import ParquetReader
+from taxarbor.sources._reader import as_texts, mark_columns
 from taxarbor.tables import Table, read_table
-from taxarbor.tables._profile import mark_columns
-from taxarbor.tables._table import as_labels, as_texts
+from taxarbor.tables._table import as_labels
 
 MIN_AGREEMENT = 0.5
 """Share of rows that a model predicts as it has them, if they are those it was fitted on."""

@@ -205,10 +205,10 @@ def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
-        told = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
+        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
         if hasattr(X, "collect"):
-            told = "is a lazy frame; pass X.collect()"
-        raise InputTypeError(told, "X") from None
+            message = "is a lazy frame; pass X.collect()"
+        raise InputTypeError(message, "X") from None
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no table: {error}", "X") from error
     names = column_names(X)

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from taxarbor._errors import InputError, InputTypeError, missing_extra
-from taxarbor.sources._arrays import choose_columns, open_h5ad, open_memmap, open_npy
+from taxarbor.sources._arrays import choose_columns, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
+from taxarbor.sources._h5ad import open_h5ad
 from taxarbor.sources._local import LocalSource, Reader, open_memory
 from taxarbor.sources._parquet import SUFFIXES, open_dataset, open_parquet
 from taxarbor.sources._reader import base_name
@@ -62,10 +63,8 @@ def open_source(
         return LocalSource(_open_path(X, columns, format))
     if is_dask(X):
         return DaskSource.open(X, columns)
-    if isinstance(X, np.memmap) and X._mmap is not None:  # type: ignore[attr-defined]
-        stored = open_memmap(X)
-        if stored is not None:
-            return LocalSource(choose_columns(stored, None, columns))
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X._mmap is not None:  # type: ignore[attr-defined]
+        return LocalSource(choose_columns(open_memmap(X), None, columns))
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
         return LocalSource(open_dataset(X, columns))
@@ -87,8 +86,8 @@ def _open_path(
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     name = base_name(path)
     if format not in FORMATS.values():
-        told = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
-        raise InputError(f"{name} cannot be read in blocks; {told}")
+        expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
+        raise InputError(f"{name} cannot be read in blocks; {expected}")
     if format == "parquet":
         return open_parquet(path, columns)
     if Path(path).is_dir():

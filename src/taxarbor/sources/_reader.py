@@ -1,14 +1,22 @@
 """What readers of files share: blocks of rows, and errors that name the file."""
 
+import csv
 import difflib
+import lzma
+import math
 import os
+import struct
 import tokenize
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
+
+import numpy as np
 
 from taxarbor._errors import FileFormatError, NamelessError, some
 
@@ -16,11 +24,15 @@ BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
 MAX_NAMED = 10
 """Columns that a message names."""
+REQUESTED = "taxarbor requested"
+"""Key of pandas' ``attrs`` for the columns that were requested by name."""
 DAMAGED = (
-    *(EOFError, LookupError, OSError, OverflowError, RuntimeError, SystemError, TypeError),
-    *(ValueError, MemoryError, SyntaxError, tokenize.TokenError),
+    *(EOFError, LookupError, OSError, OverflowError, RuntimeError, ValueError),
+    *(MemoryError, SystemError, TypeError),  # of wrong sizes and types in a header
+    *(SyntaxError, tokenize.TokenError),  # of the literal in the header of an npy file
+    *(csv.Error, lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What libraries raise that read a damaged file; npy has a Python literal in its header."""
+"""What libraries raise when a file that they read is damaged."""
 
 
 @final
@@ -41,7 +53,7 @@ class Block:
 class File:
     """A file, and its size and time when it was opened.
 
-    A fit reads it twice; rows that change between the two would make a tree of no rows.
+    A fit reads it twice; the rows must not change in between.
     """
 
     path: str
@@ -52,50 +64,66 @@ class File:
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> "File":
         """Return the file of a path; messages call it by the name."""
-        found = os.stat(path)
-        whole = os.path.abspath(path)
-        return cls(whole, name or base_name(whole), found.st_size, found.st_mtime_ns)
+        status = os.stat(path)
+        path = os.path.abspath(path)
+        return cls(path, name or base_name(path), status.st_size, status.st_mtime_ns)
 
     def error(self, text: str) -> FileFormatError:
         """Return an error that names the file."""
         return FileFormatError(f"{self.name} {text}")
 
     def check(self) -> None:
-        """Raise FileFormatError if the file is not what it was."""
+        """Raise FileFormatError if the file has changed."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except FileNotFoundError:
             raise self.error("was removed while it was read") from None
-        if found.st_size < self.size:
-            told = f"it had {self.size:,} bytes and has {found.st_size:,}"
-            raise self.error(f"shrank while it was read: {told}")
-        if (found.st_size, found.st_mtime_ns) != (self.size, self.time):
-            raise self.error("changed while it was read; read it when it is complete")
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.time):
+            sizes = f"it had {self.size:,} bytes and has {status.st_size:,}"
+            raise self.error(
+                f"changed while it was read ({sizes}); read it when it is complete"
+            )
 
     @contextmanager
-    def reading(self, kind: str, what: str = "it") -> Iterator[None]:
-        """Turn what another library raises into one line about this file."""
+    def reading(self, format: str, part: str = "") -> Iterator[None]:
+        """Turn the errors of other libraries into a FileFormatError about this file."""
         self.check()
-        try:
-            yield
-        except FileFormatError:
-            raise
-        except DAMAGED as error:
-            self.check()  # a change is the better explanation
-            raise damaged(self.name, kind, what, error) from error
+        with reading(self.name, format, part):
+            try:
+                yield
+            except DAMAGED:
+                self.check()  # a change is the better explanation
+                raise
 
 
-def damaged(name: str, kind: str, what: str, error: BaseException) -> FileFormatError:
-    """Return the error of a file that a library cannot read."""
-    cause = " ".join(str(error).split())[:300] or type(error).__name__
-    return FileFormatError(
-        f"{name} is no {kind} file, or a damaged one: {what} cannot be read: {cause}"
-    )
+@contextmanager
+def reading(name: str, format: str, part: str = "") -> Iterator[None]:
+    """Turn the errors of other libraries into a FileFormatError, in one line."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except UnicodeDecodeError as error:
+        byte = f"{error.reason}: 0x{error.object[error.start]:02x}"
+        message = f"{name} is not text in UTF-8 ({byte}); save it as UTF-8"
+        raise FileFormatError(message) from error
+    except DAMAGED as error:
+        cause = " ".join(str(error).split())[:300] or type(error).__name__
+        cause = f"{part} cannot be read: {cause}" if part else cause
+        message = f"{name} is no {format} file, or a damaged one: {cause}"
+        raise FileFormatError(message) from error
 
 
 def base_name(path: str | os.PathLike[str]) -> str:
     """Return the last part of a path, in one line."""
     return " ".join(Path(path).name.split()) or os.fspath(path)
+
+
+def block_ranges(n_rows: int, row_bytes: float) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each block, and the one behind its last."""
+    step = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+    for first in range(0, n_rows, step):
+        yield first, min(first + step, n_rows)
 
 
 def row_range(first: int, last: int) -> str:
@@ -104,27 +132,70 @@ def row_range(first: int, last: int) -> str:
 
 
 def columns_at(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
-    """Return the places of columns by their names, or raise FileFormatError."""
+    """Return the positions of columns by their names, or raise FileFormatError."""
     if names is None:
-        told = f"has no column names, so {_listed(wanted)} cannot be looked up in it"
-        raise NamelessError(f"{title} {told}")
-    place = {name: j for j, name in enumerate(names)}
-    absent = [name for name in wanted if name not in place]
+        message = f"has no column names, so {list_names(wanted)} cannot be looked up in it"
+        raise NamelessError(f"{title} {message}")
+    check_present(title, wanted, names)
+    position = {name: j for j, name in enumerate(names)}
+    return [position[name] for name in wanted]
+
+
+def check_present(
+    title: str, wanted: Iterable[str], names: Sequence[str], what: str = "column"
+) -> None:
+    """Raise FileFormatError if a requested name is absent."""
+    known = set(names)
+    absent = [name for name in wanted if name not in known]
     if absent:
         close = difflib.get_close_matches(absent[0], names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        told = f"has no column called {_listed(absent)}: it has {_listed(names)}{hint}"
-        raise FileFormatError(f"{title} {told}")
-    return [place[name] for name in wanted]
+        present = f"it has {list_names(names) or 'none'}"
+        message = f"has no {what} called {list_names(absent)}: {present}{hint}"
+        raise FileFormatError(f"{title} {message}")
 
 
-def check_unique(title: str, names: Sequence[str]) -> None:
+def check_unique(title: str, names: Iterable[str]) -> None:
     """Raise FileFormatError if two columns have the same name."""
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     if duplicates:
-        told = f"has more than one column called {_listed(duplicates)}"
-        raise FileFormatError(f"{title} {told}; make the names different")
+        message = f"has more than one column called {list_names(duplicates)}"
+        raise FileFormatError(f"{title} {message}; make the names different")
 
 
-def _listed(names: Sequence[str]) -> str:
+def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    """Raise FileFormatError for what is not a matrix of real numbers with rows and columns."""
+    if dtype.names is not None:
+        raise FileFormatError(f"{title} holds records; save the numbers as one 2-D array")
+    if dtype.kind not in "fiub":
+        words = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
+        content = words.get(dtype.kind, str(dtype))
+        raise FileFormatError(f"{title} holds {content}, not real numbers")
+    if len(shape) != 2:
+        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
+        message = f"has shape {tuple(shape)}, not (n_rows, n_features)"
+        raise FileFormatError(f"{title} {message}{hint * (len(shape) == 1)}")
+    if 0 in shape:
+        raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
+
+
+def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
+    """Mark columns of a pandas frame, in place, as used or refused, some as categories."""
+    for name in categories:
+        frame[name] = frame[name].astype("category")
+    known = frame.attrs.get(REQUESTED, ())
+    frame.attrs[REQUESTED] = tuple(dict.fromkeys((*known, *requested, *categories)))
+    return frame
+
+
+def list_names(names: Iterable[Any]) -> str:
+    """Return ``'a', 'b', ... and 7 more``."""
     return some([repr(name) for name in names], MAX_NAMED)
+
+
+def as_texts(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return values as text, empty where a value is missing."""
+    return tuple(
+        "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+        for value in values
+    )

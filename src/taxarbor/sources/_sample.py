@@ -79,17 +79,17 @@ def draw_rows(
         return np.sort(rows), None
     weights = np.asarray(weights)
     if weights.shape != (n_rows,):
-        told = f"must have shape ({n_rows},), one weight per row, got {weights.shape}"
-        raise InputError(told, "sample_weight")
+        message = f"must have shape ({n_rows},), one weight per row, got {weights.shape}"
+        raise InputError(message, "sample_weight")
     if np.count_nonzero(weights) <= n:
         rows = np.flatnonzero(weights)
         return rows, weights[rows].astype(np.float64)
     rows, keys = _lowest(n_rows, n + 1, node_seed(seed, ()), weights)
     rows = np.sort(rows[:n])
-    own = weights[rows].astype(np.float64)
+    drawn = weights[rows].astype(np.float64)
     with np.errstate(over="ignore"):
-        chance = np.maximum(-np.expm1(-own * keys[n]), np.finfo(np.float64).tiny)
-    counts = own / chance
+        chance = np.maximum(-np.expm1(-drawn * keys[n]), np.finfo(np.float64).tiny)
+    counts = drawn / chance
     return rows, counts * (weights.sum(dtype=np.float64) / counts.sum())
 
 
@@ -106,11 +106,11 @@ def _lowest(
         numbers = np.arange(first, min(first + ROWS_PER_PIECE, n_rows))
         if weights is not None:
             numbers = numbers[weights[numbers] > 0]
-        found: NDArray[Any] = native.hashes(seed, numbers)
-        new = found if weights is None else _exponential(found, weights[numbers])
+        new_hashes: NDArray[Any] = native.hashes(seed, numbers)
+        new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
         low = slice(None) if bound is None else np.flatnonzero(new <= bound)
         rows = np.append(rows, numbers[low])
-        hashes, keys = np.append(hashes, found[low]), np.append(keys, new[low])
+        hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
         if len(rows) >= 2 * n or first + ROWS_PER_PIECE >= n_rows:
             bound = np.partition(keys, n - 1)[n - 1]
             low = np.flatnonzero(keys <= bound)

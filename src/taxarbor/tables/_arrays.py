@@ -1,32 +1,22 @@
-"""Tables that are arrays already: npy, npz and Matrix Market files, and memory maps.
-
-Nothing is ever unpickled. npy files and memory maps can be read in parts, too: a memory map is
-read by plain reads of its file, as what is read through a mapping counts as memory of the
-process until the system takes it back.
-"""
+"""Tables that are a matrix: npy, npz, h5ad and Matrix Market files. Nothing is unpickled."""
 
 import io
+import os
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError
+from taxarbor._errors import FileFormatError, counted
 from taxarbor.hierarchy._checks import check_structure
-from taxarbor.tables._table import (
-    Request,
-    Table,
-    as_floats,
-    as_labels,
-    as_texts,
-    listed,
-    refuse_absent,
-    refuse_infinite,
-    selected,
-)
+from taxarbor.sources._arrays import open_npy
+from taxarbor.sources._h5ad import get_frame, open_group, open_h5ad, read_column
+from taxarbor.sources._reader import as_texts, check_matrix, check_present, list_names
+from taxarbor.tables._table import Request, Table, as_labels, make_table
 
 SPARSE_KEYS = {"format", "shape", "data"}
 """What :func:`scipy.sparse.save_npz` writes, whatever the layout."""
@@ -36,11 +26,35 @@ LABELS = ("y", "labels")
 NAMES = ("feature_names", "row_names", "class_names")
 
 
-def read_npy(stream: IO[bytes], request: Request) -> Table:
+def read_npy(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
-    with request.reading("npy"):
-        values = npy.read_array(stream, allow_pickle=False)
-    return _unnamed(request, values)
+    return _make_unnamed(request, open_npy(path, request.name).read_all())
+
+
+def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
+    """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
+    matrix, names = open_h5ad(path, request.name, in_blocks=False)
+    n_rows = matrix.shape[0]
+    with open_group(matrix.file) as group:
+        obs = get_frame(matrix.file, group, "obs")
+        index = obs.attrs["_index"]
+        columns = [name for name in obs if name not in ("__categories", index)]
+        check_present(request.name, request.text_columns, columns, "column of obs")
+        texts = {
+            name: read_column(matrix.file, obs, name) for name in (index, *request.text_columns)
+        }
+    for name, values in texts.items():
+        if len(values) != n_rows:
+            where = "obs" if name == index else name
+            raise request.error(
+                f"has {counted(n_rows, 'row')}, and {len(values):,} in {where!r}"
+            )
+    return replace(
+        make_table(request, matrix.read_all(), names),
+        row_names=texts[request.id_column or index],
+        labels=as_labels(texts.get(request.label_column or "")),
+        id_column=request.id_column,
+    )
 
 
 def read_mtx(stream: IO[bytes], request: Request) -> Table:
@@ -57,16 +71,14 @@ def read_mtx(stream: IO[bytes], request: Request) -> Table:
             raise ValueError("it contains a zero byte")
         text = text if text.endswith(b"\n") else text + b"\n"
         values: Any = mmread(io.BytesIO(text), spmatrix=False)
-    return _unnamed(request, values)
+    return _make_unnamed(request, values)
 
 
-def _unnamed(request: Request, values: Any) -> Table:
+def _make_unnamed(request: Request, values: Any) -> Table:
     if request.text_columns:
-        names = listed(request.text_columns)
+        names = list_names(request.text_columns)
         raise request.error(f"holds numbers only, so {names} cannot be looked up in it")
-    X, _ = selected(request, as_floats(request, values), None)
-    refuse_infinite(request, X, None)
-    return Table(X, None)
+    return make_table(request, values, None)
 
 
 def read_npz(stream: IO[bytes], request: Request) -> Table:
@@ -78,26 +90,26 @@ def read_npz(stream: IO[bytes], request: Request) -> Table:
     with request.reading("npz"), zipfile.ZipFile(stream) as file:
         members = [name[:-4] for name in file.namelist() if name.endswith(".npy")]
         if "X" not in members and SPARSE_KEYS.issubset(members):
-            X, parts = as_floats(request, _load_sparse(request, stream, file)), SPARSE_PARTS
+            X, parts = _load_sparse(request, stream, file), SPARSE_PARTS
         else:
-            main, values = _load_main(request, file, members)
-            X, parts = as_floats(request, values), {main}
+            main, X = _load_main(request, file, members)
+            parts = {main}
+        check_matrix(request.name, X.dtype, X.shape)
         others = [name for name in members if name not in parts]
-        refuse_absent(request, request.text_columns, others, "array")
+        check_present(request.name, request.text_columns, others, "array")
         wanted = {*NAMES, *LABELS, *request.text_columns}
         arrays = {name: _load(request, file, name) for name in others if name in wanted}
-    fitting = (name for name in LABELS if name in arrays and arrays[name].shape == X.shape[:1])
+    n_rows, n_columns = X.shape
+    fitting = (name for name in LABELS if name in arrays and arrays[name].shape == (n_rows,))
     label = request.label_column or next(fitting, None)
     used = {*NAMES, *request.text_columns, label}
-    names = _names(request, arrays, "feature_names", X.shape[1])
-    X, names = selected(request, X, names)
-    refuse_infinite(request, X, names)
-    return Table(
-        X,
-        names,
-        _names(request, arrays, request.id_column or "row_names", X.shape[0]),
-        None if label is None else as_labels(_labels(request, arrays, label, X.shape[0])),
-        tuple((name, "an array beside the table") for name in others if name not in used),
+    return replace(
+        make_table(request, X, _names(request, arrays, "feature_names", n_columns)),
+        row_names=_names(request, arrays, request.id_column or "row_names", n_rows),
+        labels=None if label is None else as_labels(_labels(request, arrays, label, n_rows)),
+        dropped=tuple(
+            (name, "an array beside the table") for name in others if name not in used
+        ),
         id_column=request.id_column,
     )
 
@@ -118,7 +130,7 @@ def _load_main(
             tables[name] = values
     if len(tables) == 1:
         return tables.popitem()
-    arrays = f"its arrays: {listed(members) or 'none'}"
+    arrays = f"its arrays: {list_names(members) or 'none'}"
     raise request.error(f"has neither an array X nor a single one with two axes; {arrays}")
 
 

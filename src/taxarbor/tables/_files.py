@@ -3,22 +3,23 @@
 import gzip
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, TypeAlias, cast
+from tempfile import TemporaryDirectory
+from typing import IO, Any, BinaryIO, TypeAlias, cast
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.tables._arrays import read_mtx, read_npy, read_npz
+from taxarbor.tables._arrays import read_h5ad, read_mtx, read_npy, read_npz
 from taxarbor.tables._frames import read_csv, read_parquet
-from taxarbor.tables._h5ad import read_h5ad
 from taxarbor.tables._table import Request, Table
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
-READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
+READERS: dict[str, Callable[[Any, Request], Table]] = {
     "csv": read_csv,
     "tsv": partial(read_csv, separator="\t"),
     "parquet": read_parquet,
@@ -27,6 +28,8 @@ READERS: dict[str, Callable[[IO[bytes], Request], Table]] = {
     "mtx": read_mtx,
     "h5ad": read_h5ad,
 }
+BY_PATH = ("npy", "parquet", "h5ad")
+"""The formats that are read from a path; a stream of one is written to a temporary file."""
 TEXT_FORMATS = ("csv", "tsv", "mtx")
 """The formats that may be gzipped; the others have compression of their own."""
 MAGIC = {
@@ -96,7 +99,15 @@ def read_table(
         with request.reading("gz"):
             format = format or _format_by_name(source, request) or _format_by_content(stream)
             plain = _decompress(stream, format, request)
-        return READERS[format](plain, request)
+        if format not in BY_PATH:
+            return READERS[format](plain, request)
+        if isinstance(source, str | os.PathLike) and Path(source).is_file():
+            return READERS[format](source, request)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "table"
+            with path.open("wb") as file:
+                shutil.copyfileobj(stream, file)
+            return READERS[format](path, request)
 
 
 def _names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ pyarrow, which says less of what is wrong with a line.
 
 import csv
 import io
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,18 +21,22 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra, some
 from taxarbor._types import Array
-from taxarbor.tables._profile import ASKED, DATE, are_few, is_identifier
-from taxarbor.tables._table import (
+from taxarbor.sources._parquet import open_parquet
+from taxarbor.sources._reader import (
     MAX_NAMED,
+    REQUESTED,
+    as_texts,
+    check_present,
+    check_unique,
+)
+from taxarbor.tables._profile import DATE, are_few, is_identifier
+from taxarbor.tables._table import (
     Request,
     Table,
     Where,
     as_labels,
-    as_texts,
     by_position,
     infinite_cells,
-    refuse_absent,
-    refuse_repeated,
 )
 
 if TYPE_CHECKING:
@@ -110,46 +115,33 @@ class Columns:
     notes: tuple[str, ...] = ()
 
 
-def read_parquet(stream: IO[bytes], request: Request) -> Table:
+def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in a parquet file; text is read by its different values."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra("reading parquet", "pandas", "pyarrow") from error
+    reader = open_parquet(path, name=request.name)
+    import pyarrow as pa
+
+    types = {field.name: field.type for field in reader.schema}
+    check_present(request.name, request.text_columns, [*types])
+    index = next((name for name in types if INDEX.fullmatch(name)), None)
+    as_text = [*request.text_columns, *([] if index is None else [index])]
+    table = reader.read_columns(list(dict.fromkeys(as_text)))
+    texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
+    rest = [name for name in types if name not in texts]
+    coded = frozenset(name for name in rest if types[name] in (pa.string(), pa.large_string()))
+
+    def read_cells() -> Iterator[tuple[str, "pd.Series"]]:
+        # A few at once, copied: what is Arrow's own would be kept when it is freed.
+        step = max(AT_ONCE // reader.n_rows, 1)
+        for first in range(0, len(rest), step):
+            table = reader.read_columns(rest[first : first + step])
+            for name, column in zip(table.column_names, table.columns, strict=True):
+                cells = column.dictionary_encode() if name in coded else column
+                yield name, cells.to_pandas(date_as_object=False).copy()
+
     with request.reading("parquet"):
-        schema = pq.read_schema(stream)
-        kinds = {str(one.name): one.type for one in schema}
-        refuse_repeated(request, map(str, schema.names))
-        refuse_absent(request, request.text_columns, [*kinds])
-        is_text = (pa.types.is_string, pa.types.is_large_string)
-        coded = [name for name, kind in kinds.items() if any(test(kind) for test in is_text)]
-        # In this thread: one of Arrow's may be late to let go of what it read from a file of
-        # Python's, and where the process ends meanwhile, it crashes.
-        file = pq.ParquetFile(stream, read_dictionary=coded, pre_buffer=False)
-        n_rows = file.metadata.num_rows
-        index = next((name for name in kinds if INDEX.fullmatch(name)), None)
-        wanted = [*request.text_columns, *([] if index is None else [index])]
-        texts = {
-            name: as_texts(column.to_pylist()) for name, column in _columns_of(file, wanted)
-        }
-        rest = _columns_of(file, [name for name in kinds if name not in texts])
-        # Copied, a column at a time: what is Arrow's own would be kept when it is freed.
-        cells = ((name, one.to_pandas(date_as_object=False).copy()) for name, one in rest)
-        table = _table(Columns(request, n_rows, cells, texts, index, frozenset(coded)))
-        pa.default_memory_pool().release_unused()  # often as much as the table
-        return table
-
-
-def _columns_of(file: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
-    """Yield columns of a parquet file as they are kept there, a few read in one go."""
-    step = max(AT_ONCE // max(file.metadata.num_rows, 1), 1)
-    for first in range(0, len(names), step):
-        table = file.read(columns=names[first : first + step], use_threads=False)
-        table.validate(full=True)  # text that is none, codes beyond their dictionary
-        for name in names[first : first + step]:
-            yield name, table.column(name)
+        result = _table(Columns(request, reader.n_rows, read_cells(), texts, index, coded))
+    pa.default_memory_pool().release_unused()  # often as much as the table
+    return result
 
 
 def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Table:
@@ -163,8 +155,8 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
         if not text.has_header and (request.columns or request.text_columns):
             message = "has numbers in its first line, so no column has a name"
             raise NamelessError(f"{request.name} {message}")
-        refuse_repeated(request, text.names)
-        refuse_absent(request, request.text_columns, text.names)
+        check_unique(request.name, text.names)
+        check_present(request.name, request.text_columns, text.names)
         index = text.names[0] if text.names[0] == UNNAMED.format(0) else None
         texts = [*request.text_columns]
         if index is not None and index not in (request.columns or ()):
@@ -310,7 +302,7 @@ def _table(columns: Columns) -> Table:
     if not columns.n_rows:
         raise request.error("has no rows")
     kept, dropped = _typed_columns(columns)
-    refuse_absent(request, requested or (), [*kept, *dropped])
+    check_present(request.name, requested or (), [*kept, *dropped])
     texts, index = dict(columns.texts), columns.index
     index = index if index in dropped else None
     ids = request.id_column or index
@@ -332,7 +324,7 @@ def _table(columns: Columns) -> Table:
     X = pd.DataFrame(kept, copy=False)
     if not columns.has_names:
         X.columns = pd.RangeIndex(X.shape[1])
-    X.attrs[ASKED] = requested or ()
+    X.attrs[REQUESTED] = requested or ()
     labels = request.label_column
     return Table(
         X,

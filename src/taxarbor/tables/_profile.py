@@ -30,14 +30,13 @@ from taxarbor.hierarchy._cells import (
 )
 from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
 from taxarbor.hierarchy._words import format_number
+from taxarbor.sources._reader import REQUESTED
 from taxarbor.tables._checks import refuse_repeated_names
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder
 
 FROM_DTYPE = "from_dtype"
-ASKED = "taxarbor asked"
-"""Key of pandas' ``attrs`` for the columns that were asked for by name."""
 
 MAX_TEXT_VALUES = 50
 """Distinct values up to which a text column is categorical."""
@@ -77,15 +76,6 @@ AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
 
 Selection = frozenset[int] | str | None
 """Positions of columns, "from_dtype" or None, as the encoder's parameters select them."""
-
-
-def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
-    """Mark columns of a pandas frame, in place, as used or refused, some as categories."""
-    for name in categories:
-        frame[name] = frame[name].astype("category")
-    known = frame.attrs.get(ASKED, ())
-    frame.attrs[ASKED] = tuple(dict.fromkeys((*known, *requested, *categories)))
-    return frame
 
 
 @final
@@ -151,7 +141,7 @@ def profile_table(
     reader = _ColumnReader(
         _select("categorical_features", encoder.categorical_features, names),
         _select("date_features", encoder.date_features, names),
-        frozenset(getattr(table, "attrs", {}).get(ASKED, ())),
+        frozenset(getattr(table, "attrs", {}).get(REQUESTED, ())),
         counts,
         table.shape[0] if counts is None else int(counts.sum()),
         may_have_identifiers=found is not None,
