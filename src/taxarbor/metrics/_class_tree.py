@@ -21,7 +21,7 @@ from taxarbor._types import IndexArray
 from taxarbor.metrics._table import name_of
 
 TreeSource: TypeAlias = Any
-"""What :meth:`ClassTree.read` takes; Any, as networkx graphs are among it."""
+"""What :meth:`ClassTree.read` takes."""
 _Form: TypeAlias = tuple[list[int], list[str]]
 
 
@@ -106,7 +106,7 @@ class ClassTree:
 
         Parameters
         ----------
-        source : ClassTree, mapping, sequence, str, Path or networkx.DiGraph
+        source : ClassTree, mapping, sequence, str or Path
             One of
 
             - a tree, which is returned;
@@ -116,8 +116,7 @@ class ClassTree:
             - a sequence of such paths, each of which ends with its class. Nodes of two
               paths are the same if all names from the root on are;
             - either mapping as text in JSON, up to a few hundred levels;
-            - a ``Path`` to a file of such text, in UTF-8;
-            - a networkx graph with edges from parent to child, nodes named as they read.
+            - a ``Path`` to a file of such text, in UTF-8.
 
             Nodes with a single child are kept: they make branches longer.
 
@@ -257,14 +256,12 @@ def _read_form(source: Any) -> _Form:
         return _read_text(source)
     if isinstance(source, Mapping):
         return _read_nested(source) if _is_nested(source) else _read_paths(_paths_of(source))
-    if type(source).__module__.partition(".")[0] == "networkx":
-        return _read_graph(source)
     if isinstance(source, Sequence | np.ndarray):
         return _read_paths(source)
     raise InputTypeError(
         "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
-        "paths, a sequence of paths, text in JSON, a pathlib.Path or a networkx.DiGraph; "
-        f"got {type(source).__name__}"
+        "paths, a sequence of paths, text in JSON or a pathlib.Path; got "
+        f"{type(source).__name__}"
     )
 
 
@@ -373,19 +370,3 @@ def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
     for label, path in mapping.items():
         above = _steps(path)
         yield above if above[-1:] == [str(label)] else [*above, str(label)]
-
-
-def _read_graph(graph: Any) -> _Form:
-    if not graph.is_directed():
-        raise InputError("the graph must be directed, with edges from parent to child")
-    nodes = list(graph.nodes)
-    number = {node: position for position, node in enumerate(nodes)}
-    parents = [-1] * len(nodes)
-    for parent, child in graph.edges():
-        if parents[number[child]] >= 0:
-            raise InputError(
-                f"the node {child!r} has two parents, {nodes[parents[number[child]]]!r} and "
-                f"{parent!r}; in a tree, each has one"
-            )
-        parents[number[child]] = number[parent]
-    return parents, [str(node) for node in nodes]
