@@ -545,15 +545,6 @@ def _read_as_list(slot: Any) -> Any:
 Hierarchy.feature_names = _read_as_list(Hierarchy.feature_names)  # type: ignore[misc]
 
 
-def expect_hierarchy(given: object) -> None:
-    """Raise TypeError, saying what to pass, for what is no hierarchy: a model, as a rule."""
-    if not isinstance(given, Hierarchy):
-        raise TypeError(
-            f"expected a Hierarchy, got {type(given).__name__}; pass model.hierarchy_, or "
-            "make one by from_sklearn, from_linkage or from_labels of taxarbor.exchange"
-        )
-
-
 def hierarchy_of(model: object) -> Hierarchy:
     """Return the tree of a fitted model, or what is one already; TypeError if there is none."""
     found = getattr(model, "hierarchy_", model)

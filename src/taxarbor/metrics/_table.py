@@ -13,7 +13,7 @@ from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_gap
 from taxarbor.hierarchy._route import leaves_below
-from taxarbor.hierarchy._tree import expect_hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.tables._checks import check_weights
 
 Floats = NDArray[np.float64]
@@ -71,24 +71,9 @@ def _encode_pandas(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
 def _encode_array(y: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
     if y.dtype.kind not in "fcmMbiu":
         return _encode_hashable(y.tolist())
-    if y.dtype.kind in "biu":
-        low, high = int(y.min()), int(y.max())
-        if high - low <= 4 * len(y):
-            return _encode_dense(y, low)
     codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
     classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
     return codes, tuple(classes.tolist())
-
-
-def _encode_dense(y: NDArray[Any], low: int) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Count integers from a narrow range instead of sorting them."""
-    wide = y if y.dtype == np.uint64 else y.astype(np.int64)  # differences must fit
-    shifted = (wide - wide.dtype.type(low)).astype(np.intp)
-    present = np.bincount(shifted) > 0
-    values: list[Any] = [low + offset for offset in np.flatnonzero(present).tolist()]
-    if y.dtype.kind == "b":
-        values = [bool(value) for value in values]
-    return (np.cumsum(present) - 1)[shifted], tuple(values)
 
 
 def _encode_hashable(y: list[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
@@ -158,7 +143,7 @@ def tabulate(
     hierarchy: Hierarchy, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> LeafTable:
     """Count the rows by leaf and class; warn of rows that are left out for want of a class."""
-    expect_hierarchy(hierarchy)
+    hierarchy = hierarchy_of(hierarchy)
     n_rows, order = hierarchy.n_rows, hierarchy.rows(hierarchy.root)
     codes, classes = encode_labels(y, n_rows)
     mine = codes[order]
