@@ -197,8 +197,8 @@ def test_nested_mappings():
         ({"name": "r", "children": {"a": 1}}, "must be a list of nodes, got dict"),
         ({"name": "r", "children": 7}, "must be a list of nodes, got int"),
         (twice, "the node 'a' occurs twice, the second time below 'r'; in a tree"),
-        (itself, "'r' occurs twice, the second time below 'r' > 's'"),
-        (long, r"found None below '1996' > '1997' > '1998' > '1999'$"),
+        (itself, "'r' occurs twice, the second time below 's'"),
+        (long, r"found None below '1999'$"),
     ])  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor.hierarchy import Hierarchy, LinearRule, Trust
+from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._file import FORMAT, VERSION, encode_float, encode_info
 from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._trust import Curve
@@ -68,6 +68,11 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
 
 def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
     rule = hierarchy.rules[node]
+    told: dict[str, Any] | None = None
+    if rule is not None:
+        told = {"center": rule.center.tolist(), "offsets": rule.offsets.tolist()}
+        told["features"] = rule.features.tolist()
+        told["weights"] = rule.weights[:, rule.features].tolist()
     return {
         "id": node,
         "parent": hierarchy.parent(node),
@@ -76,7 +81,7 @@ def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
         **{name: encode_float(getattr(hierarchy, name)[node]) for name in _FLOATS},
         "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
         "note": hierarchy.notes[node],
-        "rule": rule and _encode_rule(rule),
+        "rule": told,
         "info": encode_info(hierarchy.info[node]),
     }
 
@@ -97,13 +102,3 @@ def _plain(value: Any) -> Any:
     if value.ndim == 1:
         return [encode_float(number) for number in value]
     return [None if np.isnan(pair).any() else pair.tolist() for pair in value]
-
-
-def _encode_rule(rule: LinearRule) -> dict[str, Any]:
-    features = rule.features
-    return {
-        "center": rule.center.tolist(),
-        "offsets": rule.offsets.tolist(),
-        "features": features.tolist(),
-        "weights": rule.weights[:, features].tolist(),
-    }

@@ -45,8 +45,6 @@ class HierarchyBuilder:
     ----------
     n_rows : int
         Number of rows of the data, all owned by the root.
-    order : int array, optional
-        The rows from left to right, where they are known before the splits are; see ``cut``.
 
     Raises
     ------

@@ -123,7 +123,7 @@ def _lengths(h: "Hierarchy") -> Claims:
 
 
 def _lineage(h: "Hierarchy") -> Claims:
-    """Parents and birth together say which split created which nodes."""
+    """Yield what holds of parents and birth, which say together what each split created."""
     is_root = h.parents[0] == -1 and h.birth[0] == 0
     yield is_root, "node 0 must be the root, born at step 0"
     parents, birth = h.parents[1:], h.birth[1:]
@@ -154,7 +154,7 @@ def _slices(h: "Hierarchy") -> Claims:
 
 
 def _features(h: "Hierarchy") -> Claims:
-    """What is of features must fit the rules, and these the tree."""
+    """Yield what holds of rules, and of all that has a value for each feature."""
     n_nodes, names, values = len(h.parents), h.feature_names, h.two_values
     n_children = np.bincount(h.parents[1:], minlength=n_nodes)
     given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
@@ -200,7 +200,7 @@ def _features(h: "Hierarchy") -> Claims:
 
 
 def _rows(h: "Hierarchy") -> Claims:
-    """A tree of counts says nothing of single rows, and only it has totals."""
+    """Yield what holds of rows: a tree of counts has no single ones, and only it has totals."""
     if h.order is not None:
         yield h.totals is None, "a tree with rows has their weights, and no totals"
     else:

@@ -301,13 +301,13 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
         if not isinstance(node, Mapping):
             raise InputError(
                 'a node must be a mapping with a "name", and "children" if it has any; '
-                f"found {reprlib.repr(node)} below {_chain(parents, names, parent)}"
+                f"found {reprlib.repr(node)} below {names[parent] if names else ''!r}"
             )
         name = "" if node.get("name") is None else str(node["name"])
         if id(node) in seen:
             raise InputError(
-                f"the node {name!r} occurs twice, the second time below "
-                f"{_chain(parents, names, parent)}; in a tree, each has one parent"
+                f"the node {name!r} occurs twice, the second time below {names[parent]!r}; "
+                "in a tree, each has one parent"
             )
         seen.add(id(node))
         children = () if node.get("children") is None else node["children"]
@@ -318,15 +318,6 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
         parents.append(parent)
         names.append(name)
     return parents, names
-
-
-def _chain(parents: list[int], names: list[str], node: int) -> str:
-    """Say where a node is, by its last few ancestors."""
-    chain: list[str] = []
-    while node >= 0 and len(chain) < 4:
-        chain.append(repr(names[node]))
-        node = parents[node]
-    return " > ".join(reversed(chain))
 
 
 def _read_paths(paths: Iterable[Any]) -> _Form:
