@@ -42,7 +42,7 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
             f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
             f"of shape ({n_rows},); got shape {values.shape}"
         )
-    codes, classes = _encode_pandas(values) if is_pandas else _encode_array(values)
+    codes, classes = _encode(values)
     first: dict[str, Any] = {}
     for label in classes:
         if not _is_missing(label):
@@ -61,30 +61,24 @@ def name_of(label: Any) -> str:
     return label.decode() if isinstance(label, bytes) else str(label)
 
 
-def _encode_pandas(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
-    import pandas as pd
+def _encode(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
+    if not isinstance(y, np.ndarray):
+        import pandas as pd
 
-    codes, classes = pd.factorize(y)  # -1 where there is none
-    return codes.astype(np.intp), tuple(classes.tolist())
-
-
-def _encode_array(y: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    if y.dtype.kind not in "fcmMbiu":
-        return _encode_hashable(y.tolist())
-    codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
-    classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
-    return codes, tuple(classes.tolist())
-
-
-def _encode_hashable(y: list[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Look labels up one by one: several times as fast as sorting strings."""
-    try:
-        number = {label: code for code, label in enumerate(dict.fromkeys(y))}
+        codes, classes = pd.factorize(y)  # -1 where there is none
+        return codes.astype(np.intp), tuple(classes.tolist())
+    if y.dtype.kind in "fcmMbiu":
+        codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
+        classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
+        return codes, tuple(classes.tolist())
+    labels = y.tolist()
+    try:  # looked up one by one: several times as fast as sorting strings
+        number = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     except TypeError as error:
         raise InputError(
             f"there must be one class per row, such as a number or a name: {error}"
         ) from error
-    codes = np.fromiter(map(number.__getitem__, y), dtype=np.intp, count=len(y))
+    codes = np.fromiter(map(number.__getitem__, labels), dtype=np.intp, count=len(labels))
     return codes, tuple(number)
 
 
