@@ -181,7 +181,7 @@ def _codes(labels: ArrayLike) -> IndexArray:
         )
     try:
         # Only the distinct ones are compared, as that is slow.
-        distinct = dict.fromkeys(labels := array.tolist())
+        distinct = dict.fromkeys(listed := array.tolist())
         if any(label is None or label != label for label in distinct):  # noqa: PLR0124
             raise InputError("labels must not be missing, got None or NaN")
         code = {label: i for i, label in enumerate(sorted(distinct))}
@@ -190,7 +190,7 @@ def _codes(labels: ArrayLike) -> IndexArray:
             "labels must be of one kind that can be hashed and sorted, and none missing; "
             f"map(str, labels) may help ({error})"
         ) from error
-    return np.fromiter(map(code.__getitem__, labels), dtype=np.intp, count=len(labels))
+    return np.fromiter(map(code.__getitem__, listed), dtype=np.intp, count=len(listed))
 
 
 def from_sklearn(fitted: object) -> Hierarchy:

@@ -19,7 +19,7 @@ from taxarbor.explain._names import (
     name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._sample import check_n_rows, describe_sample, draw_rows
+from taxarbor.explain._sample import check_n_rows, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
@@ -28,6 +28,11 @@ from taxarbor.hierarchy._remade import regroup, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
+
+SAMPLED = (
+    "Histograms with their means, examples and margins come from a sample of {:,} rows of "
+    "{:,}; sizes, rules and the means beside them are of all rows"
+)
 
 
 def explain(
@@ -126,7 +131,7 @@ def explain(
         units=units,
         whole=whole,
         numbers=np.arange(n_rows) if numbers is None else numbers,
-        notes=() if numbers is None else (describe_sample(len(numbers), n_rows),),
+        notes=() if numbers is None else (SAMPLED.format(len(numbers), n_rows),),
         has_rules=_has_rules(given),
         _least=least,
         _columns=columns,

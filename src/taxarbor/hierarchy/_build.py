@@ -168,8 +168,16 @@ class HierarchyBuilder:
             child would be empty, or only some splits would have a rule.
         """
         leaf = self._leaf(node)
-        self._check_rule(rule)
-        n_children = None if rule is None else rule.n_children
+        first, n_children = self._nodes[0].rule, None if rule is None else rule.n_children
+        if self._splits and (first is None) != (rule is None):
+            had, comes = ("none", "one") if first is None else ("one", "none")
+            raise ValueError(
+                "either all splits have a rule or none has: the first split had "
+                f"{had}, now there is {comes}"
+            )
+        kinds = {(one.dtype, len(one.center)) for one in (first, rule) if one is not None}
+        if len(kinds) > 1:
+            raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
         children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
         own[:] = own[native.sort_by_label(children.astype(np.int32), len(sizes))]
@@ -280,20 +288,6 @@ class HierarchyBuilder:
         if node in self._splits:
             raise ValueError(f"node {node} has been split before")
         return leaf
-
-    def _check_rule(self, rule: LinearRule | None) -> None:
-        """Compare with the root's rule, the first there was."""
-        first = self._nodes[0].rule
-        if self._splits and (first is None) != (rule is None):
-            had, comes = ("none", "one") if first is None else ("one", "none")
-            raise ValueError(
-                "either all splits have a rule or none has: the first split had "
-                f"{had}, now there is {comes}"
-            )
-        if first is None or rule is None:
-            return
-        if (first.dtype, len(first.center)) != (rule.dtype, len(rule.center)):
-            raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
 
 
 def _checked_labels(

@@ -235,7 +235,7 @@ def _trust(h: "Hierarchy") -> Claims:
     yield are_right, "trust must have a count for each feature of each rule"
     is_right = trust.rows.shape == (h.n_rows,) and ((trust.rows >= 0) & (trust.rows <= 1)).all()
     yield is_right, f"trust must have a share for each of {h.n_rows} rows"
-    is_right = (
+    is_even = (
         trust.curve.n_clusters.ndim == 1 and len({part.shape for part in trust.curve}) == 1
     )
-    yield is_right, "the parts of a curve must have one length"
+    yield is_even, "the parts of a curve must have one length"

@@ -151,15 +151,7 @@ class ClassTree:
     def leaves_of(self, classes: Sequence[Any]) -> IndexArray:
         """Return the id of the leaf of each class, an int array of shape (n_classes,).
 
-        Parameters
-        ----------
-        classes : sequence
-            Labels, which are looked up as text.
-
-        Raises
-        ------
-        ValueError
-            If a class is not the name of a leaf.
+        Classes are looked up as text; ValueError is raised if one is not the name of a leaf.
 
         Examples
         --------
@@ -176,12 +168,7 @@ class ClassTree:
     def ancestors_of(self, classes: Sequence[Any], depth: int) -> list[str]:
         """Return the name of each class's ancestor at a depth, or its own if it is no deeper.
 
-        Parameters
-        ----------
-        classes : sequence
-            As for :meth:`leaves_of`, which says what is raised.
-        depth : int
-            Steps from the root.
+        Takes and raises what :meth:`leaves_of` does; the root has depth 0.
 
         Examples
         --------

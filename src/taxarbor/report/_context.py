@@ -139,7 +139,7 @@ class _Nodes:
         parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
         columns = [one["column"] for one in leads[:N_VALUES]]
         examples = explanation.examples(node, self.n_examples)
-        return {
+        values = {
             "parent": parent,
             "name": explanation.names[node],
             "start": int(explanation.whole.start[node]),
@@ -153,8 +153,14 @@ class _Nodes:
             **{kind: self._with_values(examples[kind], columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
-            **self._recurrence(node),
         }
+        if (trust := tree.trust) is not None:
+            values |= {
+                "came_back": int(trust.came_back[node]),
+                "returned": trust.told(node),
+                "stable": bool(trust.is_stable[node]),
+            }
+        return values
 
     def _leads(self, leads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Say what sets a node apart from its siblings."""
@@ -194,16 +200,6 @@ class _Nodes:
             {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
             for one, text in zip(examples, values, strict=True)
         ]
-
-    def _recurrence(self, node: int) -> dict[str, Any]:
-        trust = self.tree.trust
-        if trust is None:
-            return {}
-        return {
-            "came_back": int(trust.came_back[node]),
-            "returned": trust.told(node),
-            "stable": bool(trust.is_stable[node]),
-        }
 
 
 def _means(values: tuple[float | None, ...], is_share: bool) -> list[str]:
