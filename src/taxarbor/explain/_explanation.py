@@ -183,12 +183,7 @@ class Explanation:
         -------
         list of dict
             ``row``, ``name`` and ``distance``, the smallest first; 1 is the median of the
-            node's rows.
-
-        Raises
-        ------
-        IndexError
-            If there is no such node.
+            node's rows. IndexError is raised if there is no such node.
         """
         return self.examples(node, n_examples)["typical"]
 
@@ -385,10 +380,8 @@ class Explanation:
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows, or a table of them.
-        row_names : sequence of str, optional
-            What they are called; by default the index of a data frame that has names.
+        X, row_names
+            New rows, and what they are called, as :func:`explain` takes them.
 
         Raises
         ------

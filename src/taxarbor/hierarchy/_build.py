@@ -252,16 +252,9 @@ class HierarchyBuilder:
 
         Parameters
         ----------
-        feature_names, means, made_by : optional
-            Names of the columns, the mean of each node's rows, and what made the tree.
-        order : int array or False, optional
-            The rows from left to right, if they are others than the builder's; False for a
-            tree that holds counts, not rows.
-
-        Raises
-        ------
-        ValueError
-            If these do not fit the tree or one another.
+        feature_names, means, made_by, order : optional
+            What the tree holds by these names, or ValueError is raised; the order is the
+            builder's by default, and False for a tree that holds counts, not rows.
         """
         nodes = self._nodes[: self.n_nodes]
         names = "start", "stop", "birth", "score", "objective"

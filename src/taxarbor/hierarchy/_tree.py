@@ -412,24 +412,15 @@ class Hierarchy:
 
         Raises
         ------
-        ValueError
-            If a leaf gets no row.
-        TypeError
-            If X need not fit into memory: a path, a memory map, a lazy table.
+        ValueError, TypeError
+            If a leaf gets no row, or X need not fit into memory: a path, a lazy table.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-        >>> builder = HierarchyBuilder(1000)
-        >>> builder.cut(0, [400])
-        (1, 2)
-        >>> builder.explain(0, LinearRule(np.eye(2), np.zeros(2)))
-        >>> tree = builder.freeze(order=False)
-        >>> tree.has_rows, tree.sizes
-        (False, array([1000,  400,  600]))
-        >>> tree.attach([[2.0, 1.0], [0.0, 3.0], [4.0, 3.0]]).labels
-        array([0, 1, 0])
+        >>> from taxarbor import Taxarbor
+        >>> tree = Taxarbor(2, random_state=0).fit([[0.0], [1.0], [8.0], [9.0]]).hierarchy_
+        >>> tree.attach([[7.0], [2.0], [0.5]]).sizes.tolist()[0]
+        3
         """
         return _remade.attached(self, X, sample_weight)
 

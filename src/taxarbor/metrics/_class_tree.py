@@ -234,9 +234,6 @@ def _some(values: Sequence[Any]) -> str:
     return few if len(values) <= 5 else f"{few}, ..."
 
 
-# Forms
-
-
 def _read_form(source: Any) -> _Form:
     """Read anything but files."""
     if isinstance(source, str):
