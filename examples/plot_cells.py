@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import TableEncoder, Taxarbor
 from taxarbor.metrics import score_hierarchy
-from taxarbor.plot import plot_icicle, plot_tree
+from taxarbor.plot import plot_tree
 from taxarbor.trust import assess
 
 LINEAGE = {
@@ -94,7 +94,7 @@ pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 
 model = Taxarbor(n_clusters=10, encoder=cosine, random_state=0).fit(X)
 large = assess(model, X, n_refits=5, random_state=0).rename_features(genes)
-drawn = plot_icicle(large, classes=types)
+drawn = plot_tree(large, classes=types)
 
 # %%
 # Six are suggested. No refit is needed to get them: ``prune`` undoes the later splits.

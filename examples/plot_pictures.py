@@ -1,8 +1,8 @@
 """
-Pictures: one tree, three ways
-==============================
+Pictures: one tree, two ways
+============================
 
-Three pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
+Two pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
 function draws on the axes that you pass, or on a new figure, and returns what it drew.
 """
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
-from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
+from taxarbor.plot import plot_dendrogram, plot_tree
 from taxarbor.trust import assess
 
 animals = load_animals()
@@ -34,20 +34,12 @@ classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 drawn = plot_tree(tree, max_depth=3, classes=classes)
 
 # %%
-# Icicle
-# ------
-# ``plot_icicle`` is for proportions: as wide as the node has rows. It stays readable for more
-# leaves than boxes do.
-
-drawn = plot_icicle(tree, classes=classes)
-
-# %%
 # What to trust
 # -------------
-# Of a tree that was assessed, both draw the nodes that are not stable in pale colours: fitted
+# Of a tree that was assessed, the nodes that are not stable are drawn in pale colours: fitted
 # to other rows, the model does not find them again.
 
-drawn = plot_icicle(assess(model, X, random_state=0))
+drawn = plot_tree(assess(model, X, random_state=0))
 
 # %%
 # Dendrogram
@@ -62,4 +54,5 @@ plt.show()
 # And a page
 # ----------
 # :func:`taxarbor.report.report` writes one HTML file with the tree, its reasons and its rows,
-# to be looked at in a browser, without a network.
+# to be looked at in a browser, without a network. Large trees open there as an icicle, in
+# which each node is as high as its share of the rows.

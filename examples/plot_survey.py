@@ -18,7 +18,7 @@ import pandas as pd
 from taxarbor import Taxarbor, load_animals
 from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree
-from taxarbor.plot import plot_icicle
+from taxarbor.plot import plot_tree
 
 SPECIES = {
     "mammals": 6_500,
@@ -84,7 +84,7 @@ for label, leaf in enumerate(tree.leaves):
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), layout="constrained")
 for ax, one, told in zip(axes, (plain.hierarchy_, tree), ("without", "with"), strict=True):
-    plot_icicle(one, ax=ax, classes=kind.to_numpy())
+    plot_tree(one, ax=ax, classes=kind.to_numpy())
     ax.set_title(f"{told} weights")
 plt.show()
 

@@ -219,7 +219,7 @@ def _write_shares(ax: "Axes", matrix: Array) -> tuple["Text", ...]:
         written = _axes.write(
             ax, (level + 0.5, n + 0.5), f"{100.0 * share:.0f}", ha="center",
             va="center_baseline", fontproperties=_axes.font("plain"),
-            color=_axes.ink_on(_axes.mix(PLUS, FACE, share / float(matrix.max()))),
+            color=FACE if share > 0.78 * float(matrix.max()) else _axes.INK,
         )  # fmt: skip
         texts.append(written)
     return tuple(texts)

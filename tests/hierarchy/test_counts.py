@@ -19,7 +19,7 @@ from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._remade import without_rows
 from taxarbor.metrics import score_hierarchy
-from taxarbor.plot import plot_dendrogram, plot_icicle, plot_tree
+from taxarbor.plot import plot_dendrogram, plot_tree
 
 COUNTS = r"holds counts only.*tree\.attach\(X\) gives it rows.*tree\.predict\(X\) the labels"
 
@@ -83,7 +83,7 @@ def test_what_needs_rows_says_what_to_do(animals):
 
 def test_plots_without_classes_need_no_rows(animals):
     _, tree = animals
-    for plot in (plot_tree, plot_icicle, plot_dendrogram):
+    for plot in (plot_tree, plot_dendrogram):
         plot(without_rows(tree))
     plt.close("all")
 

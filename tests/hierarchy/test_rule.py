@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from taxarbor.hierarchy import LinearRule
+from taxarbor.hierarchy._rule import threshold_of
 
 DTYPES = ("float32", "float64")
 
@@ -98,3 +99,12 @@ def test_points_that_make_no_rule(refused):
         (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),
     ]
     refused(LinearRule.nearest, cases)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_threshold_beyond_all_numbers_warns_of_nothing(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    rule = LinearRule(
+        np.array([[0.0], [tiny]], dtype), np.zeros(1, dtype), np.array([1, 0], dtype)
+    )
+    assert threshold_of(rule, 0) >= np.finfo(dtype).max

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
-from taxarbor.hierarchy._tree import expect_hierarchy, hierarchy_of
+from taxarbor.hierarchy._tree import hierarchy_of
 
 INDICES = ("order", "start", "stop", "parents", "birth", "depth", "leaves")
 ARRAYS = (*INDICES, "score", "objective")
@@ -258,9 +258,6 @@ def test_the_tree_of_a_model():
     for other in (KMeans(), KMeans(2, n_init=1).fit(X), None, X):
         with pytest.raises(TypeError, match=r"expected a fitted model .*taxarbor\.exchange"):
             hierarchy_of(other)
-    with pytest.raises(TypeError, match=r"a Hierarchy, got Taxarbor; pass model\.hier"):
-        expect_hierarchy(model)
-    assert expect_hierarchy(model.hierarchy_) is None
 
 
 # Cuts and prunings.

@@ -1,11 +1,9 @@
 """The true tree, and every form that it is read from."""
 
 import dataclasses
-import itertools
 import json
 import pickle
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -24,7 +22,6 @@ PATHS = [
     ("animal", "fish", "it's_a_carp"),
     ("animal", "fish", "7"),
 ]
-EDGES = [edge for path in PATHS for edge in itertools.pairwise(path)]
 PARENTS = [-1, 0, 1, 2, 1, 0, 0, 6, 6]
 NODES = ["animal", "mammal", "felid", "cat", "grizzly bear", "owl", "fish", "it's_a_carp", "7"]
 NAMES = ("cat", "grizzly bear", "owl", "it's_a_carp", "7")
@@ -49,7 +46,7 @@ def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
     sources = [
         NESTED, PATHS, [list(path) for path in PATHS], whole,
         {path[-1]: path[:-1] for path in PATHS}, json.dumps(NESTED), json.dumps(PATHS),
-        json.dumps(whole, indent=2), nx.DiGraph(EDGES), ClassTree.read(NESTED),
+        json.dumps(whole, indent=2), ClassTree.read(NESTED),
     ]  # fmt: skip
     text = json.dumps(NESTED)
     texts = (text, "\ufeff" + text, f"\n{text}")
@@ -101,12 +98,7 @@ def test_a_deep_tree_in_every_form():
     nested = {"name": "a"}
     for level in range(depth):
         nested = {"name": "", "children": [nested, {"name": f"b{level}"}]}
-    chain = nx.DiGraph((level, level + 1) for level in range(depth))
-    chain.add_edges_from((level, f"b{depth - 1 - level}") for level in range(depth))
-    one, other = ClassTree.read(nested), ClassTree.read(chain)
-    assert one.n_leaves == depth + 1
-    np.testing.assert_array_equal(one.parents, other.parents)
-    assert one.names[1:] == other.names[1:]
+    assert ClassTree.read(nested).n_leaves == depth + 1
     path = [str(level) for level in range(depth)]
     assert ClassTree.read([[*path, "a"], [*path, "b"]]).n_nodes == depth + 2
     # JSON is read up to a moderate depth.
@@ -124,29 +116,25 @@ def test_what_is_no_tree():
         (" \n", "the tree is empty"),
         ([], "the tree is empty"),
         ({}, "the tree is empty"),
-        (nx.DiGraph(), "the tree is empty"),
         (
             {"children": [{"name": f"x{i // 2}"} for i in range(16)]},
             "more than one is 'x0', 'x1', 'x2', 'x3', 'x4', ...",
         ),
         ([["r", "s", "a"], ["r", "t", "a"]], "leaves must have different names"),
-        (nx.DiGraph([("r", 1), ("r", "1")]), "leaves must have different names"),
         ({"name": "r", "children": [{"name": ""}, {"name": "a"}]}, "a leaf.* has no name"),
         ({"children": [{"children": []}, {"name": "a"}]}, "a leaf.* has no name"),
         ([["r", ""]], "a leaf.* has no name"),
         ([["r", "a"], ["s", "b"]], "there are 2 roots, 'r', 's'; put one node above"),
-        (nx.DiGraph([("r", "a"), ("s", "b")]), "there are 2 roots, 'r', 's'"),
-        (nx.DiGraph([("a", "b"), ("b", "a")]), "2 nodes cannot be.*a cycle: 'a', 'b'"),
-        (nx.DiGraph([("r", "x"), ("a", "b"), ("b", "a")]), "2 nodes cannot.*a cycle: 'a', 'b'"),
-        (nx.DiGraph([("a", "a")]), "1 node cannot be reached.*a cycle: 'a'"),
     ])  # fmt: skip
     with pytest.raises(ValueError, match="1 names for 2 nodes"):
         ClassTree(np.array([-1, 0]), ("a",))
+    with pytest.raises(ValueError, match=r"2 nodes cannot be reached.*a cycle: 'a', 'b'"):
+        ClassTree(np.array([-1, 2, 1]), ("r", "a", "b"))
     for parents in ([-1, 2], [-1, -2]):
         with pytest.raises(ValueError, match="parents must be -1 or one of the 2 nodes"):
             ClassTree(np.array(parents), ("a", "b"))
     for source in (7, None, {1, 2}, object()):
-        refused([(source, f"networkx.DiGraph; got {type(source).__name__}")], TypeError)
+        refused([(source, f"pathlib.Path; got {type(source).__name__}")], TypeError)
 
 
 # Classes and leaves
@@ -209,8 +197,8 @@ def test_nested_mappings():
         ({"name": "r", "children": {"a": 1}}, "must be a list of nodes, got dict"),
         ({"name": "r", "children": 7}, "must be a list of nodes, got int"),
         (twice, "the node 'a' occurs twice, the second time below 'r'; in a tree"),
-        (itself, "'r' occurs twice, the second time below 'r' > 's'"),
-        (long, r"found None below '1996' > '1997' > '1998' > '1999'$"),
+        (itself, "'r' occurs twice, the second time below 's'"),
+        (long, r"found None below '1999'$"),
     ])  # fmt: skip
 
 
@@ -242,19 +230,6 @@ def test_paths():
         ([["r", "a"], ["r", "a"]], "two paths lead to the class 'a'"),
         ([["r", "a"], ["r", "a", "b"]], r"class 'a' has others below it.*'a \(other\)'"),
         ([["r", "a", "b"], ["r", "a"]], "the class 'a' has others below it"),
-    ])  # fmt: skip
-
-
-# Graphs
-
-
-def test_graphs():
-    assert read(nx.DiGraph([("r", 1), ("r", "b")])) == ([-1, 0, 0], ["r", "1", "b"])
-    assert read(nx.DiGraph([("s", "a"), ("r", "s")])) == ([-1, 0, 1], ["r", "s", "a"])
-    refused([
-        (nx.Graph([(0, 1)]), "must be directed, with edges from parent to child"),
-        (nx.DiGraph([(0, 2), (1, 2)]), "node 2 has two parents, 0 and 1"),
-        (nx.MultiDiGraph([(0, 1), (0, 1)]), "node 1 has two parents, 0 and 0"),
     ])  # fmt: skip
 
 

@@ -418,5 +418,5 @@ def test_wrong_input_is_refused(trees):
     for score in (*SCORES.values(), dasgupta_cost):
         with pytest.raises(ValueError, match=r"1 of the 2 classes in y are not lea.*: 'x'; "):
             score(tree, ["a", "x"] * 7, nested(("a", "b")))
-    with pytest.raises(TypeError, match=r"expected a Hierarchy, got list; pass model.hierarch"):
+    with pytest.raises(TypeError, match="a Hierarchy, got list"):
         score_hierarchy([1, 2], ["a", "b"])

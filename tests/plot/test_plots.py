@@ -82,19 +82,18 @@ def test_wrong_arguments_leave_no_figure(known, single):
                 make(wrong)
         with pytest.raises(NotFittedError, match="this Taxarbor is not fitted yet"):
             make(Taxarbor(3))
-    for draw in (plot.plot_tree, plot.plot_icicle, plot.plot_dendrogram):
+    for draw in (plot.plot_tree, plot.plot_dendrogram):
         with pytest.raises(ValueError, match="orientation must be 'down' or 'right', got 'up'"):
             draw(known, orientation="up")
         with pytest.raises(TypeError, match="put it in a list"):
             draw(known, describe=lambda node: "text")
-    for draw in (plot.plot_tree, plot.plot_icicle):
-        with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
-            draw(known, max_depth=-1)
-        with pytest.raises(TypeError):
-            draw(known, max_depth=1.5)
-        told = r"one class for each of the 12 rows .* got shape \(3,\)"
-        with pytest.raises(ValueError, match=told):
-            draw(known, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="max_depth must be 0 or more, or None, got -1"):
+        plot.plot_tree(known, max_depth=-1)
+    with pytest.raises(TypeError):
+        plot.plot_tree(known, max_depth=1.5)
+    told = r"one class for each of the 12 rows .* got shape \(3,\)"
+    with pytest.raises(ValueError, match=told):
+        plot.plot_tree(known, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match="at least two leaves, but the root was not split"):
         plot.plot_dendrogram(single)
     assert plt.get_fignums() == []
@@ -122,7 +121,7 @@ def test_given_axes(animals, draw):
 def test_hostile_names_are_literal(hostile):
     tree, classes = hostile
     for draw in set(DRAW) - {plot.plot_stability}:  # it names no features
-        has_classes = draw in (plot.plot_tree, plot.plot_icicle)
+        has_classes = draw is plot.plot_tree
         drawn = draw(tree, **({"classes": classes} if has_classes else {}))
         drawn.axes.figure.canvas.draw()
         texts = [text for text in drawn.axes.figure.findobj(Text) if text.get_text()]
@@ -145,9 +144,6 @@ def test_no_tree_is_too_deep(chain):
     classes, images = np.arange(n_rows) % 12, np.zeros((n_rows, 2, 2))
     drawn = plot.plot_tree(chain, max_depth=300, classes=classes, images=images)
     assert len(drawn.boxes) == 601
-    drawn = plot.plot_icicle(chain, classes=classes)
-    assert len(drawn.cells.get_paths()) == chain.n_nodes
-    assert max(drawn.cells.get_linewidths()) < 0.2
     drawn = plot.plot_dendrogram(chain)
     drawn.axes.figure.canvas.draw()
     assert len(drawn.lines.get_segments()) == chain.n_splits
@@ -162,12 +158,7 @@ def test_what_is_not_stable_is_pale(known, assessed):
     assert told == "pale: came back, apart from others, in fewer than half of 20 refits"
     inks = [texts[0].get_alpha() for texts in tree.texts]
     assert inks == [1.0] * 4 + [0.65] * 2
-    for classes in (None, ["one", "two"] * 6):
-        drawn = [plot.plot_icicle(one, classes=classes) for one in (assessed, known)]
-        now, then = (one.cells.get_facecolors()[:, :3] for one in drawn)
-        np.testing.assert_array_equal(now[:4], then[:4])
-        np.testing.assert_allclose(1.0 - now[4:], 0.25 * (1.0 - then[4:]))
-        n_classes = 0 if classes is None else 2
-        assert len(drawn[0].legend.get_texts()) == n_classes + 1
+    both = plot.plot_tree(assessed, classes=["one", "two"] * 6)
+    assert len(both.legend.get_texts()) == 3
     assert before.legend is None
     assert plot.plot_tree(assessed, max_depth=1).legend is None

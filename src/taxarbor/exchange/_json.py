@@ -1,37 +1,9 @@
 """All of a hierarchy as strict JSON, for other programs to read.
 
-::
-
-    {"format": "taxarbor-hierarchy", "version": 1,
-     "dtype": "float64", "feature_names": null, "temperature": null, "order": [2, 0, 1],
-     "weights": [1.0, 2.0, 1.5], "noise": [3], "n_noise": 1, "totals": null,
-     "noise_model": {"centers": [[...], [...]], "units": [...], "limit": 4.5, "scale": null},
-     "two_values": [[0.0, 1.0], null],
-     "trust": {"n_refits": 20, "came_back": [20, 18, 19], "apart": [...],
-               "rule_came_back": [...], "feature_came_back": [[17, 3], [], []],
-               "rows": [1.0, 0.95, 1.0],
-               "curve": {"n_clusters": [1, 2], "stability": [1.0, 0.9],
-                         "reference": [1.0, null]}},
-     "made_by": {"estimator": "Taxarbor", "n_clusters": 2, ...},
-     "encoding": {"columns": [{"name": "origin", "place": 0, "kind": "category",
-                               "fill": [0.25, 0.75], "categories": ["japan", "usa"],
-                               "values": [], "missing": 0.5, "has_indicator": false}, ...],
-                  "n_columns_in": 2, "has_names": true, "unit_length": false,
-                  "dropped": [["id", "..."]], "notes": ["..."],
-                  "shift": [0.75, 2.0], "scale": [0.4, 1.5]},
-     "missing": [[0.5, 0.0], [1.0, 0.0], [0.25, 0.0]],
-     "nodes": [{"id": 0, "parent": null, "children": [1, 2], "start": 0, "stop": 3,
-                "birth": 0, "score": 0.5, "objective": null,
-                "mean": [...], "note": "",
-                "rule": {"center": [...], "offsets": [...], "features": [...],
-                         "weights": [[...], [...]]},
-                "info": {"status": "converged", "n_iter": 3, "n_passes": 7.5,
-                         "trace": [...]}}, ...]}
-
-Weights are given for the features that the rule uses, one row per child. NaN is null,
-infinities are "inf" and "-inf"; other floats are written so that they read back exactly. A
-leaf's rule is null, and in a tree without rules all are; "mean" is null where means are not
-known. "order" is null in a tree that holds counts, not rows.
+The keys are the attributes of :class:`Hierarchy`, and of a node those that :func:`_node` lists.
+A rule has weights for the features that it uses, one row per child. NaN is null, infinities are
+"inf" and "-inf"; other floats read back exactly. What is not known is null: the rule of a leaf,
+the order of a tree that holds counts.
 """
 
 import json
@@ -40,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taxarbor.hierarchy import Hierarchy, LinearRule, Trust
+from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._file import FORMAT, VERSION, encode_float, encode_info
 from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._trust import Curve
@@ -96,6 +68,11 @@ def to_json(hierarchy: Hierarchy, path: str | os.PathLike[str] | None = None) ->
 
 def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
     rule = hierarchy.rules[node]
+    told: dict[str, Any] | None = None
+    if rule is not None:
+        told = {"center": rule.center.tolist(), "offsets": rule.offsets.tolist()}
+        told["features"] = rule.features.tolist()
+        told["weights"] = rule.weights[:, rule.features].tolist()
     return {
         "id": node,
         "parent": hierarchy.parent(node),
@@ -104,7 +81,7 @@ def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
         **{name: encode_float(getattr(hierarchy, name)[node]) for name in _FLOATS},
         "mean": None if hierarchy.means is None else hierarchy.means[node].tolist(),
         "note": hierarchy.notes[node],
-        "rule": rule and _encode_rule(rule),
+        "rule": told,
         "info": encode_info(hierarchy.info[node]),
     }
 
@@ -125,13 +102,3 @@ def _plain(value: Any) -> Any:
     if value.ndim == 1:
         return [encode_float(number) for number in value]
     return [None if np.isnan(pair).any() else pair.tolist() for pair in value]
-
-
-def _encode_rule(rule: LinearRule) -> dict[str, Any]:
-    features = rule.features
-    return {
-        "center": rule.center.tolist(),
-        "offsets": rule.offsets.tolist(),
-        "features": features.tolist(),
-        "weights": rule.weights[:, features].tolist(),
-    }

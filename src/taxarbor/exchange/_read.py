@@ -175,21 +175,13 @@ def _codes(labels: ArrayLike) -> IndexArray:
         raise InputError(
             f"labels must have one dimension and one entry at least, got shape {array.shape}"
         )
-    if array.dtype.kind in "biufUS":
-        if array.dtype.kind == "f" and np.isnan(array).any():
-            raise InputError("labels must not be missing, got NaN")
-        return np.unique(array, return_inverse=True)[1]
-    if array.dtype.kind not in "OT":
+    if array.dtype.kind not in "biufUSOT":
         raise InputError(
             f"labels must be numbers, strings, bools or objects, not {array.dtype}"
         )
-    return _codes_of_objects(array.tolist())
-
-
-def _codes_of_objects(labels: list[Any]) -> IndexArray:
-    """Do the same for any objects; only the distinct ones are compared, as that is slow."""
     try:
-        distinct = dict.fromkeys(labels)
+        # Only the distinct ones are compared, as that is slow.
+        distinct = dict.fromkeys(listed := array.tolist())
         if any(label is None or label != label for label in distinct):  # noqa: PLR0124
             raise InputError("labels must not be missing, got None or NaN")
         code = {label: i for i, label in enumerate(sorted(distinct))}
@@ -198,7 +190,7 @@ def _codes_of_objects(labels: list[Any]) -> IndexArray:
             "labels must be of one kind that can be hashed and sorted, and none missing; "
             f"map(str, labels) may help ({error})"
         ) from error
-    return np.fromiter(map(code.__getitem__, labels), dtype=np.intp, count=len(labels))
+    return np.fromiter(map(code.__getitem__, listed), dtype=np.intp, count=len(listed))
 
 
 def from_sklearn(fitted: object) -> Hierarchy:

@@ -187,7 +187,10 @@ def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
     >>> to_newick(from_labels([0, 1, 2, 2]), ["ant", "bee", "it's"])
     "(ant,bee,'it''s');"
     """
-    leaves = {leaf: _quoted(name) for leaf, name in leaf_names(hierarchy, names).items()}
+    leaves = {leaf: printable(name) for leaf, name in leaf_names(hierarchy, names).items()}
+    for leaf, name in leaves.items():
+        if not _NEEDS_NO_QUOTES.fullmatch(name):  # a quote within is doubled
+            leaves[leaf] = "'" + name.replace("'", "''") + "'"
     pieces: list[str] = []
     waiting: list[int | str] = [";", hierarchy.root]
     while waiting:
@@ -202,12 +205,6 @@ def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
                 waiting += [child, ","]
             waiting[-1] = "("
     return "".join(pieces)
-
-
-def _quoted(name: str) -> str:
-    """Quote a Newick label if it must be; a quote within is doubled."""
-    name = printable(name)
-    return name if _NEEDS_NO_QUOTES.fullmatch(name) else "'" + name.replace("'", "''") + "'"
 
 
 def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
@@ -227,12 +224,9 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     for node in range(hierarchy.n_nodes):
         told = top_features(hierarchy, node, n_top), count_rows(hierarchy, node)
         parts = [printable(leaves.get(node, "")), *told, describe_trust(hierarchy, node)]
-        label = r"\n".join(_escaped(part) for part in parts if part)
+        # DOT reads backslashes, quotes and HTML entities.
+        escaped = [escape(part, quote=False).replace("\\", r"\\") for part in parts if part]
+        label = r"\n".join(escaped).replace('"', r"\"")
         lines.append(f'  {node} [label="{label}"];')
     lines += [f"  {p} -> {node};" for node, p in enumerate(hierarchy.parents) if node]
     return "\n".join([*lines, "}", ""])
-
-
-def _escaped(text: str) -> str:
-    """Escape for a DOT string: it reads backslashes, quotes and HTML entities."""
-    return escape(text, quote=False).replace("\\", r"\\").replace('"', r"\"")

@@ -19,7 +19,7 @@ from taxarbor.explain._names import (
     name_nodes,
 )
 from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._sample import DrawnRows, check_n_rows, describe_sample, draw_rows
+from taxarbor.explain._sample import check_n_rows, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
 from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._encoding import Expanded
@@ -28,6 +28,11 @@ from taxarbor.hierarchy._remade import regroup, without_rows
 from taxarbor.hierarchy._route import check_columns, expand, with_means
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
+
+SAMPLED = (
+    "Histograms with their means, examples and margins come from a sample of {:,} rows of "
+    "{:,}; sizes, rules and the means beside them are of all rows"
+)
 
 
 def explain(
@@ -85,8 +90,13 @@ def explain(
     tree = hierarchy_of(model)
     drawn = draw_rows(tree, X)
     X, numbers, n_rows = drawn.table, drawn.rows, tree.n_rows
-    columns = _columns_of(tree, X)
-    data, gaps = _expanded(tree, X)
+    columns: Sequence[str] | None = tree.feature_names
+    if tree.encoding is None:
+        check_columns(X, columns)
+        columns = columns_of(X) or columns
+    data, gaps = expand(X, tree)
+    if gaps is not None and tree.encoding is None:
+        raise InputError("X holds NaN, and the rows that the tree was grown on had none")
     if numbers is None:
         check_n_rows(tree, data.shape[0])
         tree = tree if tree.has_rows else tree.attach(X)
@@ -98,7 +108,11 @@ def explain(
     if numbers is None:
         whole = tree = _described(given, data, source.rows)
     else:
-        tree = _of_sample(given, drawn, data, source.rows)
+        assert drawn.labels is not None
+        tree = regroup(without_rows(given), drawn.labels, drawn.weights)
+        if given.trust is not None:
+            tree = replace(tree, trust=replace(given.trust, rows=given.trust.rows[numbers]))
+        tree = _described(tree, data, source.rows)
         found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
         called = None if found is None else tuple(found)
         known = known and replace(known, codes=known.codes[numbers])
@@ -117,38 +131,13 @@ def explain(
         units=units,
         whole=whole,
         numbers=np.arange(n_rows) if numbers is None else numbers,
-        notes=() if numbers is None else (describe_sample(len(numbers), n_rows),),
+        notes=() if numbers is None else (SAMPLED.format(len(numbers), n_rows),),
         has_rules=_has_rules(given),
         _least=least,
         _columns=columns,
         _source=source,
         _portraits=portraits,
     )
-
-
-def _of_sample(whole: Hierarchy, drawn: DrawnRows, data: Any, rows: Rows) -> Hierarchy:
-    """Return the tree with the rows of a sample, and with what is known of all rows."""
-    assert drawn.labels is not None
-    tree = regroup(without_rows(whole), drawn.labels, drawn.weights)
-    if whole.trust is not None:
-        tree = replace(tree, trust=replace(whole.trust, rows=whole.trust.rows[drawn.rows]))
-    return _described(tree, data, rows)
-
-
-def _columns_of(tree: Hierarchy, X: Any) -> Sequence[str] | None:
-    """Return the names of the columns, those of a frame first, which must be the tree's."""
-    if tree.encoding is not None:
-        return tree.feature_names
-    check_columns(X, tree.feature_names)
-    return columns_of(X) or tree.feature_names
-
-
-def _expanded(tree: Hierarchy, X: Any) -> Expanded:
-    """Return the rows as the tree's features, and their missing values."""
-    found = expand(X, tree)
-    if found.gaps is not None and tree.encoding is None:
-        raise InputError("X holds NaN, and the rows that the tree was grown on had none")
-    return found
 
 
 def _has_rules(tree: Hierarchy) -> bool:

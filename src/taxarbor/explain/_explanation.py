@@ -37,6 +37,7 @@ _FEATURE = (
 )
 _KINDS = ("typical", "extreme", "borderline")
 DIGITS = 6  # to which margins are compared
+TABLE = "a table of explanations"  # what needs pandas
 
 
 @final
@@ -150,12 +151,7 @@ class Explanation:
         return values
 
     def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:
-        """Return the features in which a node's rows differ most from all others.
-
-        Parameters
-        ----------
-        node, n_top : int
-            Id of the node, and the number of features at most.
+        """Return the features in which a node's rows differ most, ``n_top`` at most.
 
         Returns
         -------
@@ -187,12 +183,7 @@ class Explanation:
         -------
         list of dict
             ``row``, ``name`` and ``distance``, the smallest first; 1 is the median of the
-            node's rows.
-
-        Raises
-        ------
-        IndexError
-            If there is no such node.
+            node's rows. IndexError is raised if there is no such node.
         """
         return self.examples(node, n_examples)["typical"]
 
@@ -219,10 +210,7 @@ class Explanation:
     def examples(self, node: SupportsIndex, n_examples: int = 5) -> dict[str, list[Any]]:
         """Return :meth:`typical`, :meth:`extreme` and :meth:`borderline` rows by these names.
 
-        Parameters
-        ----------
-        node, n_examples : int
-            Id of the node, and the number of rows of each kind at most.
+        Takes and raises what they do.
         """
         tree, index, n_examples = self.hierarchy, operator.index(node), max(n_examples, 0)
         rows, means = tree.rows(node), tree.means
@@ -236,10 +224,9 @@ class Explanation:
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
             found["extreme"] = turns[:n_examples]
         else:
-            deepest = _largest(self._least[index], -distances, n_examples)
-            found["extreme"] = self._rows_with(
-                rows[deepest], "margin", self._least[index][deepest]
-            )
+            least = self._least[index]
+            deepest = _largest(least, -distances, n_examples)
+            found["extreme"] = self._rows_with(rows[deepest], "margin", least[deepest])
             margins = self.margins_within(parent, node) if margins is None else margins
         found["borderline"] = []
         if margins is not None:
@@ -257,15 +244,8 @@ class Explanation:
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows, in order, at the split of one of its ancestors.
 
-        Parameters
-        ----------
-        ancestor, node : int
-            Ids of the nodes.
-
-        Raises
-        ------
-        IndexError, ValueError
-            If there are no such nodes, or the first is not an ancestor of the second.
+        Takes their ids. IndexError is raised if there are no such nodes, ValueError if the
+        first is not an ancestor of the second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
         n_rows = len(tree.rows(above)), len(tree.rows(below))  # which checks the ids
@@ -336,9 +316,7 @@ class Explanation:
             for node in range(1, self.hierarchy.n_nodes)
             for values in self.leading(node)
         ]
-        return make_frame(
-            "a table of explanations", lines, ("node", "name", "parent", *_FEATURE)
-        )
+        return make_frame(TABLE, lines, ("node", "name", "parent", *_FEATURE))
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
@@ -365,7 +343,7 @@ class Explanation:
                 counts = values["classes"].items()
                 values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
             lines.append(values)
-        return make_frame("a table of explanations", lines)
+        return make_frame(TABLE, lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
         """Return a data frame with a line per row and split on its path.
@@ -402,10 +380,8 @@ class Explanation:
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows, or a table of them.
-        row_names : sequence of str, optional
-            What they are called; by default the index of a data frame that has names.
+        X, row_names
+            New rows, and what they are called, as :func:`explain` takes them.
 
         Raises
         ------
@@ -430,10 +406,7 @@ class Explanation:
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
         """Return ``{"nodes": [...]}``, with each :meth:`node`, and ``"notes"`` of a sample.
 
-        Parameters
-        ----------
-        n_top, n_examples : int
-            As :meth:`node` takes them.
+        Takes the numbers that :meth:`node` takes.
         """
         nodes = range(self.hierarchy.n_nodes)
         found = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
@@ -530,7 +503,7 @@ class Explanation:
         else:
             called = [row_names[place] for place in chosen.tolist()]
         names = _texts(self.names)
-        return make_frame("a table of explanations", {
+        return make_frame(TABLE, {
             "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
             "step": tree.depth[steps.nodes] + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],

@@ -98,7 +98,9 @@ class Portraits:
         if tree.encoding is not None:  # of the features of a column, the one that does most
             ranked = ranked[np.sort(np.unique(blocks_of(tree)[ranked], return_index=True)[1])]
         features = ranked[: max(n_top, 0)]
-        bins = [self._bins_of(feature) for feature in features.tolist()]
+        for feature in set(features.tolist()) - self._bins.keys():
+            self._bins[feature] = make_bins(*self._column(feature))
+        bins = [self._bins[feature] for feature in features.tolist()]
         own_counts = self._counts(rows, features, bins)
         found = []
         for feature, whole, here in zip(features.tolist(), bins, own_counts, strict=True):
@@ -189,11 +191,6 @@ class Portraits:
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center
         return counts, sums, np.maximum(squares, 0.0)
-
-    def _bins_of(self, feature: int) -> Bins:
-        if feature not in self._bins:
-            self._bins[feature] = make_bins(*self._column(feature))
-        return self._bins[feature]
 
     def _column(self, feature: int) -> tuple[Array, float, Array]:
         """Return the values of a column that are not zero, the weight of zeros, and weights."""

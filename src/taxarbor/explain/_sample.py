@@ -55,15 +55,6 @@ def check_n_rows(tree: Hierarchy, n_rows: int) -> None:
         )
 
 
-def describe_sample(n_drawn: int, n_rows: int) -> str:
-    """Return a sentence on what comes from a sample."""
-    return (
-        "Histograms with their means, examples and margins come from a sample of "
-        f"{counted(n_drawn, 'row')} of {n_rows:,}; sizes, rules and the means beside them are "
-        "of all rows"
-    )
-
-
 def _weights(tree: Hierarchy, rows: IndexArray, labels: IndexArray) -> Array:
     """Return how many rows each stands for: those of a leaf together for all of its rows."""
     own = np.ones(len(rows)) if tree.weights is None else tree.weights[rows]

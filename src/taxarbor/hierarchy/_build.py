@@ -45,8 +45,6 @@ class HierarchyBuilder:
     ----------
     n_rows : int
         Number of rows of the data, all owned by the root.
-    order : int array, optional
-        The rows from left to right, where they are known before the splits are; see ``cut``.
 
     Raises
     ------
@@ -170,8 +168,16 @@ class HierarchyBuilder:
             child would be empty, or only some splits would have a rule.
         """
         leaf = self._leaf(node)
-        self._check_rule(rule)
-        n_children = None if rule is None else rule.n_children
+        first, n_children = self._nodes[0].rule, None if rule is None else rule.n_children
+        if self._splits and (first is None) != (rule is None):
+            had, comes = ("none", "one") if first is None else ("one", "none")
+            raise ValueError(
+                "either all splits have a rule or none has: the first split had "
+                f"{had}, now there is {comes}"
+            )
+        kinds = {(one.dtype, len(one.center)) for one in (first, rule) if one is not None}
+        if len(kinds) > 1:
+            raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
         children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
         own = self._order[leaf.start : leaf.stop]
         own[:] = own[native.sort_by_label(children.astype(np.int32), len(sizes))]
@@ -246,16 +252,9 @@ class HierarchyBuilder:
 
         Parameters
         ----------
-        feature_names, means, made_by : optional
-            Names of the columns, the mean of each node's rows, and what made the tree.
-        order : int array or False, optional
-            The rows from left to right, if they are others than the builder's; False for a
-            tree that holds counts, not rows.
-
-        Raises
-        ------
-        ValueError
-            If these do not fit the tree or one another.
+        feature_names, means, made_by, order : optional
+            What the tree holds by these names, or ValueError is raised; the order is the
+            builder's by default, and False for a tree that holds counts, not rows.
         """
         nodes = self._nodes[: self.n_nodes]
         names = "start", "stop", "birth", "score", "objective"
@@ -282,20 +281,6 @@ class HierarchyBuilder:
         if node in self._splits:
             raise ValueError(f"node {node} has been split before")
         return leaf
-
-    def _check_rule(self, rule: LinearRule | None) -> None:
-        """Compare with the root's rule, the first there was."""
-        first = self._nodes[0].rule
-        if self._splits and (first is None) != (rule is None):
-            had, comes = ("none", "one") if first is None else ("one", "none")
-            raise ValueError(
-                "either all splits have a rule or none has: the first split had "
-                f"{had}, now there is {comes}"
-            )
-        if first is None or rule is None:
-            return
-        if (first.dtype, len(first.center)) != (rule.dtype, len(rule.center)):
-            raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
 
 
 def _checked_labels(

@@ -26,6 +26,7 @@ from taxarbor.hierarchy._cells import (
     column,
     column_names,
     float_type,
+    is_plain,
     text_of,
 )
 from taxarbor.hierarchy._checks import check_structure, keep
@@ -279,23 +280,18 @@ class Encoding:
         width = values["n_columns_in"]
         if type(width) is not int or any(one.place >= width for one in columns):
             raise ValueError("a column stands outside of its table")
-        return cls(
-            columns,
-            width,
-            bool(values["has_names"]),
-            np.array(values["shift"], dtype=np.float64),
-            np.array(values["scale"], dtype=np.float64),
-            bool(values["unit_length"]),
-            bool(values["refuses_gaps"]),
-            tuple((str(name), str(why)) for name, why in values["dropped"]),
-            tuple(str(note) for note in values["notes"]),
-        )
+        flags: Any = {name: bool(values[name]) for name in _FLAGS}
+        dropped = tuple((str(name), str(why)) for name, why in values["dropped"])
+        notes, arrays = tuple(map(str, values["notes"])), (values["shift"], values["scale"])
+        shift, scale = (np.array(array, dtype=np.float64) for array in arrays)
+        both: Any = {"shift": shift, "scale": scale, "dropped": dropped, "notes": notes}
+        return cls(columns, width, **flags, **both)
 
     def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
         table = as_table(X)
         if sparse.issparse(table):
             found = self._from_sparse(table, dtype)
-        elif self._are_in_place(table) and self._are_cells(cells := as_cells(table)):
+        elif self._are_features(table, cells := as_cells(table)):
             found = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
@@ -309,18 +305,14 @@ class Encoding:
             self._scale(found.data)
         return found
 
-    def _are_in_place(self, table: Any) -> bool:
-        """Say whether a table has no names to go by, or the same in the same places."""
+    def _are_features(self, table: Any, cells: Any) -> bool:
+        """Say whether cells are the features already, by name and place, but for gaps."""
         names = column_names(table) if self.has_names else None
-        return names is None or names == [one.name for one in self.columns]
-
-    def _are_cells(self, table: Any) -> bool:
-        """Say whether an array of numbers is the features already, but for gaps."""
-        is_array = isinstance(table, np.ndarray) and table.dtype.kind in "fiub"
-        if not is_array or np.ma.isMaskedArray(table):
+        if not is_plain(cells) or names not in (None, [one.name for one in self.columns]):
             return False
-        is_plain = all(one.kind == "number" and one.n_features == 1 for one in self.columns)
-        return is_plain and [one.place for one in self.columns] == list(range(table.shape[1]))
+        if any(one.kind != "number" or one.n_features > 1 for one in self.columns):
+            return False
+        return [one.place for one in self.columns] == list(range(cells.shape[1]))
 
     def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
         check_structure(table)
@@ -390,7 +382,8 @@ class Encoding:
             matrix.data[entries] /= scale[features]
 
 
-_PLAIN = ("n_columns_in", "has_names", "unit_length", "refuses_gaps", "dropped", "notes")
+_FLAGS = ("has_names", "unit_length", "refuses_gaps")
+_PLAIN = ("n_columns_in", *_FLAGS, "dropped", "notes")
 
 
 def _column(values: dict[str, Any]) -> Column:

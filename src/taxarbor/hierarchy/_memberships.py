@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._encoding import add_below
-from taxarbor.hierarchy._route import check_data, expand, send
+from taxarbor.hierarchy._route import expand, send
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def probabilities(hierarchy: "Hierarchy", X: ArrayLike, *, n_threads: int = 1) -
     found = np.ones((len(labels), hierarchy.n_leaves))
     if not len(labels) or hierarchy.n_leaves == 1:
         return found
-    first = 0
+    first, heat = 0, hierarchy.temperature or TEMPERATURE
     for scores in _leaf_scores(hierarchy, X, n_threads):
         own = labels[first : first + len(scores)]
-        P, at = _softmax(scores, _temperature(hierarchy)), np.arange(len(own))
+        P, at = _softmax(scores, heat), np.arange(len(own))
         # Scores so large that they overflow, or so close that rounding makes them equal, must
         # not lead elsewhere than ``predict``.
         lost = ~np.isfinite(P).all(axis=1)
@@ -136,10 +136,6 @@ def jaccard(labels: IndexArray, others: IndexArray) -> Array:
     return np.asarray(both / np.maximum(either, 1))
 
 
-def _temperature(hierarchy: "Hierarchy") -> float:
-    return TEMPERATURE if hierarchy.temperature is None else hierarchy.temperature
-
-
 def _softmax(scores: Array, temperature: float) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):  # of infinities, the caller's to mend
         odds: Array = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
@@ -153,7 +149,7 @@ def _leaf_scores(
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
     weights, offsets, center = _stack(tree)
     units = _units(tree)
-    rows = as_rows(check_data(X, tree), center=center, n_threads=n_threads)
+    rows = as_rows(expand(X, tree).data, center=center, n_threads=n_threads)
     wanted = range(0, rows.n_rows, every)
     step = max(BLOCK // len(weights), ROWS)
     for first in range(0, len(wanted), step):

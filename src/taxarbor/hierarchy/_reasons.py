@@ -96,11 +96,6 @@ class Reason:
         """1 if larger values lead to the node, -1 if smaller ones do."""
         return 1 if self.weight > 0.0 else -1
 
-    @property
-    def is_yes_no(self) -> bool:
-        """Whether the feature holds only 0 and 1, as far as the tree knows."""
-        return self.have is not None
-
     def __str__(self) -> str:
         return phrase(self)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor import native
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._encoding import Expanded, add_below, share_missing
+from taxarbor.hierarchy._encoding import add_below, share_missing
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import expand, route, with_means
@@ -109,41 +109,50 @@ def from_left(tree: "Hierarchy", nodes: IndexArray) -> IndexArray:
 
 def attached(tree: "Hierarchy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Hierarchy":
     """Return the tree with these rows; see :meth:`Hierarchy.attach`."""
-    _refuse_streams(X)
-    found = expand(X, tree)
-    if not found.data.shape[0]:
-        raise InputError("X has no rows, and a tree with rows needs one in each leaf")
-    labels = route(tree, found)
-    empty = np.setdiff1d(np.arange(tree.n_leaves), labels)
-    if len(empty):
-        told = some([f"c{label}" for label in empty.tolist()], NAMED)
-        raise InputError(
-            f"no row of X goes to {counted(len(empty), 'cluster')} of the tree, {told}: pass "
-            "more rows, such as those of the fit, or a smaller tree, as tree.prune returns it"
+    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
+    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
+    if is_mapped or is_lazy or type(X).__module__.startswith("pyarrow._dataset"):
+        raise InputTypeError(
+            "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
+            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
+            "them part by part"
         )
-    weights = None if sample_weight is None else _checked(sample_weight, len(labels))
-    new = weighted(regroup(without_rows(tree), labels), weights, found)
+    found = expand(X, tree)
+    if not (n_rows := found.data.shape[0]):
+        raise InputError("X has no rows, and a tree with rows needs one in each leaf")
+    labels, weights, repeats = route(tree, found), None, None
+    _require_all(
+        tree, np.bincount(labels[labels >= 0]), "no row of X goes to", "pass more rows"
+    )
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        is_right = weights.shape == (n_rows,) and bool(np.isfinite(weights).all())
+        if not is_right or not weights.any() or weights.min() < 0.0:
+            raise InputError(
+                f"sample_weight must be {n_rows:,} finite numbers, one for each row, none "
+                "negative and not all 0"
+            )
+        repeats = repeats_of(weights)
+    new = regroup(without_rows(tree), labels, weights)
+    none = "sample_weight is zero for all rows of"
+    _require_all(tree, new.node_weights[new.leaves], none, "give some of them a weight")
+    new = with_means(new, found.data, new.labels, repeats)
+    if found.gaps is not None and tree.encoding is not None:
+        new = replace(new, missing=share_missing(new, found.gaps, new.labels, repeats))
     if new.two_values is not None:
         return new
     return replace(new, two_values=find_two_values(as_rows(found.data)))
 
 
-def weighted(tree: "Hierarchy", weights: Array | None, rows: Expanded) -> "Hierarchy":
-    """Return the tree with what is known of its nodes by these weights of its rows."""
-    repeats = None if weights is None else repeats_of(weights)
-    new = replace(tree, weights=weights)
-    light = np.flatnonzero(new.node_weights[tree.leaves] <= 0.0)
-    if len(light):
-        told = some([f"c{label}" for label in light.tolist()], NAMED)
+def _require_all(tree: "Hierarchy", sizes: NDArray[Any], none: str, what: str) -> None:
+    """Raise an error if a leaf has no rows, or only such without a weight."""
+    empty = np.setdiff1d(np.arange(tree.n_leaves), np.flatnonzero(sizes > 0))
+    if len(empty):
+        told = some([f"c{label}" for label in empty.tolist()], NAMED)
         raise InputError(
-            f"sample_weight is zero for all rows of {counted(len(light), 'cluster')} of the "
-            f"tree, {told}: give some of them a weight, or pass a smaller tree, as tree.prune "
-            "returns it"
+            f"{none} {counted(len(empty), 'cluster')} of the tree, {told}: {what}, or pass a "
+            "smaller tree, as tree.prune returns it"
         )
-    new = with_means(new, rows.data, tree.labels, repeats)
-    if rows.gaps is None or tree.encoding is None:
-        return new
-    return replace(new, missing=share_missing(new, rows.gaps, tree.labels, repeats))
 
 
 def without_rows(tree: "Hierarchy") -> "Hierarchy":
@@ -155,32 +164,6 @@ def for_new_rows(tree: "Hierarchy") -> "Hierarchy":
     """Return a tree that says the same of new rows, without what is known of its own."""
     totals = tree.totals if tree.weights is None else tree.node_weights
     return replace(without_rows(tree), totals=totals)
-
-
-def _refuse_streams(X: Any) -> None:
-    """Raise for what may be larger than memory: a file, a part of one, or a lazy table."""
-    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
-    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
-    is_dataset = type(X).__module__.startswith("pyarrow._dataset")
-    if is_mapped or is_lazy or is_dataset:
-        raise InputTypeError(
-            "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
-            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
-            "them part by part"
-        )
-
-
-def _checked(sample_weight: ArrayLike, n_rows: int) -> Array:
-    weights: Array = np.asarray(sample_weight, dtype=np.float64)
-    is_right = (
-        weights.shape == (n_rows,) and np.isfinite(weights).all() and (weights >= 0).all()
-    )
-    if not is_right or not weights.any():
-        raise InputError(
-            f"sample_weight must be {n_rows:,} finite numbers, one for each row, none negative "
-            "and not all 0"
-        )
-    return weights
 
 
 def regroup(tree: "Hierarchy", labels: IndexArray, weights: Array | None = None) -> "Hierarchy":

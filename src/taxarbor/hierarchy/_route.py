@@ -185,13 +185,11 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
     )
 
 
-def check_data(X: ArrayLike, hierarchy: "Hierarchy") -> Any:
-    """Return X as a float array or CSR matrix of a tree's features, or raise ValueError."""
-    return expand(X, hierarchy).data
-
-
 def expand(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
-    """Return what :func:`check_data` does, with the missing cells of the user's table."""
+    """Return X as features of a tree, with the missing cells of the user's table.
+
+    Raises InputError where values are refused.
+    """
     rows = read_rows(X, hierarchy)
     data: Any = rows.data
     cells = data.data if sparse.issparse(rows.data) else data

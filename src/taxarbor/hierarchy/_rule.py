@@ -141,6 +141,7 @@ def with_threshold(rule: LinearRule, feature: int, threshold: float) -> LinearRu
     return LinearRule(weights, center)
 
 
+@np.errstate(over="ignore")  # weights next to zero divide beyond all numbers
 def _boundary(rule: LinearRule, feature: int) -> float:
     """Return the value of a feature at which both children score the same, in float64."""
     first, second = rule.weights[:, feature].astype(np.float64)
@@ -148,6 +149,7 @@ def _boundary(rule: LinearRule, feature: int) -> float:
     return float(rule.center[feature] - (offsets[0] - offsets[1]) / (first - second))
 
 
+@np.errstate(over="ignore", under="ignore")
 def _toward_first(rule: LinearRule, feature: int, value: float) -> np.floating:
     """Round to the dtype of a rule such that the same numbers of it are on either side.
 
@@ -178,24 +180,17 @@ def _check(weights: Array, center: Array, offsets: Array) -> None:
     """Raise ValueError unless these arrays make a rule."""
     shape, dtype = weights.shape, weights.dtype
     if weights.ndim != 2 or center.shape != shape[1:]:
-        raise ValueError(
-            "weights must have shape (n_children, n_features) and center (n_features,), "
-            f"got {shape} and {center.shape}"
-        )
+        told = "weights must have shape (n_children, n_features) and center (n_features,)"
+        raise ValueError(f"{told}, got {shape} and {center.shape}")
     if offsets.shape != shape[:1]:
-        raise ValueError(
-            f"offsets must have shape (n_children,), ({len(weights)},) for these weights, "
-            f"got {offsets.shape}"
-        )
+        told = f"offsets must have shape (n_children,), ({len(weights)},) for these weights"
+        raise ValueError(f"{told}, got {offsets.shape}")
     if shape[0] < 2 or shape[1] < 1:
-        raise ValueError(
-            f"a rule needs two children and one feature at least, got weights {shape}"
-        )
+        told = "a rule needs two children and one feature at least"
+        raise ValueError(f"{told}, got weights {shape}")
     if dtype != center.dtype or dtype not in (np.float32, np.float64):
-        raise ValueError(
-            "weights and center must both be float32 or both float64, "
-            f"got {dtype} and {center.dtype}"
-        )
+        told = "weights and center must both be float32 or both float64"
+        raise ValueError(f"{told}, got {dtype} and {center.dtype}")
     if offsets.dtype != dtype:
         raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):

@@ -83,19 +83,11 @@ def _rounded(
     unit = float(np.abs(threshold) + np.abs(rule.center[feature]) + reach)
     if far <= 16.0 * np.finfo(rule.dtype).eps * unit:
         is_high = by_labels
-    sides = _sides(values, is_high)
-    if sides is None:
+    low = values[~is_high].max(initial=-np.inf)
+    high = values[is_high].min(initial=np.inf)
+    if not -np.inf < low < high < np.inf:
         return with_threshold(rule, feature, float(threshold))
-    low, high = sides
     few = rule.dtype.type(round_between(float(threshold), float(low), float(high)))
     if not low < few < high:  # next to each other: the first child takes ties
         few = low if is_low else high
     return with_threshold(rule, feature, float(few))
-
-
-def _sides(values: Array, is_high: NDArray[np.bool_]) -> tuple[np.floating, np.floating] | None:
-    """Return the greatest low value and the least high one, None unless they are in order."""
-    if is_high.all() or not is_high.any():
-        return None
-    low, high = values[~is_high].max(), values[is_high].min()
-    return (low, high) if low < high else None

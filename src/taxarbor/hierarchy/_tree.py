@@ -412,24 +412,15 @@ class Hierarchy:
 
         Raises
         ------
-        ValueError
-            If a leaf gets no row.
-        TypeError
-            If X need not fit into memory: a path, a memory map, a lazy table.
+        ValueError, TypeError
+            If a leaf gets no row, or X need not fit into memory: a path, a lazy table.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-        >>> builder = HierarchyBuilder(1000)
-        >>> builder.cut(0, [400])
-        (1, 2)
-        >>> builder.explain(0, LinearRule(np.eye(2), np.zeros(2)))
-        >>> tree = builder.freeze(order=False)
-        >>> tree.has_rows, tree.sizes
-        (False, array([1000,  400,  600]))
-        >>> tree.attach([[2.0, 1.0], [0.0, 3.0], [4.0, 3.0]]).labels
-        array([0, 1, 0])
+        >>> from taxarbor import Taxarbor
+        >>> tree = Taxarbor(2, random_state=0).fit([[0.0], [1.0], [8.0], [9.0]]).hierarchy_
+        >>> tree.attach([[7.0], [2.0], [0.5]]).sizes.tolist()[0]
+        3
         """
         return _remade.attached(self, X, sample_weight)
 
@@ -543,15 +534,6 @@ def _read_as_list(slot: Any) -> Any:
 
 # What is stored must not change, and data frames take a list for columns, but no tuple.
 Hierarchy.feature_names = _read_as_list(Hierarchy.feature_names)  # type: ignore[misc]
-
-
-def expect_hierarchy(given: object) -> None:
-    """Raise TypeError, saying what to pass, for what is no hierarchy: a model, as a rule."""
-    if not isinstance(given, Hierarchy):
-        raise TypeError(
-            f"expected a Hierarchy, got {type(given).__name__}; pass model.hierarchy_, or "
-            "make one by from_sklearn, from_linkage or from_labels of taxarbor.exchange"
-        )
 
 
 def hierarchy_of(model: object) -> Hierarchy:

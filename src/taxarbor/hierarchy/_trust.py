@@ -74,9 +74,7 @@ class Trust:
     rows : array of shape (n_rows,)
         The share of refits that put the row into the cluster that it is in.
     curve : Curve
-        ``n_clusters``, ``stability`` and ``reference``, arrays of one length: how stable the
-        tree is when it is cut into so many clusters, and how stable one of rows without
-        clusters is.
+        How stable the tree is when it is cut into each number of clusters.
 
     Examples
     --------

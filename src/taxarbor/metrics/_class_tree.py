@@ -21,7 +21,7 @@ from taxarbor._types import IndexArray
 from taxarbor.metrics._table import name_of
 
 TreeSource: TypeAlias = Any
-"""What :meth:`ClassTree.read` takes; Any, as networkx graphs are among it."""
+"""What :meth:`ClassTree.read` takes."""
 _Form: TypeAlias = tuple[list[int], list[str]]
 
 
@@ -106,7 +106,7 @@ class ClassTree:
 
         Parameters
         ----------
-        source : ClassTree, mapping, sequence, str, Path or networkx.DiGraph
+        source : ClassTree, mapping, sequence, str or Path
             One of
 
             - a tree, which is returned;
@@ -116,8 +116,7 @@ class ClassTree:
             - a sequence of such paths, each of which ends with its class. Nodes of two
               paths are the same if all names from the root on are;
             - either mapping as text in JSON, up to a few hundred levels;
-            - a ``Path`` to a file of such text, in UTF-8;
-            - a networkx graph with edges from parent to child, nodes named as they read.
+            - a ``Path`` to a file of such text, in UTF-8.
 
             Nodes with a single child are kept: they make branches longer.
 
@@ -152,15 +151,7 @@ class ClassTree:
     def leaves_of(self, classes: Sequence[Any]) -> IndexArray:
         """Return the id of the leaf of each class, an int array of shape (n_classes,).
 
-        Parameters
-        ----------
-        classes : sequence
-            Labels, which are looked up as text.
-
-        Raises
-        ------
-        ValueError
-            If a class is not the name of a leaf.
+        Classes are looked up as text; ValueError is raised if one is not the name of a leaf.
 
         Examples
         --------
@@ -177,12 +168,7 @@ class ClassTree:
     def ancestors_of(self, classes: Sequence[Any], depth: int) -> list[str]:
         """Return the name of each class's ancestor at a depth, or its own if it is no deeper.
 
-        Parameters
-        ----------
-        classes : sequence
-            As for :meth:`leaves_of`, which says what is raised.
-        depth : int
-            Steps from the root.
+        Takes and raises what :meth:`leaves_of` does; the root has depth 0.
 
         Examples
         --------
@@ -248,23 +234,18 @@ def _some(values: Sequence[Any]) -> str:
     return few if len(values) <= 5 else f"{few}, ..."
 
 
-# Forms
-
-
 def _read_form(source: Any) -> _Form:
     """Read anything but files."""
     if isinstance(source, str):
         return _read_text(source)
     if isinstance(source, Mapping):
         return _read_nested(source) if _is_nested(source) else _read_paths(_paths_of(source))
-    if type(source).__module__.partition(".")[0] == "networkx":
-        return _read_graph(source)
     if isinstance(source, Sequence | np.ndarray):
         return _read_paths(source)
     raise InputTypeError(
         "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
-        "paths, a sequence of paths, text in JSON, a pathlib.Path or a networkx.DiGraph; "
-        f"got {type(source).__name__}"
+        "paths, a sequence of paths, text in JSON or a pathlib.Path; got "
+        f"{type(source).__name__}"
     )
 
 
@@ -304,13 +285,13 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
         if not isinstance(node, Mapping):
             raise InputError(
                 'a node must be a mapping with a "name", and "children" if it has any; '
-                f"found {reprlib.repr(node)} below {_chain(parents, names, parent)}"
+                f"found {reprlib.repr(node)} below {names[parent] if names else ''!r}"
             )
         name = "" if node.get("name") is None else str(node["name"])
         if id(node) in seen:
             raise InputError(
-                f"the node {name!r} occurs twice, the second time below "
-                f"{_chain(parents, names, parent)}; in a tree, each has one parent"
+                f"the node {name!r} occurs twice, the second time below {names[parent]!r}; "
+                "in a tree, each has one parent"
             )
         seen.add(id(node))
         children = () if node.get("children") is None else node["children"]
@@ -321,15 +302,6 @@ def _read_nested(root: Mapping[str, Any]) -> _Form:
         parents.append(parent)
         names.append(name)
     return parents, names
-
-
-def _chain(parents: list[int], names: list[str], node: int) -> str:
-    """Say where a node is, by its last few ancestors."""
-    chain: list[str] = []
-    while node >= 0 and len(chain) < 4:
-        chain.append(repr(names[node]))
-        node = parents[node]
-    return " > ".join(reversed(chain))
 
 
 def _read_paths(paths: Iterable[Any]) -> _Form:
@@ -373,19 +345,3 @@ def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
     for label, path in mapping.items():
         above = _steps(path)
         yield above if above[-1:] == [str(label)] else [*above, str(label)]
-
-
-def _read_graph(graph: Any) -> _Form:
-    if not graph.is_directed():
-        raise InputError("the graph must be directed, with edges from parent to child")
-    nodes = list(graph.nodes)
-    number = {node: position for position, node in enumerate(nodes)}
-    parents = [-1] * len(nodes)
-    for parent, child in graph.edges():
-        if parents[number[child]] >= 0:
-            raise InputError(
-                f"the node {child!r} has two parents, {nodes[parents[number[child]]]!r} and "
-                f"{parent!r}; in a tree, each has one"
-            )
-        parents[number[child]] = number[parent]
-    return parents, [str(node) for node in nodes]

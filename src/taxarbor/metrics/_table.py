@@ -13,7 +13,7 @@ from taxarbor._types import IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_gap
 from taxarbor.hierarchy._route import leaves_below
-from taxarbor.hierarchy._tree import expect_hierarchy
+from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.tables._checks import check_weights
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
             f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
             f"of shape ({n_rows},); got shape {values.shape}"
         )
-    codes, classes = _encode_pandas(values) if is_pandas else _encode_array(values)
+    codes, classes = _encode(values)
     first: dict[str, Any] = {}
     for label in classes:
         if not _is_missing(label):
@@ -61,45 +61,24 @@ def name_of(label: Any) -> str:
     return label.decode() if isinstance(label, bytes) else str(label)
 
 
-def _encode_pandas(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
-    import pandas as pd
+def _encode(y: Any) -> tuple[IndexArray, tuple[Any, ...]]:
+    if not isinstance(y, np.ndarray):
+        import pandas as pd
 
-    codes, classes = pd.factorize(y)  # -1 where there is none
-    return codes.astype(np.intp), tuple(classes.tolist())
-
-
-def _encode_array(y: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    if y.dtype.kind not in "fcmMbiu":
-        return _encode_hashable(y.tolist())
-    if y.dtype.kind in "biu":
-        low, high = int(y.min()), int(y.max())
-        if high - low <= 4 * len(y):
-            return _encode_dense(y, low)
-    codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
-    classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
-    return codes, tuple(classes.tolist())
-
-
-def _encode_dense(y: NDArray[Any], low: int) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Count integers from a narrow range instead of sorting them."""
-    wide = y if y.dtype == np.uint64 else y.astype(np.int64)  # differences must fit
-    shifted = (wide - wide.dtype.type(low)).astype(np.intp)
-    present = np.bincount(shifted) > 0
-    values: list[Any] = [low + offset for offset in np.flatnonzero(present).tolist()]
-    if y.dtype.kind == "b":
-        values = [bool(value) for value in values]
-    return (np.cumsum(present) - 1)[shifted], tuple(values)
-
-
-def _encode_hashable(y: list[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Look labels up one by one: several times as fast as sorting strings."""
-    try:
-        number = {label: code for code, label in enumerate(dict.fromkeys(y))}
+        codes, classes = pd.factorize(y)  # -1 where there is none
+        return codes.astype(np.intp), tuple(classes.tolist())
+    if y.dtype.kind in "fcmMbiu":
+        codes, is_known = np.full(len(y), -1, dtype=np.intp), ~np.isnan(y)
+        classes, codes[is_known] = np.unique(y[is_known], return_inverse=True)
+        return codes, tuple(classes.tolist())
+    labels = y.tolist()
+    try:  # looked up one by one: several times as fast as sorting strings
+        number = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     except TypeError as error:
         raise InputError(
             f"there must be one class per row, such as a number or a name: {error}"
         ) from error
-    codes = np.fromiter(map(number.__getitem__, y), dtype=np.intp, count=len(y))
+    codes = np.fromiter(map(number.__getitem__, labels), dtype=np.intp, count=len(labels))
     return codes, tuple(number)
 
 
@@ -158,7 +137,7 @@ def tabulate(
     hierarchy: Hierarchy, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> LeafTable:
     """Count the rows by leaf and class; warn of rows that are left out for want of a class."""
-    expect_hierarchy(hierarchy)
+    hierarchy = hierarchy_of(hierarchy)
     n_rows, order = hierarchy.n_rows, hierarchy.rows(hierarchy.root)
     codes, classes = encode_labels(y, n_rows)
     mine = codes[order]

@@ -373,25 +373,18 @@ def dasgupta_cost(
 
     Parameters
     ----------
-    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row. Rows without one are left out.
+    hierarchy, y, sample_weight
+        As :func:`shortest_path_score` takes them, which raises the same.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
         path in it. Without it, the similarity is 1 within a class and 0 between classes.
     normalize : bool
         Divide by the cost of a tree that is a single leaf.
-    sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for; see :func:`shortest_path_score`.
 
     Returns
     -------
     float
         If normalized, above 0 and at most 1; NaN if no two rows are similar at all.
-
-    Raises
-    ------
-    ValueError
-        As by :func:`shortest_path_score`.
 
     References
     ----------
@@ -458,16 +451,11 @@ def score_hierarchy(
 
     Parameters
     ----------
-    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
-        without one (None, NaN, NA or blank text) are left out, and a warning says how many;
-        so are outliers that the tree leaves out.
-    truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
-        The true tree of the classes.
+    hierarchy, y, truth, sample_weight
+        As :func:`shortest_path_score` takes them, which warns and raises the same; the true
+        tree is optional.
     dasgupta : bool
         Whether to add Dasgupta's cost, normalized.
-    sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for; see :func:`shortest_path_score`.
 
     Returns
     -------
@@ -479,11 +467,6 @@ def score_hierarchy(
         clusters, with the values of scikit-learn's functions. The purity is NaN if no class
         has two rows, the mutual information if weights are not whole numbers. On request
         ``dasgupta_cost``. In this order, and as fractions, not in percent.
-
-    Raises
-    ------
-    ValueError
-        As by :func:`shortest_path_score`.
 
     Examples
     --------

@@ -2,13 +2,11 @@
 
 from taxarbor.plot._axes import StyledLine as StyledLine
 from taxarbor.plot._dendrogram import plot_dendrogram
-from taxarbor.plot._icicle import plot_icicle
 from taxarbor.plot._stability import plot_stability
 from taxarbor.plot._tree import plot_tree
 
 __all__ = [
     "plot_dendrogram",
-    "plot_icicle",
     "plot_stability",
     "plot_tree",
 ]

@@ -27,7 +27,7 @@ Entries: TypeAlias = tuple[tuple[str, str], ...]  # names and colours of a legen
 INK, PLAIN, PLUS, MINUS = "#1f2933", "#52606d", "#05668d", "#9b2c1f"
 BRANCH, EDGE, FACE, LEAF_FACE = "#9fb0c0", "#b8c4d0", "#ffffff", "#f3f6f9"
 OTHER, GRID = "#c9d1d9", "#e4e9ee"
-PALE, PALE_INK = 0.25, 0.65  # what is left of the colours of a node that was lost
+PALE_INK = 0.65  # what is left of the colour of text of a node that was lost
 # The muted set of Paul Tol, made for colour-blind readers, less one that is close to others.
 CLASSES = (
     "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#999933",
@@ -55,23 +55,6 @@ def value(made: Any) -> Any:
     names = ", ".join(field.name for field in fields(made))
     made.__repr__ = lambda self: f"{made.__name__}({names})"
     return made
-
-
-def rgb(colour: str) -> Array:
-    """Return the three parts of a colour such as ``#1f2933``, from 0 to 1."""
-    return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
-
-
-def mix(colour: str, other: str, share: float) -> Array:
-    """Return a colour between two: the first for a share of 1, the other for 0."""
-    return share * rgb(colour) + (1.0 - share) * rgb(other)
-
-
-def ink_on(face: Array) -> str:
-    """Return the colour of text that can be read on this one: dark, or white."""
-    linear = np.where(face <= 0.04045, face / 12.92, ((face + 0.055) / 1.055) ** 2.4)
-    # Where the contrasts with both are the same, by the formula of the WCAG.
-    return INK if linear @ [0.2126, 0.7152, 0.0722] > 0.21 else FACE
 
 
 def size_of(style: Style) -> float:
@@ -130,20 +113,6 @@ def fit(line: StyledLine, room: float) -> str:
         text = left + "…"
         width = width_of((text, style))
     return text
-
-
-def fit_lines(lines: Sequence[StyledLine], room: Sequence[float]) -> list[StyledLine]:
-    """Return the first lines, as many as there is height for and each cut to the width."""
-    fitted: list[StyledLine] = []
-    height = room[1]
-    for text, style in lines:
-        height -= LEADING * size_of(style)
-        cut = fit((text, style), room[0]) if height >= 0.0 else ""
-        if not (cut or fitted):
-            break  # without its first line, a text says too little
-        if cut:
-            fitted.append((cut, style))
-    return fitted
 
 
 def write(ax: "Axes", at: Sequence[float] | Array, text: str, **look: Any) -> "Text":

@@ -87,8 +87,7 @@ def plot_dendrogram(
         The tree, with at least two leaves.
     describe : callable, optional
         Takes a leaf's id and returns lines, as for :func:`plot_tree`, written one behind the
-        other. By default: the cluster's name, its number of rows and what leads to it most;
-        where its words are false for a fifth of its rows or more, for how many they hold.
+        other. By default: the cluster's name, its number of rows and what leads to it most.
     orientation : {"right", "down"}
         Where the tree grows to.
     ax : Axes, optional
@@ -159,12 +158,8 @@ def plot_dendrogram(
 
 def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
     label = int(np.searchsorted(hierarchy.start[hierarchy.leaves], hierarchy.start[leaf]))
-    size = count_rows(hierarchy, leaf)
-    return [
-        (f"c{label}", "title"),
-        (size, "plain"),
-        *_layout.describe_reasons(hierarchy, leaf, 1),
-    ]
+    size: StyledLine = (count_rows(hierarchy, leaf), "plain")
+    return [(f"c{label}", "title"), size, *_layout.describe_reasons(hierarchy, leaf, 1)]
 
 
 def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) -> None:

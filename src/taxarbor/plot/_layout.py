@@ -186,25 +186,20 @@ class Makeup:
     entries: Entries  # the eight largest classes, all others together, rows without a label
     counts: IndexArray  # (n_nodes, n_entries), number of rows
 
-    def largest(self, hierarchy: Hierarchy, node: int) -> tuple[IndexArray, Array]:
-        """Return the classes of a node, the largest first, and their shares.
-
-        Shares are of the rows with a label; there may be none.
-        """
-        mine = self.codes[hierarchy.start[node] : hierarchy.stop[node]]
-        found, counts = np.unique(mine[mine >= 0], return_counts=True)
-        order = np.argsort(-counts, kind="stable")
-        return found[order], counts[order] / counts.sum()
-
     def describe(self, hierarchy: Hierarchy, node: int) -> list[StyledLine]:
-        """Return lines such as ``mammals · 92%`` for the largest classes of a node."""
+        """Return lines such as ``mammals · 92%`` for the largest classes of a node.
+
+        Shares are of the rows with a label.
+        """
         if not self.entries:
             return []
-        found, shares = self.largest(hierarchy, node)
+        mine = self.codes[hierarchy.start[node] : hierarchy.stop[node]]
+        found, counts = np.unique(mine[mine >= 0], return_counts=True)
+        order, n_known = np.argsort(-counts, kind="stable")[:N_NAMED], counts.sum()
         return [
-            (f"{shorten(self.names[n], LONGEST_NAME)} · {share:.0%}", "plain")
-            for n, share in zip(found[:N_NAMED].tolist(), shares.tolist(), strict=False)
-            if share >= LEAST
+            (f"{shorten(self.names[n], LONGEST_NAME)} · {count / n_known:.0%}", "plain")
+            for n, count in zip(found[order].tolist(), counts[order].tolist(), strict=True)
+            if count >= LEAST * n_known
         ]
 
 
@@ -251,17 +246,3 @@ def find_branches(hierarchy: Hierarchy, most: int = _axes.N_BRANCHES) -> IndexAr
     first = np.searchsorted(starts, hierarchy.start, side="right") - 1
     last = np.searchsorted(starts, hierarchy.stop - 1, side="right") - 1
     return np.where(first == last, first, -1)
-
-
-def shade(hierarchy: Hierarchy, branches: IndexArray) -> Array:
-    """Return a colour for each node, (n_nodes, 3): its branch's, the lighter the deeper."""
-    faces = np.tile(_axes.rgb(OTHER), (hierarchy.n_nodes, 1))
-    inside = branches >= 0
-    if inside.any():
-        top = np.full(branches.max() + 1, hierarchy.height)
-        np.minimum.at(top, branches[inside], hierarchy.depth[inside])
-        below = hierarchy.depth[inside] - top[branches[inside]]
-        share = np.maximum(0.85 * 0.8**below, 0.25)[:, None]
-        full = np.array([_axes.rgb(colour) for colour in _axes.BRANCHES])
-        faces[inside] = share * full[branches[inside] % len(full)] + (1.0 - share)
-    return faces

@@ -86,9 +86,8 @@ def plot_tree(
         Takes a node's id and returns the lines of its box: strings, or pairs of a string and
         "title", "plain", "plus" or "minus". The first line is a title by default, the others
         plain. Texts are shown as they are, without mathematics, up to 28 characters. By
-        default: the number of rows; what leads to the node, three features at most; where the
-        rules above it are false for a fifth of its rows or more, for how many they hold; and
-        the two largest classes.
+        default: the number of rows; what leads to the node, three features at most; and the
+        two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
         the eight largest classes in colours, any others and rows without a class in grey, and

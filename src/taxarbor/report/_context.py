@@ -54,7 +54,7 @@ def build_context(
     With outlier scores, the rows that are noise are listed by these, the largest first.
     """
     tree, classes, whole = explanation.hierarchy, explanation.classes, explanation.whole
-    is_sample = explanation.weights is not None
+    is_sample, absent = explanation.weights is not None, whole.weights
     encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
     far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
     if len(far):
@@ -65,7 +65,7 @@ def build_context(
         "title": printable(title),
         "n_rows": int(whole.sizes[0]),
         "n_noise": whole.n_noise,
-        "n_absent": _count_absent(whole),
+        "n_absent": 0 if absent is None else int((absent[whole.rows(0)] == 0.0).sum()),
         "notes": [printable(f"{note}.") for note in explanation.notes],
         "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
         "n_features": tree.n_features if encoding is None else len(encoding.columns),
@@ -88,12 +88,6 @@ def build_context(
         "n_elsewhere": _count_elsewhere(explanation),
         "table": None if encoding is None else _table(encoding),
     }
-
-
-def _count_absent(tree: Hierarchy) -> int:
-    """Count the rows that were excluded from the fit, where their weights are known."""
-    weights = tree.weights
-    return 0 if weights is None else int((weights[tree.rows(tree.root)] == 0.0).sum())
 
 
 def _count_elsewhere(explanation: Explanation) -> int:
@@ -145,7 +139,7 @@ class _Nodes:
         parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
         columns = [one["column"] for one in leads[:N_VALUES]]
         examples = explanation.examples(node, self.n_examples)
-        return {
+        values = {
             "parent": parent,
             "name": explanation.names[node],
             "start": int(explanation.whole.start[node]),
@@ -159,8 +153,14 @@ class _Nodes:
             **{kind: self._with_values(examples[kind], columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
-            **self._recurrence(node),
         }
+        if (trust := tree.trust) is not None:
+            values |= {
+                "came_back": int(trust.came_back[node]),
+                "returned": trust.told(node),
+                "stable": bool(trust.is_stable[node]),
+            }
+        return values
 
     def _leads(self, leads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Say what sets a node apart from its siblings."""
@@ -200,16 +200,6 @@ class _Nodes:
             {"row": one["row"], "margin": _tidy(one.get("margin")), "values": text}
             for one, text in zip(examples, values, strict=True)
         ]
-
-    def _recurrence(self, node: int) -> dict[str, Any]:
-        trust = self.tree.trust
-        if trust is None:
-            return {}
-        return {
-            "came_back": int(trust.came_back[node]),
-            "returned": trust.told(node),
-            "stable": bool(trust.is_stable[node]),
-        }
 
 
 def _means(values: tuple[float | None, ...], is_share: bool) -> list[str]:
@@ -320,12 +310,11 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
     head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    check = zlib.crc32(kind + body)
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check)
+    file = b"\x89PNG\r\n\x1a\n"
+    for name, body in chunks:
+        file += struct.pack(">I", len(body)) + name + body
+        file += struct.pack(">I", zlib.crc32(name + body))
+    return file
 
 
 # Rows and facts

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._images import check_images
-from taxarbor._types import IndexArray
 from taxarbor.explain import explain
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._whole import write_whole
@@ -88,7 +87,9 @@ def report(
     pictures = None if images is None else check_images(images, whole.n_rows)
     scores: dict[str, float] = {}
     if classes is not None:
-        known = _some_of(classes, explanation.numbers) if is_sample else classes
+        known: Any = classes
+        if is_sample:
+            known = getattr(known, "iloc", np.asarray(known))[explanation.numbers]
         scores = score_hierarchy(tree, known, truth, sample_weight=explanation.weights)
     context = build_context(
         explanation,
@@ -106,11 +107,6 @@ def _scores_of(model: Any, tree: Hierarchy) -> Any:
     """Return how far the rows of a model are from every cluster, if they are in memory."""
     scores = getattr(model, "outlier_score_", None)
     return scores if isinstance(scores, np.ndarray) and len(scores) == tree.n_rows else None
-
-
-def _some_of(classes: Any, numbers: IndexArray) -> Any:
-    """Return the classes of some rows."""
-    return classes.iloc[numbers] if hasattr(classes, "iloc") else np.asarray(classes)[numbers]
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:
