@@ -144,6 +144,9 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c, kind, n_j
         model.set_params(n_clusters=3, verbose=0)
         assert vars(model).keys() == before.keys()
         assert all(value is before[name] for name, value in vars(model).items())
+        deadline = time.monotonic() + 10.0  # threads of a pool may still be ending
+        while threading.active_count() > n_threads and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert threading.active_count() == n_threads
     assert model.set_params(n_clusters=8).fit(X).hierarchy_.n_leaves == 8
 

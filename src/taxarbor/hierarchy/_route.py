@@ -243,7 +243,11 @@ def read_rows(X: ArrayLike, hierarchy: "Hierarchy") -> Expanded:
 
 def _with_nan(X: Any) -> Any:
     """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
-    return X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else unmasked(X)
+    if not hasattr(X, "iloc"):
+        return unmasked(X)
+    if all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+        return X.to_numpy()
+    return X.to_numpy(dtype=object, na_value=np.nan)  # integers of pandas have no NaN
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

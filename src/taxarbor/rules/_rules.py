@@ -137,7 +137,7 @@ def find_rules(
                 descent.go_on(node, division)
     tree = _build(clusters.tree, descent)
     while True:
-        labels = place_rows(tree.freeze(order=False), X)
+        labels = place_rows(tree.freeze(order=False), X, n_threads=run.width)
         counts = np.bincount(labels, minlength=tree.n_leaves)
         small = _smallest_children(tree, counts, max(min_leaf_size, 1))
         if tree.n_leaves == 1 or not small:

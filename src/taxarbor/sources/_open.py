@@ -68,6 +68,8 @@ def open_source(
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
         return LocalSource(open_dataset(X, columns))
+    if type(X).__module__.partition(".")[0] == "narwhals":
+        X = X.to_native()
     if hasattr(X, "__arrow_c_stream__") and not _is_frame(X):
         X = _materialize(X)
     return open_memory(X, columns)
