@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
@@ -304,7 +302,7 @@ def _say(
     scores: dict[str, float] | None,
     written: dict[str, Path | None],
 ) -> None:
-    from taxarbor.cli._render import SCALE, say, say_first_levels, say_verdict, score_table
+    from taxarbor.cli._render import say_first_levels, say_scores, say_verdict
 
     tree, n_dropped = fitted.tree, len(fitted.dropped)
     n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
@@ -318,8 +316,7 @@ def _say(
     if tree.trust is not None and tree.n_leaves > 1:  # else a note says it
         say_verdict(tree.trust)
     if scores is not None:
-        typer.echo(f"\nAgainst the known classes ({SCALE}):\n")
-        say(score_table(scores))
+        say_scores(scores)
     for what in ("labels", "report"):
         if written[what] is not None:
             say_lines(f"\n{what} -> {written[what]}")

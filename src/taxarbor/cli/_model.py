@@ -1,14 +1,12 @@
-"""``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
+"""``taxarbor show`` and ``export``: commands that need a model only."""
 
-import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from taxarbor._errors import InputError, counted, printable
+from taxarbor._errors import InputError
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer, say_data, say_json, say_lines
+from taxarbor.cli._shell import say_data, say_json, say_lines
 
 if TYPE_CHECKING:
     from taxarbor.hierarchy import Hierarchy
@@ -18,32 +16,43 @@ SUFFIXES: dict[str, Kind] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-LIBRARIES = (
-    *("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich"),
-    *("pandas", "pyarrow", "h5py", "networkx", "matplotlib"),
-)
-MAX_NAMED = 10
-"""Features that are named before there are only dots."""
 
 
 def show(
     model: opt.Model,
+    n_clusters: opt.Clusters = None,
     depth: Annotated[int | None, opt.option("Number of levels to show.", min=0)] = None,
     top: Annotated[int, typer.Option(min=0, help="Features named per node.")] = 3,
     as_json: opt.Json = False,
 ) -> None:
     """Show the tree of a model: what leads into a branch, in words.
 
-    The features that do most come first. In a pipe, it is plain text.
+    The first line is about the whole model. The features that do most come first.
     """
-    from taxarbor.cli._render import say_tree
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.cli._reading import load_model
+    from taxarbor.cli._render import describe_model, model_facts, say_tree
 
-    tree = Hierarchy.load(model)
+    tree = load_model(model, n_clusters)
     if as_json:
-        say_json({"nodes": _nodes(tree, depth, top)})
+        facts = model_facts(tree) | _table_facts(tree)
+        say_json({"model": facts, "nodes": _nodes(tree, depth, top)})
     else:
+        say_lines(describe_model(tree))
         say_tree(tree, depth, top)
+
+
+def _table_facts(tree: "Hierarchy") -> dict[str, Any]:
+    """Return what made a model, and the columns that it uses and leaves out."""
+    facts: dict[str, Any] = {"made_by": tree.made_by, "feature_names": tree.feature_names}
+    if (encoding := tree.encoding) is not None:
+        facts["columns"] = [
+            {"column": one.label, "missing": one.missing} for one in encoding.columns
+        ]
+        facts["dropped"] = [
+            {"column": name, "reason": reason} for name, reason in encoding.dropped
+        ]
+        facts["notes"] = list(encoding.notes)
+    return facts
 
 
 def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
@@ -74,80 +83,6 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
     ]
 
 
-def cut(
-    model: opt.Model,
-    n_clusters: Annotated[
-        int | None, opt.option("Number of clusters to keep.", "--n-clusters", "-k", min=1)
-    ] = None,
-    depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
-    suggest: Annotated[
-        bool, opt.option("Keep as many clusters as assess found stable.", "--suggest")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        opt.option(
-            "A name that ends in .taxarbor gets the smaller model, any other the clusters of "
-            "the rows, as csv. Default: those, on standard output.",
-            *("--output", "-o"),
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None, opt.option("The rows that the model was fitted on, for their names.")
-    ] = None,
-    id_column: opt.IdColumn = None,
-    format: opt.Format = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
-) -> None:
-    """Undo the last splits of a model, without fitting it again.
-
-    Give -k, --depth or --suggest.
-    """
-    from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import read_own_rows
-    from taxarbor.hierarchy import Hierarchy
-
-    if [n_clusters is None, depth is None, not suggest].count(False) != 1:
-        raise InputError("give one of -k, --depth and --suggest")
-    if id_column is not None and data is None:
-        raise InputError("--id-column names a column of --data; give both")
-    output = files.as_file(output)
-    is_model = output is not None and output.suffix.lower() == ".taxarbor"
-    files.check_labels_name(None if is_model else output)
-    files.check_outputs((output,), (model, data), force=force)
-    tree = Hierarchy.load(model)
-    notes: list[str] = []
-    if suggest:
-        if tree.trust is None:
-            raise InputError(f"{model} was not assessed yet: run taxarbor assess first")
-        n_clusters, notes = tree.trust.suggested, [tree.trust.curve.verdict()]
-    if n_clusters is not None and n_clusters > tree.n_leaves:
-        most = f"at most {tree.n_leaves:,}, as many as the model has"
-        raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
-    smaller = tree.prune(n_clusters, depth=depth)
-    roles = {"id_column": id_column, "format": format}
-    table = None if data is None else read_own_rows(tree, data, **roles)[0]
-    notes += () if table is None else table.notes
-    if not (is_model or tree.has_rows):
-        problem = f"{model} holds counts, not the clusters of rows"
-        hint = "cut it to a smaller .taxarbor, and run taxarbor predict with that"
-        raise InputError(f"{problem}: {hint}")
-    if is_model and output is not None:
-        files.refuse_late(output, force=force)
-        smaller.save(output)
-    elif output is not None or not as_json:
-        files.write_labels(output, smaller.labels, table, force=force)
-    document = {
-        "output": output,
-        "n_clusters": smaller.n_leaves,
-        "rows": None if table is None else table.row_names,
-        "labels": smaller.labels.tolist() if as_json and tree.has_rows else None,
-        "notes": notes,
-    }
-    line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
-    answer(document, as_json, line if output else None)
-
-
 def export(
     model: opt.Model,
     to: Annotated[
@@ -158,12 +93,13 @@ def export(
         ),
     ] = None,
     output: opt.Output = None,
+    n_clusters: opt.Clusters = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Write the tree of a model in a format that other programs read."""
     from taxarbor.cli import _files as files
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.cli._reading import load_model
 
     output = files.as_file(output)
     kind = to or SUFFIXES.get("" if output is None else output.suffix.lower())
@@ -173,7 +109,7 @@ def export(
             + ("" if output is None else f"; the name {output} does not tell")
         )
     files.check_outputs((output,), (model,), force=force)
-    text = _text(Hierarchy.load(model), kind)
+    text = _text(load_model(model, n_clusters), kind)
     if output is not None:
         files.write_text(output, text, force=force)
     if as_json:
@@ -201,71 +137,3 @@ def _text(tree: "Hierarchy", kind: Kind) -> str:
         return buffer.getvalue()
     lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
-
-
-def info(
-    model: Annotated[Path | None, opt.argument("A model that fit wrote.", "MODEL")] = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Say what is in a model; without one, what is installed."""
-    facts = _installed() if model is None else _facts(model)
-    if as_json:
-        say_json(facts)
-        return
-    lines = {name.replace("_", " "): _as_text(value) for name, value in facts.items()}
-    for name, version in facts.get("libraries", {}).items():
-        lines[name] = version or f"missing: pip install {name}"
-    width = max(map(len, lines)) + 2
-    for name, text in lines.items():
-        if text:
-            say_lines(f"{name:<{width}}{printable(text)}")
-
-
-def _as_text(value: Any) -> str:
-    from taxarbor.cli._render import number
-
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        comma = "; " if any(", " in one for one in value) else ", "
-        return comma.join([*value[:MAX_NAMED], *["..."] * (len(value) > MAX_NAMED)])
-    if isinstance(value, dict):
-        return ""
-    is_text = isinstance(value, str | Path)
-    return str(value) if is_text else "not known" if value is None else number(value)
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    from taxarbor.cli._render import model_facts
-    from taxarbor.hierarchy import Hierarchy
-    from taxarbor.hierarchy._file import VERSION
-
-    tree = Hierarchy.load(path)
-    facts = {"model": path, "format_version": VERSION, **model_facts(tree)}
-    facts["feature_names"] = tree.feature_names
-    if tree.encoding is not None:
-        columns, dropped = tree.encoding.columns, tree.encoding.dropped
-        facts["columns"] = [one.label for one in columns]
-        facts["gaps"] = [f"{one.label} {one.missing:.0%}" for one in columns if one.missing]
-        facts["left_out"] = [f"{name} ({reason})" for name, reason in dropped]
-        facts["notes"] = list(tree.encoding.notes)
-    return facts
-
-
-def _installed() -> dict[str, Any]:
-    import joblib
-
-    from taxarbor import __version__
-
-    facts = {"taxarbor": __version__, "python": platform.python_version()}
-    versions = {name: _version(name) for name in LIBRARIES}
-    return facts | {"processors": int(joblib.cpu_count()), "libraries": versions}
-
-
-def _version(name: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

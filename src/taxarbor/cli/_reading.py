@@ -18,7 +18,6 @@ from taxarbor.cli._files import STDIN
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
 from taxarbor.hierarchy._route import expand
-from taxarbor.metrics import ClassTree
 from taxarbor.sources import open_source, stored_format
 from taxarbor.sources._local import LocalSource
 from taxarbor.sources._parquet import ParquetReader
@@ -205,9 +204,13 @@ def count_rows(table: Table) -> int:
     return open_source(table.X).n_rows
 
 
-def read_truth(path: Path | None) -> ClassTree | None:
-    """Return the tree of the classes in a file, where one is given."""
-    return None if path is None else ClassTree.read(path)
+def load_model(path: Path, n_clusters: int | None) -> Hierarchy:
+    """Return the tree in a file, with fewer clusters where a number is given."""
+    tree = Hierarchy.load(path)
+    if n_clusters is not None and n_clusters > tree.n_leaves:
+        most = f"at most {tree.n_leaves:,}, as many as the model has"
+        raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
+    return tree if n_clusters is None else tree.prune(n_clusters)
 
 
 def model_columns(tree: Hierarchy) -> list[str] | None:

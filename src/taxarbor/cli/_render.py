@@ -17,8 +17,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
+from taxarbor.cli._shell import say_lines
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._words import format_column, format_number, outline, phrase
+from taxarbor.hierarchy._words import format_column, outline, phrase
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
@@ -91,7 +92,7 @@ def say_assessed(tree: Hierarchy, trust: Trust) -> None:
     say_tree(tree, None)
     say_verdict(trust)
     if 1 < trust.suggested < tree.n_leaves:
-        typer.echo("taxarbor cut --suggest undoes the other splits.")
+        typer.echo(f"Show or predict these with --clusters {trust.suggested}.")
 
 
 def say_verdict(trust: Trust) -> None:
@@ -152,11 +153,6 @@ def add_row(table: Table, *cells: Any) -> None:
     table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
 
 
-def number(value: float | None) -> str:
-    """Return a number as people write it, such as 17,590; ``-`` for none."""
-    return "-" if value is None else format_number(value)
-
-
 def percent(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
     return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
@@ -169,6 +165,21 @@ def score_table(scores: Mapping[str, float]) -> Table:
         if not math.isnan(scores.get(name, math.nan)):
             add_row(table, name.replace("_", " "), f"{scores[name]:.3f}", meaning)
     return table
+
+
+def say_scores(scores: Mapping[str, float], reference: str = "the known classes") -> None:
+    """Print scores against a reference."""
+    say_lines(f"\nAgainst {reference} ({SCALE}):\n")
+    say(score_table(scores))
+
+
+def describe_model(tree: Hierarchy) -> str:
+    """Return sizes of a model, and the estimator that it came from."""
+    parts = [counted(tree.n_rows, "row")]
+    parts += [] if tree.n_features is None else [counted(tree.n_features, "feature")]
+    estimator = (tree.made_by or {}).get("estimator")
+    by = "" if estimator is None else f", made by {estimator}"
+    return f"{', '.join(parts)}, {counted(tree.n_leaves, 'cluster')}{by}"
 
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:

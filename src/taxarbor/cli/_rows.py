@@ -1,4 +1,4 @@
-"""``taxarbor predict``, ``score``, ``report``, ``explain`` and ``assess``: a model and rows."""
+"""``taxarbor predict``, ``report``, ``explain`` and ``assess``: a model and rows."""
 
 import sys
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taxarbor._errors import InputError, counted, printable
+from taxarbor._errors import InputError, counted
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import answer, noted, say_lines
 
@@ -23,6 +23,7 @@ def predict(
     model: opt.Model,
     data: opt.Data,
     output: opt.Output = None,
+    n_clusters: opt.Clusters = None,
     id_column: opt.IdColumn = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add probabilities, by cluster.")
@@ -37,13 +38,12 @@ def predict(
     model has not seen, count as the column's mean.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import predict_rows, read_rows
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.cli._reading import load_model, predict_rows, read_rows
 
     output = files.as_file(output)
     files.check_labels_name(output, proba=proba)
     files.check_outputs((output,), (model, data), force=force)
-    tree = Hierarchy.load(model)
+    tree = load_model(model, n_clusters)
     if tree.rules[tree.root] is None and tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
     table = read_rows(tree, data, id_column=id_column, format=format)
@@ -61,40 +61,6 @@ def predict(
     answer(document, as_json, line if output else None)
 
 
-def score(
-    model: opt.Model,
-    data: opt.SameData,
-    label_column: Annotated[str, opt.option("Column with the known classes.")],
-    truth: opt.Truth = None,
-    format: opt.Format = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Compare a model with the known classes of its rows, and with their true tree.
-
-    The classes were not used in the fit. With --truth, the whole tree is compared, too.
-    """
-    from taxarbor.cli._reading import read_own_rows, read_truth
-    from taxarbor.cli._render import SCALE, say, score_table
-    from taxarbor.hierarchy import Hierarchy
-    from taxarbor.metrics import score_hierarchy
-    from taxarbor.metrics._table import encode_labels
-
-    tree = Hierarchy.load(model)
-    classes = read_truth(truth)
-    table, _ = read_own_rows(tree, data, label_column=label_column, format=format)
-    labels: Any = table.labels
-    notes = [*table.notes]
-    with noted(notes):
-        scores = score_hierarchy(tree, labels, classes)
-    n_classes = len(encode_labels(labels, len(labels))[1])
-    counts = {"n_clusters": tree.n_leaves, "n_classes": n_classes}
-    line = f"{counted(tree.n_leaves, 'cluster')}, {counted(n_classes, 'class', 'classes')}"
-    document = {**counts, "scores": scores, "notes": notes}
-    answer(document, as_json, f"{line} in {printable(label_column)}; {SCALE}\n")
-    if not as_json:
-        say(score_table(scores))
-
-
 def report(
     model: opt.Model,
     data: opt.SameData,
@@ -109,23 +75,25 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: the tree, its reasons, its rows.
 
-    It needs no network and no other file.
+    It needs no network and no other file. With --label-column, it also prints scores.
     """
     from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import read_own_rows, read_truth
+    from taxarbor.cli._reading import read_own_rows
+    from taxarbor.cli._render import say_scores
     from taxarbor.hierarchy import Hierarchy
+    from taxarbor.metrics import ClassTree, score_hierarchy
     from taxarbor.report import report as write_report
 
     if truth is not None and label_column is None:
         raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
     files.check_outputs((output,), (model, data, truth), force=force)
     tree = Hierarchy.load(model)
-    classes = read_truth(truth)
+    classes = None if truth is None else ClassTree.read(truth)
     roles = {"id_column": id_column, "label_column": label_column, "format": format}
     table, X = read_own_rows(tree, data, **roles)
     if tree.feature_names is None and table.feature_names is not None:
         tree = tree.rename_features(table.feature_names)
-    notes = [*table.notes]
+    notes, scores = [*table.notes], None
     files.refuse_late(output, force=force)
     with noted(notes):
         write_report(
@@ -137,7 +105,12 @@ def report(
             truth=classes,
             title=files.heading(title, data),
         )
-    answer({"report": output, "notes": notes}, as_json, f"report -> {output}")
+        if table.labels is not None and tree.has_rows:
+            scores = score_hierarchy(tree, table.labels, classes)
+    document = {"report": output, "scores": scores, "notes": notes}
+    answer(document, as_json, f"report -> {output}")
+    if scores is not None and not as_json:
+        say_scores(scores)
 
 
 def explain(
@@ -257,7 +230,7 @@ def assess(
 ) -> None:
     """Fit a model again to halves of its rows, and say which clusters came back.
 
-    The model then knows how far to trust it, and cut --suggest how many clusters to keep.
+    The model then knows how far to trust it, and says how many clusters to keep.
     Ctrl-C keeps the refits that are done.
     """
     from taxarbor.cli import _files as files
