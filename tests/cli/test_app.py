@@ -162,7 +162,8 @@ def test_the_library_is_loaded_late_and_whole():
 
 def test_without_typer_there_is_one_line():
     for library in ("typer", "rich"):
-        code = f"import sys; sys.modules[{library!r}] = None; sys.argv = ['taxarbor', 'info']; "
+        code = f"import sys; sys.modules[{library!r}] = None; "
+        code += "sys.argv = ['taxarbor', 'show', 'm']; "
         code += "from taxarbor.cli import main; main()"
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

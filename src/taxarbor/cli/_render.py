@@ -40,9 +40,6 @@ N_LISTED = 3
 """Features and rows in a line of the table of all nodes."""
 LEVELS = "▁▂▃▄▅▆▇█"
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
-FIRST_LEVELS = 3
-FIRST_LINES = 40
-"""How much of a tree is a summary."""
 
 
 def stdout() -> Console:
@@ -78,21 +75,6 @@ def say_tree(
         say(draw_tree(tree, max_depth=max_depth, n_top=n_top, max_nodes=most))
     else:
         typer.echo(tree.to_text(max_depth, n_top, max_nodes=most))
-
-
-def say_first_levels(tree: Hierarchy) -> None:
-    """Print as much of a tree as fits on a screen."""
-    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
-    if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
-        typer.echo("(the first levels; taxarbor show has all of it)")
-
-
-def say_assessed(tree: Hierarchy, trust: Trust) -> None:
-    """Print how often each node of a tree came back, and how many clusters to keep."""
-    say_tree(tree, None)
-    say_verdict(trust)
-    if 1 < trust.suggested < tree.n_leaves:
-        typer.echo(f"Show or predict these with --clusters {trust.suggested}.")
 
 
 def say_verdict(trust: Trust) -> None:

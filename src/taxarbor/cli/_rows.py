@@ -236,7 +236,7 @@ def assess(
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import restore_model
     from taxarbor.cli._reading import in_memory, read_own_rows
-    from taxarbor.cli._render import say_assessed
+    from taxarbor.cli._render import say_tree, say_verdict
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.trust import assess as assess_model
 
@@ -248,11 +248,12 @@ def assess(
     table, _ = read_own_rows(tree, data, **roles)
     notes = [*table.notes]
     whole = in_memory(table)
-    X: Any = whole.X
     is_verbose = int(sys.stderr.isatty())
     options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
     with noted(notes):
-        assessed = assess_model(restore_model(whole, tree), X, verbose=is_verbose, **options)
+        assessed = assess_model(
+            restore_model(whole, tree), whole.X, verbose=is_verbose, **options
+        )
     trust = assessed.trust
     assert trust is not None
     files.refuse_late(target, force=force or output is None)
@@ -272,5 +273,8 @@ def assess(
     }
     answer(document, as_json)
     if not as_json:
-        say_assessed(assessed, trust)
+        say_tree(assessed, None)
+        say_verdict(trust)
+        if 1 < trust.suggested < assessed.n_leaves:
+            say_lines(f"Show or predict these with --clusters {trust.suggested}.")
         say_lines(f"assessed model -> {target}")
