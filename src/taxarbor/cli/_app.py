@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import _demo, _fit, _model, _rows
+from taxarbor.cli import _demo, _fit, _model
 from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
     _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
-    _rows.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
+    _model.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
     _model.show: "model.taxarbor --depth 2",
-    _rows.explain: "model.taxarbor customers.csv --node c0",
-    _rows.assess: "model.taxarbor customers.csv --refits 10",
+    _model.explain: "model.taxarbor customers.csv --node c0",
+    _model.assess: "model.taxarbor customers.csv --refits 10",
     _model.export: "model.taxarbor -o tree.nwk",
-    _rows.report: "model.taxarbor customers.csv -o report.html --id-column id",
+    _model.report: "model.taxarbor customers.csv -o report.html --id-column id",
     _demo.demo: "--data digits -o digits.html",
 }
 

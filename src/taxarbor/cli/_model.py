@@ -1,14 +1,18 @@
-"""``taxarbor show`` and ``export``: commands that need a model only."""
+"""The commands that read a model."""
 
+import sys
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, counted
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import say_data, say_json, say_lines
+from taxarbor.cli._shell import answer, noted, say_data, say_json, say_lines
 
 if TYPE_CHECKING:
+    from taxarbor.explain import Explanation
     from taxarbor.hierarchy import Hierarchy
 
 Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
@@ -16,6 +20,8 @@ SUFFIXES: dict[str, Kind] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
+NODE_TRUST = ("came_back", "apart", "rule_came_back", "is_stable")
+"""What an assessment says of each node."""
 
 
 def show(
@@ -137,3 +143,264 @@ def _text(tree: "Hierarchy", kind: Kind) -> str:
         return buffer.getvalue()
     lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def predict(
+    model: opt.Model,
+    data: opt.Data,
+    output: opt.Output = None,
+    n_clusters: opt.Clusters = None,
+    id_column: opt.IdColumn = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add probabilities, by cluster.")
+    ] = False,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Say which cluster of a model each row of a file belongs to, as csv, npy or parquet.
+
+    Columns are selected by name, others are ignored. Missing values, and categories that the
+    model has not seen, count as the column's mean.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._reading import load_model, predict_rows, read_rows
+
+    output = files.as_file(output)
+    files.check_labels_name(output, proba=proba)
+    files.check_outputs((output,), (model, data), force=force)
+    tree = load_model(model, n_clusters)
+    if tree.rules[tree.root] is None and tree.n_leaves > 1:
+        raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
+    table = read_rows(tree, data, id_column=id_column, format=format)
+    labels, probabilities, notes = predict_rows(tree, table, proba=proba)
+    if output is not None or not as_json:
+        files.write_labels(output, labels, table, probabilities, force=force)
+    if proba and tree.temperature is None:
+        notes.append("probabilities are a rough guess until taxarbor assess measures them")
+    document: dict[str, Any] = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
+    if as_json:
+        document |= {"rows": table.row_names, "labels": labels.tolist()}
+        if probabilities is not None:
+            document["probabilities"] = probabilities.tolist()
+    line = f"{counted(len(labels), 'row')} -> {output}"
+    answer(document, as_json, line if output else None)
+
+
+def report(
+    model: opt.Model,
+    data: opt.SameData,
+    output: opt.Page,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    title: opt.Title = None,
+    truth: opt.Truth = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write one self-contained HTML page: the tree, its reasons, its rows.
+
+    It needs no network and no other file. With --label-column, it also prints scores.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._reading import read_own_rows
+    from taxarbor.cli._render import say_scores
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.metrics import ClassTree, score_hierarchy
+    from taxarbor.report import report as write_report
+
+    if truth is not None and label_column is None:
+        raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
+    files.check_outputs((output,), (model, data, truth), force=force)
+    tree = Hierarchy.load(model)
+    classes = None if truth is None else ClassTree.read(truth)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = read_own_rows(tree, data, **roles)
+    if tree.feature_names is None and table.feature_names is not None:
+        tree = tree.rename_features(table.feature_names)
+    notes, scores = [*table.notes], None
+    files.refuse_late(output, force=force)
+    with noted(notes):
+        write_report(
+            tree,
+            X,
+            output,
+            row_names=table.row_names,
+            classes=table.labels,
+            truth=classes,
+            title=files.heading(title, data),
+        )
+        if table.labels is not None and tree.has_rows:
+            scores = score_hierarchy(tree, table.labels, classes)
+    document = {"report": output, "scores": scores, "notes": notes}
+    answer(document, as_json, f"report -> {output}")
+    if scores is not None and not as_json:
+        say_scores(scores)
+
+
+def explain(
+    model: opt.Model,
+    data: opt.SameData,
+    node: Annotated[
+        str | None, opt.option("One node: its number, or the cluster c0, c1, ...")
+    ] = None,
+    row: Annotated[str | None, opt.option("One row: its name, or its number from 0.")] = None,
+    new: Annotated[
+        Path | None, opt.option("A file of new rows: where they go, and why.")
+    ] = None,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    top: Annotated[int, typer.Option(min=1, help="Features and rows named, at most.")] = 5,
+    format: opt.Format = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say what stands out in the clusters, and which rows are typical or at the border.
+
+    Without --node, --row or --new: all nodes. The margin of a row is 1 where it is usual, 0 at
+    the border, and negative beyond it.
+    """
+    from taxarbor.cli import _reading as reading
+    from taxarbor.cli._render import describe_new_rows, say_node, say_nodes, say_rows
+    from taxarbor.explain import explain as explain_tree
+    from taxarbor.hierarchy import Hierarchy
+
+    if sum(choice is not None for choice in (node, row, new)) > 1:
+        raise InputError("give one of --node, --row and --new")
+    if str(data) == str(new) == "-":
+        raise InputError("only one of DATA and --new can be standard input")
+    tree = Hierarchy.load(model)
+    wanted = None if node is None else _node_id(tree, node)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = reading.read_own_rows(tree, data, **roles)
+    fresh = None
+    if new is not None:
+        fresh = reading.in_memory(reading.read_rows(tree, new, id_column=id_column))
+    why = explain_tree(
+        tree,
+        X,
+        feature_names=tree.feature_names or table.feature_names,
+        row_names=table.row_names,
+        classes=table.labels,
+    )
+    notes = [*table.notes, *why.notes]
+    document: dict[str, Any]
+    if wanted is not None:
+        document = why.node(wanted, n_top=top, n_examples=top)
+        say = partial(say_node, why, document)
+    elif row is not None:
+        document = why.row(_row_id(why, row))
+        say = partial(say_rows, [document])
+    elif fresh is not None:
+        missing = reading.count_missing(tree, fresh.X)
+        notes += [*fresh.notes, *reading.describe_missing(missing)]
+        features = reading.as_features(tree, fresh)
+        document = {"rows": describe_new_rows(why, features, fresh.row_names)}
+        say = partial(say_rows, document["rows"])
+    else:
+        document = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}
+        say = partial(say_nodes, document["nodes"], top)
+    answer(document | {"notes": notes}, as_json)
+    if not as_json:
+        say()
+
+
+def _node_id(tree: "Hierarchy", text: str) -> int:
+    """Return a node by its number or, as c0, c1, ..., by its cluster's."""
+    is_leaf, digits = text[:1] in "cC", text.removeprefix("c").removeprefix("C")
+    most = tree.n_leaves if is_leaf else tree.n_nodes
+    if not (digits.isascii() and digits.isdigit() and int(digits) < most):
+        raise InputError(
+            f"there is no node {text!r}: nodes are numbered 0 to {tree.n_nodes - 1}, clusters "
+            f"c0 to c{tree.n_leaves - 1}"
+        )
+    return int(tree.leaves[int(digits)]) if is_leaf else int(digits)
+
+
+def _row_id(why: "Explanation", text: str) -> int | str:
+    """Return the name of a row if it is one, else its number."""
+    n_rows = why.whole.n_rows
+    n_called = (why.row_names or ()).count(text)
+    if n_called == 1:
+        return text
+    if n_called > 1:
+        raise InputError(f"{n_called} rows are called {text!r}; give its number, from 0")
+    if text.isascii() and text.isdigit() and int(text) < n_rows:
+        return int(text)
+    if why.row_names is not None:
+        raise InputError(f"no row is called {text!r}, and numbers go from 0 to {n_rows - 1}")
+    message = f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}"
+    raise InputError(f"{message}; --id-column says where the names are")
+
+
+def assess(
+    model: opt.Model,
+    data: opt.SameData,
+    output: Annotated[
+        Path | None,
+        opt.option(
+            "The assessed model to write; default: MODEL, which is replaced.", "--output", "-o"
+        ),
+    ] = None,
+    refits: Annotated[int, opt.option("How many times to fit; default: 20.", min=1)] = 20,
+    jobs: Annotated[int, opt.option("Refits side by side; -1 for all processors.")] = 1,
+    seed: Annotated[
+        int,
+        opt.option("The same seed gives the same result; default: 0.", min=0, max=2**32 - 1),
+    ] = 0,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Fit a model again to halves of its rows, and say which clusters came back.
+
+    The model then knows how far to trust it, and says how many clusters to keep.
+    Ctrl-C keeps the refits that are done.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._fitting import restore_model
+    from taxarbor.cli._reading import in_memory, read_own_rows
+    from taxarbor.cli._render import say_tree, say_verdict
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.trust import assess as assess_model
+
+    target = model if output is None else output
+    sources = (data,) if output is None else (model, data)
+    files.check_outputs((target,), sources, force=force or output is None)
+    tree = Hierarchy.load(model)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, _ = read_own_rows(tree, data, **roles)
+    notes = [*table.notes]
+    whole = in_memory(table)
+    is_verbose = int(sys.stderr.isatty())
+    options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    with noted(notes):
+        assessed = assess_model(
+            restore_model(whole, tree), whole.X, verbose=is_verbose, **options
+        )
+    trust = assessed.trust
+    assert trust is not None
+    files.refuse_late(target, force=force or output is None)
+    assessed.save(target)
+    document = {
+        "model": target,
+        "n_refits": trust.n_refits,
+        "suggested": trust.suggested,
+        "verdict": trust.curve.verdict(),
+        "nodes": [
+            {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
+            for node in range(assessed.n_nodes)
+        ],
+        "rows": trust.rows.tolist(),
+        "curve": {name: values.tolist() for name, values in trust.curve._asdict().items()},
+        "notes": notes,
+    }
+    answer(document, as_json)
+    if not as_json:
+        say_tree(assessed, None)
+        say_verdict(trust)
+        if 1 < trust.suggested < assessed.n_leaves:
+            say_lines(f"Show or predict these with --clusters {trust.suggested}.")
+        say_lines(f"assessed model -> {target}")
