@@ -178,7 +178,7 @@ def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monke
         def fail(*_, error=error, **__):
             raise error("ours")
 
-        monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+        monkeypatch.setattr("taxarbor.cli._reading.load_model", fail)
         told = run("show", "model.taxarbor")
         if error is KeyboardInterrupt:
             assert (told.exit_code, told.stdout) == (130, "")

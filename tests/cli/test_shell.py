@@ -99,7 +99,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("taxarbor.cli._reading.read_training", fail)
-    monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+    monkeypatch.setattr("taxarbor.cli._reading.load_model", fail)
     refused("not enough memory: take fewer rows", "show", "model.taxarbor")
     refused("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
 

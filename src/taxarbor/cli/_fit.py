@@ -211,8 +211,8 @@ def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the tree that were given, or refuse those of another method."""
     names = (*TREE, *ONLY_TAXARBOR)
     settings = {name: given[name] for name in names if given[name] is not None}
-    for name in settings if method != "taxarbor" else ():
-        if name in ONLY_TAXARBOR:
+    for name in ONLY_TAXARBOR:
+        if name in settings and method != "taxarbor":
             raise InputError(f"is for --method taxarbor, not for {method}", name)
     if (text := settings.get("n_clusters")) is not None:
         if text == AUTO and method != "taxarbor":

@@ -157,11 +157,9 @@ def say_scores(scores: Mapping[str, float], reference: str = "the known classes"
 
 def describe_model(tree: Hierarchy) -> str:
     """Return sizes of a model, and the estimator that it came from."""
-    parts = [counted(tree.n_rows, "row")]
-    parts += [] if tree.n_features is None else [counted(tree.n_features, "feature")]
-    estimator = (tree.made_by or {}).get("estimator")
-    by = "" if estimator is None else f", made by {estimator}"
-    return f"{', '.join(parts)}, {counted(tree.n_leaves, 'cluster')}{by}"
+    features = f"{counted(tree.n_features, 'feature')}, " if tree.n_features else ""
+    by = f", made by {name}" if (name := (tree.made_by or {}).get("estimator")) else ""
+    return f"{counted(tree.n_rows, 'row')}, {features}{counted(tree.n_leaves, 'cluster')}{by}"
 
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:

@@ -123,18 +123,9 @@ class LocalSource:
         *,
         n_threads: int = 1,
     ) -> NDArray[Any]:
-        """Return an array over all rows, from one pass over the blocks.
+        """Return the arrays ``work(table)`` of all blocks as one; see :meth:`route`.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(table)`` returns an array with one entry or row for each row of a block.
-        dtype : dtype
-            Of the result.
-        n_columns : int, optional
-            Columns of the result; it has one dimension without.
-        n_threads : int
-            As in :meth:`route`.
+        It has one dimension, or ``n_columns`` columns if given: Dask needs to know.
         """
 
         def route(table: Any, rows: slice) -> Any:
