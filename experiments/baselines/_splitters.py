@@ -22,7 +22,7 @@ from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
-from taxarbor.split._starts import child_means, far_rows
+from taxarbor.split._starts import far_rows
 from taxarbor.split._task import keep_together, refuse_few
 
 Criterion = Literal["scatter", "compact"]
@@ -42,6 +42,8 @@ LEAST_WEIGHT = 1e-12
 """Keeps the edges of far rows, whose similarity would vanish, in the graph."""
 MAX_DENSE = 200
 """Nodes of a graph whose eigenvectors are found all at once."""
+MEANS_AT_ONCE = 64
+"""Children whose means are taken at once."""
 
 
 class Division(NamedTuple):
@@ -50,6 +52,17 @@ class Division(NamedTuple):
     labels: Labels
     objective: float
     info: SolveInfo
+
+
+def child_means(rows: Rows, labels: Labels, n_children: int) -> Array:
+    """Return the mean of each child's rows, seen from the rows' centre."""
+    sums = []
+    for first in range(0, n_children, MEANS_AT_ONCE):  # some at a time: there may be many
+        some = np.arange(first, min(first + MEANS_AT_ONCE, n_children))
+        sums.append(rows.adjoint((labels[:, None] == some).astype(rows.dtype)))
+    counts = np.bincount(labels, minlength=n_children)
+    means: Array = np.concatenate(sums) / counts[:, None]
+    return means
 
 
 def nearest_rule(rows: Rows, points: Array) -> LinearRule:

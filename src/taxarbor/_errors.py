@@ -1,13 +1,9 @@
 """Errors and warnings of taxarbor."""
 
-import errno
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Error numbers of a full disk or quota."""
 
 
 class TaxarborError(Exception):

@@ -134,7 +134,7 @@ def try_commands(names, folder):
         return
     for command in (
         ("show", data[0]),
-        ("info", data[0]),
+        ("show", data[0], "--clusters", 2),
         ("predict", *data),
         ("predict", *data, "-o", "l.csv", "--force"),
         ("explain", *data),

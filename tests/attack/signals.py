@@ -16,7 +16,7 @@ COMMANDS = (
     "fit data.csv -k 4 -o out.taxarbor --labels out.csv --report out.html --force",
     "predict m.taxarbor data.csv -o out.csv --force",
     "report m.taxarbor data.csv -o out.html --force",
-    "cut m.taxarbor -k 3 -o out.taxarbor --force",
+    "predict m.taxarbor data.csv --clusters 3 -o out.csv --force",
 )
 OUTPUTS = ("out.taxarbor", "out.csv", "out.html")
 

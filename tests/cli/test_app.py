@@ -2,6 +2,7 @@
 
 import math
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import taxarbor
 from taxarbor._errors import counted
 from taxarbor.cli._app import app
 from taxarbor.cli._options import FileFormat
-from taxarbor.cli._render import number
+from taxarbor.hierarchy._words import format_number
 from taxarbor.tables._files import READERS
 
 COMMANDS = list(typer.main.get_command(app).commands)
@@ -31,7 +32,7 @@ def examples_of(name):
 
 
 def test_help_ends_with_an_example(run):
-    named = "fit predict show explain assess cut export score report demo info"
+    named = "fit show predict explain report export assess demo"
     assert set(COMMANDS) == set(named.split())
     assert "Example: taxarbor demo" in run("--help").stdout
     for name in COMMANDS:
@@ -55,7 +56,8 @@ def test_the_example_runs(run, folder, name):
 
 
 def test_version_formats_and_help_without_arguments(run):
-    assert run("--version").stdout == f"taxarbor {taxarbor.__version__}\n"
+    versions = f"taxarbor {taxarbor.__version__}, Python {platform.python_version()}"
+    assert run("--version").stdout == f"{versions}\n"
     assert get_args(FileFormat) == tuple(READERS)
     told = run()
     assert "fit" in told.stdout + told.stderr
@@ -63,9 +65,11 @@ def test_version_formats_and_help_without_arguments(run):
 
 
 def test_as_a_process(start):
-    stdout, stderr = (process := start("cut", "model.taxarbor", "-k", "2")).communicate()
+    stdout, stderr = (
+        process := start("predict", "model.taxarbor", "customers.csv")
+    ).communicate()
     assert (process.returncode, stderr) == (0, "")
-    assert stdout.startswith("row,cluster\n0,")
+    assert stdout.startswith("id,cluster\nC000,")
 
 
 def test_a_closed_pipe_is_no_error(folder):
@@ -133,7 +137,7 @@ def test_help_and_completion_load_nothing_heavy(folder):
     asked = {"COMP_WORDS": "taxarbor fit --m", "COMP_CWORD": "2"}
     completing = os.environ | {"_TAXARBOR_COMPLETE": "complete_bash"} | asked
     cases = [(["--version"], None), (["--help"], None), ([], completing)]
-    cases += [([name, "--help"], None) for name in ("fit", "info")]
+    cases += [([name, "--help"], None) for name in ("fit", "show")]
     for arguments, env in cases:
         command = [sys.executable, "-c", LOADED, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
@@ -158,7 +162,8 @@ def test_the_library_is_loaded_late_and_whole():
 
 def test_without_typer_there_is_one_line():
     for library in ("typer", "rich"):
-        code = f"import sys; sys.modules[{library!r}] = None; sys.argv = ['taxarbor', 'info']; "
+        code = f"import sys; sys.modules[{library!r}] = None; "
+        code += "sys.argv = ['taxarbor', 'show', 'm']; "
         code += "from taxarbor.cli import main; main()"
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -173,7 +178,7 @@ def test_our_own_mistakes_are_tracebacks_and_an_interrupt_is_one_line(run, monke
         def fail(*_, error=error, **__):
             raise error("ours")
 
-        monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+        monkeypatch.setattr("taxarbor.cli._reading.load_model", fail)
         told = run("show", "model.taxarbor")
         if error is KeyboardInterrupt:
             assert (told.exit_code, told.stdout) == (130, "")
@@ -239,9 +244,9 @@ def test_numbers_as_people_write_them():
         *((17592.3, "17,590"), (-17592.3, "-17,590"), (123456789.0, "123.5 million")),
         *((999_960.0, "1 million"), (9.9996, "10"), (3.14159, "3.142"), (0.5, "0.5")),
         *((0.00012345, "0.0001234"), (0.0, "0"), (1200.0, "1200"), (2.5e9, "2.5 billion")),
-        *((0.00002, "2e-05"), (None, "-"), (math.nan, "-"), (math.inf, "inf")),
+        *((0.00002, "2e-05"), (math.nan, "-"), (math.inf, "inf")),
     ):
-        assert number(value) == told
+        assert format_number(value) == told
     assert counted(1, "row") == "1 row"
     assert counted(1200, "row") == "1,200 rows"
     assert counted(1, "class", "classes") == "1 class"

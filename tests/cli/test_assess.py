@@ -1,4 +1,4 @@
-"""``taxarbor assess``, and ``cut --suggest`` after it."""
+"""``taxarbor assess``."""
 
 import json
 from dataclasses import replace
@@ -10,10 +10,7 @@ from taxarbor import Hierarchy, Taxarbor
 ASSESS = ("assess", "model.taxarbor", "customers.csv", "--refits", "4")
 
 
-def test_assess_then_cut(run, folder):
-    asked = run("cut", "model.taxarbor", "--suggest")
-    assert asked.exit_code == 2
-    assert "was not assessed yet: run taxarbor assess first" in asked.output
+def test_assess_suggests_a_number_of_clusters(run, folder):
     done = run(*ASSESS)
     assert done.exit_code == 0, done.output
     assert "came back in 4 of 4 refits" in done.output
@@ -21,14 +18,9 @@ def test_assess_then_cut(run, folder):
     tree = Hierarchy.load(folder / "model.taxarbor")
     assert tree.trust.n_refits == 4
     assert tree.feature_names == ["age", "spend", "visits", "items"]
-    done = run("cut", "model.taxarbor", "--suggest", "-o", "small.taxarbor", "--json")
-    assert json.loads(done.output)["n_clusters"] == 4
-    small = Hierarchy.load(folder / "small.taxarbor")
+    assert "--clusters 4" in done.output
+    small = tree.prune(4)
     assert small.n_leaves == small.trust.suggested == 4
-    for options in (("-k", "2", "--suggest"), ("--depth", "1", "--suggest"), ()):
-        assert (
-            "give one of -k, --depth and --suggest" in run("cut", *ASSESS[1:2], *options).output
-        )
 
 
 def test_json_and_another_file(run, folder):
@@ -50,7 +42,7 @@ def test_fitted_by_the_command(run, folder):
     """With scaled columns, of another method, and cut since."""
     fit = ("fit", "customers.csv", "-o", "m.taxarbor", "-k", "6", "--method", "hmmc")
     assert run(*fit, "--scale", "standard").exit_code == 0
-    assert run("cut", "m.taxarbor", "-k", "4", "-o", "cut.taxarbor").exit_code == 0
+    Hierarchy.load(folder / "m.taxarbor").prune(4).save(folder / "cut.taxarbor")
     done = run("assess", "cut.taxarbor", "customers.csv", "--refits", "3", "--json")
     assert json.loads(done.output)["suggested"] == 4
     assert Hierarchy.load(folder / "cut.taxarbor").trust.n_refits == 3

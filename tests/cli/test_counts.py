@@ -19,6 +19,7 @@ def test_what_needs_no_rows_is_the_same(run, counts, terminal):
     for command in (
         ("show",),
         ("show", "--json"),
+        ("show", "--clusters", "3"),
         *(("export", "--to", kind) for kind in ("newick", "dot", "linkage", "csv")),
     ):
         name, *options = command
@@ -26,9 +27,6 @@ def test_what_needs_no_rows_is_the_same(run, counts, terminal):
         told = run(name, "counts.taxarbor", *options)
         assert (told.exit_code, told.stderr) == (0, "")
         assert told.stdout.replace("counts.taxarbor", "model.taxarbor") == whole.stdout
-    told = run("info", "counts.taxarbor", "--json")
-    assert told.exit_code == 0
-    assert json.loads(told.stdout)["n_rows"] == 120
     terminal()
     told = run("show", "counts.taxarbor")
     assert "all" in told.stdout
@@ -38,17 +36,6 @@ def test_what_needs_no_rows_is_the_same(run, counts, terminal):
 def test_export_as_json(run, counts):
     told = run("export", "counts.taxarbor", "--to", "json")
     assert json.loads(told.stdout)["order"] is None
-
-
-def test_cuts_are_models(run, counts, folder):
-    told = run("cut", "counts.taxarbor", "-k", 3, "-o", "small.taxarbor")
-    assert told.exit_code == 0, told.stderr
-    assert str(Hierarchy.load(folder / "small.taxarbor")) == str(counts.prune(3))
-    told = run("cut", "counts.taxarbor", "-k", 3)
-    assert told.exit_code != 0
-    assert "counts.taxarbor holds counts, not the clusters of rows" in " ".join(
-        told.stderr.split()
-    )
 
 
 def test_rows_are_explained(run, counts, folder):

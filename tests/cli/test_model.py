@@ -1,19 +1,12 @@
-"""``taxarbor show``, ``cut``, ``export`` and ``info``."""
+"""``taxarbor show`` and ``export``."""
 
 import csv
 import io
-import os
-import platform
 import re
-import tomllib
-from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
-import sklearn
 
-import taxarbor
 from taxarbor import Hierarchy
 from taxarbor.exchange import (
     from_labels,
@@ -24,8 +17,8 @@ from taxarbor.exchange import (
     to_newick,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("json", "newick", "dot", "linkage", "csv")
+FIRST = "120 rows, 4 features, 6 clusters, made by Taxarbor"
 CODES = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -37,23 +30,23 @@ def tree(folder):
 def test_plain_text_in_a_pipe(run, tree):
     told = run("show", "model.taxarbor")
     assert (told.exit_code, told.stderr) == (0, "")
-    assert told.stdout == tree.to_text() + "\n"
+    assert told.stdout == f"{FIRST}\n{tree.to_text()}\n"
     told = run("show", "model.taxarbor", "--depth", 1, "--top", 1)
-    assert told.stdout == tree.to_text(1, 1) + "\n"
+    assert told.stdout == f"{FIRST}\n{tree.to_text(1, 1)}\n"
 
 
 def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     terminal()
     told = run("show", "model.taxarbor")
-    lines = CODES.sub("", told.stdout).splitlines()
-    assert lines[0] == "all  120 rows"
+    first, *lines = CODES.sub("", told.stdout).splitlines()
+    assert (first, lines[0]) == (FIRST, "all  120 rows")
     assert len(lines) == tree.n_nodes
     assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
     assert "\x1b[34mhigher" in told.stdout  # blue
     assert "\x1b[31mitems at most" in told.stdout  # red
     assert all(f"c{label}" in told.stdout for label in range(6))
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert any(line.endswith(" clusters") for line in lines)
     terminal(200)
     assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
@@ -86,60 +79,17 @@ def test_a_deep_tree(run, run_json, folder):
     from_linkage(merges).save(folder / "deep")
     told = run("show", "deep")
     assert told.exit_code == 0
-    assert told.stdout.count("\n") == 2 * n_rows - 1
+    assert told.stdout.count("\n") == 2 * n_rows
     assert len(run_json("show", "deep")["nodes"]) == 2 * n_rows - 1
 
 
 def test_bad_models_are_refused_in_one_line(refused, folder):
     data = (folder / "model.taxarbor").read_bytes()
     (folder / "half").write_bytes(data[: len(data) // 2])
-    for command in (["show"], ["info"], ["cut", "-k", 2], ["export", "--to", "json"]):
+    for command in (["show"], ["show", "--clusters", 2], ["export", "--to", "json"]):
         refused("nowhere: No such file", command[0], "nowhere", *command[1:])
         refused("not a taxarbor hierarchy", command[0], "customers.csv", *command[1:])
         refused("damaged", command[0], "half", *command[1:])
-
-
-def test_cut_writes_labels(run, folder, tree):
-    told = run("cut", "model.taxarbor", "-k", 3)
-    assert (told.exit_code, told.stderr) == (0, "")
-    rows = [f"{row},{label}" for row, label in enumerate(tree.cut(3).tolist())]
-    assert told.stdout.splitlines() == ["row,cluster", *rows]
-    names = ("--data", "customers.csv", "--id-column", "id")
-    told = run("cut", "model.taxarbor", "--depth", 1, *names, "-o", "labels.csv")
-    assert (told.exit_code, told.stdout) == (0, "2 clusters -> labels.csv\n")
-    lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["id,cluster", f"C000,{tree.cut(depth=1)[0]}"]
-
-
-def test_cut_writes_a_smaller_model(run, folder, tree):
-    told = run("cut", "model.taxarbor", "-k", 3, "-o", "coarse.taxarbor")
-    assert (told.exit_code, told.stdout) == (0, "3 clusters -> coarse.taxarbor\n")
-    coarse = Hierarchy.load(folder / "coarse.taxarbor")
-    assert (coarse.labels == tree.cut(3)).all()
-    assert coarse.feature_names == tree.feature_names
-
-
-def test_cut_in_json(run_json, folder, tree):
-    told = run_json("cut", "model.taxarbor", "-k", 2, "--data", "customers.csv")
-    assert told["labels"] == tree.cut(2).tolist()
-    assert (told["n_clusters"], told["output"]) == (2, None)
-    assert told["rows"][:2] == ["C000", "C001"]
-    assert run_json("cut", "model.taxarbor", "-k", 2)["rows"] is None
-    told = run_json("cut", "model.taxarbor", "-k", 2, "-o", "coarse.taxarbor")
-    assert told["output"] == "coarse.taxarbor"
-    assert (folder / "coarse.taxarbor").exists()
-
-
-def test_cut_refuses_in_one_line(refused):
-    told = "--n-clusters must be at most 6, as many as the model has; got 7"
-    refused(f"taxarbor: {told}", "cut", "model.taxarbor", "-k", 7)
-    refused("Invalid value for '--depth'", "cut", "model.taxarbor", "--depth", -1)
-    refused("Invalid value for '--n-clusters'", "cut", "model.taxarbor", "-k", 0)
-    refused("one of -k, --depth and --suggest", "cut", "model.taxarbor")
-    refused("one of -k, --depth and --suggest", "cut", "model.taxarbor", "-k", 2, "--depth", 1)
-    refused("give both", "cut", "model.taxarbor", "-k", 2, "--id-column", "id")
-    refused("labels are written as", "cut", "model.taxarbor", "-k", 2, "-o", "x.xlsx")
-    refused("read and written", "cut", "model.taxarbor", "-k", 2, "-o", "model.taxarbor")
 
 
 def test_export_of_each_kind_on_standard_output(run, tree):
@@ -172,7 +122,6 @@ def test_to_wins_over_the_name_and_a_dash_is_standard_output(run, run_json, fold
     assert (folder / "t.csv").read_text(encoding="utf-8").startswith("a,b,height,size\n")
     for command in (
         ("export", "model.taxarbor", "--to", "dot"),
-        ("cut", "model.taxarbor", "-k", 3),
         ("predict", "model.taxarbor", "customers.csv"),
     ):
         told = run(*command, "-o", "-")
@@ -190,41 +139,32 @@ def test_export_refuses_in_one_line(refused, folder):
     refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
 
 
-def test_info_on_a_model(run, run_json, tree, folder):
-    told = run_json("info", "model.taxarbor")
-    assert told["model"] == "model.taxarbor"
+def test_show_has_the_facts_of_the_model(run, run_json, tree, folder):
+    told = run_json("show", "model.taxarbor")["model"]
     assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
     assert told["height"] == tree.height
     assert told["feature_names"] == list(tree.feature_names)
-    assert told["format_version"] == 1
+    assert told["made_by"]["estimator"] == "Taxarbor"
     assert told["places_new_rows"] is True
     assert told["median_features_per_split"] >= 1.0
-    lines = run("info", "model.taxarbor").stdout.splitlines()
-    assert "n rows                     120" in lines
-    assert "places new rows            yes" in lines
-    assert "feature names              age, spend, visits, items" in lines
     from_labels([0, 1, 0, 1]).save(folder / "m")
-    told = run_json("info", "m")
+    told = run_json("show", "m")["model"]
     assert told["places_new_rows"] is False
-    assert told["n_features"] is None
+    assert told["n_features"] is told["made_by"] is None
     assert told["median_features_per_split"] is None
-    assert "n features                 not known" in run("info", "m").stdout
+    assert run("show", "m").stdout.startswith("4 rows, 2 clusters\n")
 
 
-def test_info_on_what_is_installed(run, run_json, monkeypatch):
-    told = run_json("info")
-    assert told["taxarbor"] == taxarbor.__version__
-    assert told["python"] == platform.python_version()
-    assert told["libraries"]["numpy"] == np.__version__
-    assert told["libraries"]["scikit-learn"] == sklearn.__version__
-    assert 1 <= told["processors"] == joblib.cpu_count() <= os.cpu_count()
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = settings["optional-dependencies"]
-    needed = [need for extra in ("io", "plot", "cli") for need in extras[extra]]
-    names = {re.match(r"[\w-]+", need)[0] for need in settings["dependencies"] + needed}
-    assert names - {"threadpoolctl"} == told["libraries"].keys()
-    lines = run("info").stdout.splitlines()
-    assert f"taxarbor      {taxarbor.__version__}" in lines
-    assert not any("missing" in line for line in lines)
-    monkeypatch.setattr("taxarbor.cli._model._version", lambda name: None)
-    assert "matplotlib    missing: pip install matplotlib" in run("info").stdout
+def test_fewer_clusters(run, run_json, refused, tree):
+    coarse, few = tree.prune(3), ("--clusters", 3)
+    assert run("show", "model.taxarbor", *few).stdout.endswith(f"{coarse.to_text()}\n")
+    assert run_json("show", "model.taxarbor", *few)["model"]["n_clusters"] == 3
+    told = run("export", "model.taxarbor", "--to", "newick", *few)
+    assert told.stdout == to_newick(coarse) + "\n"
+    told = run_json("predict", "model.taxarbor", "customers.csv", *few)
+    assert (told["n_clusters"], told["labels"]) == (3, tree.cut(3).tolist())
+    for command in (["show"], ["export", "--to", "dot"]):
+        name, *options = command
+        most = "--clusters must be at most 6"
+        refused(most, name, "model.taxarbor", *options, "--clusters", 7)
+        refused("Invalid value for '--clusters'", name, "model.taxarbor", "--clusters", 0)

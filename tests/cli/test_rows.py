@@ -1,4 +1,4 @@
-"""``taxarbor predict``, ``score`` and ``report``."""
+"""``taxarbor predict`` and ``report``."""
 
 from dataclasses import replace
 
@@ -12,7 +12,6 @@ from taxarbor.tables import read_table
 from tests.cli.conftest import COLUMNS
 
 PREDICT = ("predict", "model.taxarbor", "customers.csv")
-CLASSES = ("score", "model.taxarbor", "customers.csv", "--label-column", "class")
 TRUTH = (
     '{"children": [{"children": [{"name": "student"}, {"name": "family"}]},'
     '{"children": [{"name": "senior"}, {"name": "business"}]}]}'
@@ -76,7 +75,7 @@ def test_odd_ids_are_noted_and_written_as_they_are(run, run_json, edited):
 
 def test_no_option_is_advised_that_is_not_there(run, edited):
     edited("odd.csv", ("C000,", "C000,x"))
-    for command in (["predict"], ["explain"], ["score", "--label-column", "class"]):
+    for command in (["predict"], ["explain"], ["report", "-o", "r.html"]):
         told = run(command[0], "model.taxarbor", "odd.csv", *command[1:])
         assert told.exit_code == 2
         assert told.stderr.endswith("in line 2; fix it, or leave the cell empty\n")
@@ -155,39 +154,11 @@ def known(folder):
     return read_table(folder / "customers.csv", label_column="class").labels
 
 
-def test_score_without_a_tree(run, run_json, folder, known):
-    expected = score_hierarchy(Hierarchy.load(folder / "model.taxarbor"), known)
-    told = run_json(*CLASSES)
-    assert told == {"n_clusters": 6, "n_classes": 4, "scores": expected, "notes": []}
-    lines = run(*CLASSES).stdout.splitlines()
-    assert lines[0] == "6 clusters, 4 classes in class; 1 is perfect, 0 is chance"
-    (line,) = [line for line in lines if line.startswith("adjusted rand ")]
-    assert f" {expected['adjusted_rand']:.3f} " in line
-
-
-def test_score_with_a_tree(run, run_json, folder, known):
-    expected = score_hierarchy(Hierarchy.load(folder / "model.taxarbor"), known, TRUTH)
-    (folder / "tree.json").write_text(TRUTH, encoding="utf-8")
-    assert run_json(*CLASSES, "--truth", "tree.json")["scores"] == expected
-    assert "adjusted shortest path" in run(*CLASSES, "--truth", "tree.json").stdout
-
-
-def test_score_refuses_in_one_line(refused, folder):
-    (folder / "bad.json").write_text('{"student":\n', encoding="utf-8")
-    (folder / "utf16.json").write_text(TRUTH, encoding="utf-16")
-    (folder / "few.json").write_text('[["", "student"], ["", "family"]]', encoding="utf-8")
-    refused("bad.json", *CLASSES, "--truth", "bad.json")
-    refused("not leaves of the true tree", *CLASSES, "--truth", "few.json")
-    refused("nowhere.json: No such file", *CLASSES, "--truth", "nowhere.json")
-    refused("utf16.json is not text in UTF-8", *CLASSES, "--truth", "utf16.json")
-    refused("did you mean 'class'", *CLASSES[:-1], "clas")
-
-
 def test_a_page_is_written(run, folder):
     options = ("--id-column", "id", "--label-column", "class", "--title", "Who <buys> what")
     told = run(*PAGE, "-o", "r.html", *options)
     assert (told.exit_code, told.stderr) == (0, "")
-    assert told.stdout == "report -> r.html\n"
+    assert told.stdout.startswith("report -> r.html\n")
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "Who &lt;buys&gt; what" in page
@@ -197,11 +168,31 @@ def test_a_page_is_written(run, folder):
     assert "customers</" in (folder / "r.html").read_text(encoding="utf-8")
 
 
-def test_json_and_truth(run_json, folder):
+def test_scores_are_printed(run, run_json, folder, known):
+    tree = Hierarchy.load(folder / "model.taxarbor")
+    classes = ("-o", "r.html", "--label-column", "class", "--force")
+    expected = score_hierarchy(tree, known)
+    assert run_json(*PAGE, *classes) == {"report": "r.html", "scores": expected, "notes": []}
+    lines = run(*PAGE, *classes).stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("adjusted rand ")]
+    assert f" {expected['adjusted_rand']:.3f} " in line
     (folder / "t.json").write_text(TRUTH, encoding="utf-8")
-    options = ("--label-column", "class", "--truth", "t.json")
-    assert run_json(*PAGE, "-o", "r.html", *options) == {"report": "r.html", "notes": []}
-    assert run_json(*PAGE, "-o", "r.html", "--force") == {"report": "r.html", "notes": []}
+    expected = score_hierarchy(tree, known, TRUTH)
+    assert run_json(*PAGE, *classes, "--truth", "t.json")["scores"] == expected
+    assert "adjusted shortest path" in run(*PAGE, *classes, "--truth", "t.json").stdout
+    assert run_json(*PAGE, "-o", "r.html", "--force")["scores"] is None
+
+
+def test_bad_trees_of_classes_are_refused(refused, folder):
+    (folder / "bad.json").write_text('{"student":\n', encoding="utf-8")
+    (folder / "utf16.json").write_text(TRUTH, encoding="utf-16")
+    (folder / "few.json").write_text('[["", "student"], ["", "family"]]', encoding="utf-8")
+    classes = (*PAGE, "-o", "r.html", "--label-column", "class", "--truth")
+    refused("bad.json", *classes, "bad.json")
+    refused("not leaves of the true tree", *classes, "few.json")
+    refused("nowhere.json: No such file", *classes, "nowhere.json")
+    refused("utf16.json is not text in UTF-8", *classes, "utf16.json")
+    refused("did you mean 'class'", *PAGE, "-o", "r.html", "--label-column", "clas")
 
 
 def test_report_refuses_in_one_line(refused, folder):

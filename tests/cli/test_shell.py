@@ -89,8 +89,8 @@ def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edited
     edited("odd.csv", ("spend", "sp\x1b[31mend"))
     told = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
     assert told.exit_code == 0
-    assert "\x1b" not in told.output + run("info", "m\x1b[31m").output
-    assert "\x1b" not in run("cut", "m\x1b[31m", "-k", "2", "-o", "c\x1b[31m").output
+    assert "\x1b" not in told.output + run("show", "m\x1b[31m").output
+    assert "\x1b" not in run("predict", "m\x1b[31m", "odd.csv", "-o", "c\x1b[31m").output
     assert "\x1b" not in run("export", "m\x1b[31m", "-o", "\x1b[31m.dot").output
 
 
@@ -99,7 +99,7 @@ def test_no_memory_is_one_line(refused, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("taxarbor.cli._reading.read_training", fail)
-    monkeypatch.setattr("taxarbor.cli._render.say_tree", fail)
+    monkeypatch.setattr("taxarbor.cli._reading.load_model", fail)
     refused("not enough memory: take fewer rows", "show", "model.taxarbor")
     refused("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
 

@@ -121,7 +121,7 @@ def test_one_command_from_the_file_to_a_page(run, run_json, folder, seen):
         found = run_json("predict", *both)
         assert np.mean(found["labels"] == tree.labels) > 0.9
         assert run_json("explain", *both)["nodes"]
-        assert run("info", both[0]).exit_code == 0
+        assert run("show", both[0]).exit_code == 0
     words = run("show", "cars.taxarbor").stdout
     assert "origin" in words or "cylinders = 8" in words
     told = run("fit", "cars.csv", "--open")
@@ -146,7 +146,7 @@ def test_a_page_without_a_browser(run, folder, seen, monkeypatch):
     assert "no browser" in run("fit", "cars.csv", "--open", "--force").stderr
 
 
-def test_what_a_model_has_not_seen_is_missing(run, run_json, refused, folder, seen):
+def test_what_a_model_has_not_seen_is_missing(run_json, refused, folder, seen):
     run_json("fit", "cars.csv", "-k", 3)
     text = (folder / "cars.csv").read_text(encoding="utf-8")
     (folder / "new.csv").write_text(text.replace("europe", "mars"), encoding="utf-8")
@@ -160,11 +160,12 @@ def test_what_a_model_has_not_seen_is_missing(run, run_json, refused, folder, se
     refused(
         "few.csv has no column called 'weight': it has", "predict", "cars.taxarbor", "few.csv"
     )
-    told = run_json("info", "cars.taxarbor")
-    assert told["columns"][-1] == "origin"
-    assert told["gaps"] == ["mpg 12%", "horsepower 10%"]
-    assert told["left_out"][0].startswith("name (text, 25")
-    assert "left out  " in run("info", "cars.taxarbor").stdout
+    told = run_json("show", "cars.taxarbor")["model"]
+    assert told["columns"][-1]["column"] == "origin"
+    missing = {one["column"]: one["missing"] for one in told["columns"] if one["missing"]}
+    assert missing == {"mpg": pytest.approx(0.125), "horsepower": pytest.approx(0.1)}
+    assert told["dropped"][0]["column"] == "name"
+    assert told["dropped"][0]["reason"].startswith("text, 25")
 
 
 def test_matrices_may_have_gaps(run_json, folder):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.split._starts import STARTS, child_means, draw_sample, thin_out
+from taxarbor.split._starts import STARTS, draw_sample, thin_out
 
 KINDS = ("dense", "sparse")
 
@@ -87,17 +87,3 @@ def test_rows_thinned_out_keep_their_center(draw, rows_of):
         assert {row.tobytes() for row in kept} <= {row.tobytes() for row in whole}
         assert len(np.unique(kept, axis=0)) == 40
         assert thin_out(rows, rows.n_rows) is rows
-
-
-def test_means_of_children(draw, rows_of):
-    for kind in KINDS:
-        for dtype, precision in (("float32", 1e-5), ("float64", 1e-12)):
-            for K in (2, 3, 130):  # more than are taken at once
-                X = draw(3, dtype=dtype, n_rows=300)
-                labels = rng_of(4).integers(0, K, 300).astype(np.int32)
-                labels[:K] = np.arange(K)
-                rows = rows_of(X, kind)
-                means = child_means(rows, labels, K)
-                assert means.dtype == np.float64
-                exact = [X[labels == k].mean(axis=0, dtype=np.float64) for k in range(K)]
-                np.testing.assert_allclose(means + rows.center, exact, rtol=precision)

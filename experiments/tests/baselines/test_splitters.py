@@ -17,6 +17,7 @@ from experiments.baselines._splitters import (
     LEAST_WEIGHT,
     MAX_DENSE,
     Division,
+    child_means,
     cluster_rows,
     conclude,
     divide_graph,
@@ -29,7 +30,7 @@ from experiments.baselines._splitters import (
 from taxarbor._types import SolveInfo, Status
 from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import Refusal
-from taxarbor.split._starts import child_means, far_rows
+from taxarbor.split._starts import far_rows
 
 KINDS = ("dense", "sparse")
 PRECISION = {"float32": 1e-5, "float64": 1e-12}
@@ -48,6 +49,20 @@ def random_labels(n_rows, K):
 
 
 # ---- the rule of the nearest, and the two scores ----
+
+
+def test_means_of_children(draw, rows_of):
+    for kind in KINDS:
+        for dtype, precision in (("float32", 1e-5), ("float64", 1e-12)):
+            for K in (2, 3, 130):  # more than are taken at once
+                X = draw(3, dtype=dtype, n_rows=300)
+                labels = rng_of(4).integers(0, K, 300).astype(np.int32)
+                labels[:K] = np.arange(K)
+                rows = rows_of(X, kind)
+                means = child_means(rows, labels, K)
+                assert means.dtype == np.float64
+                exact = [X[labels == k].mean(axis=0, dtype=np.float64) for k in range(K)]
+                np.testing.assert_allclose(means + rows.center, exact, rtol=precision)
 
 
 def test_the_rule_is_the_nearest_mean(draw, rows_of):

@@ -1,26 +1,24 @@
 """All commands, each with an example that the tests run."""
 
+import platform
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import _demo, _fit, _model, _rows
+from taxarbor.cli import _demo, _fit, _model
 from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
     _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
-    _rows.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
+    _model.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
     _model.show: "model.taxarbor --depth 2",
-    _rows.explain: "model.taxarbor customers.csv --node c0",
-    _rows.assess: "model.taxarbor customers.csv --refits 10",
-    _model.cut: "model.taxarbor -k 3 -o coarse.taxarbor",
+    _model.explain: "model.taxarbor customers.csv --node c0",
+    _model.assess: "model.taxarbor customers.csv --refits 10",
     _model.export: "model.taxarbor -o tree.nwk",
-    _rows.score: "model.taxarbor customers.csv --label-column class",
-    _rows.report: "model.taxarbor customers.csv -o report.html --id-column id",
+    _model.report: "model.taxarbor customers.csv -o report.html --id-column id",
     _demo.demo: "--data digits -o digits.html",
-    _model.info: "model.taxarbor",
 }
 
 app = typer.Typer(
@@ -36,7 +34,7 @@ for command, example in EXAMPLES.items():
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"taxarbor {__version__}")
+        typer.echo(f"taxarbor {__version__}, Python {platform.python_version()}")
         raise typer.Exit
 
 
@@ -45,7 +43,7 @@ def start(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_say_version, is_eager=True
+            "--version", help="Print the versions.", callback=_say_version, is_eager=True
         ),
     ] = False,
 ) -> None:

@@ -31,7 +31,7 @@ def demo(
 ) -> None:
     """Fit data that come with the package, show the tree, and write a page to look at."""
     from taxarbor.cli._files import check_outputs, refuse_late
-    from taxarbor.cli._render import SCALE, draw_tree, model_facts, say, score_table
+    from taxarbor.cli._render import draw_tree, model_facts, say, say_scores
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import score_hierarchy
     from taxarbor.report import report
@@ -54,8 +54,7 @@ def demo(
     typer.echo("Each line says what leads into its branch.\n")
     below = _members(tree, page["row_names"], page["classes"])
     say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
-    typer.echo(f"\nAgainst {reference}, which it has not seen ({SCALE}):\n")
-    say(score_table(scores))
+    say_scores(scores, f"{reference}, which it has not seen")
     say_lines(f"\nThe same to look at: {output}")
 
 

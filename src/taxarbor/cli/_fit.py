@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from taxarbor._errors import InputError, counted, printable, some
 from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
@@ -16,26 +14,16 @@ if TYPE_CHECKING:
     from taxarbor.tables import Table
 
 AUTO, DEFAULT_CLUSTERS = "auto", 8
+FIRST_LEVELS, FIRST_LINES = 3, 40
+"""How much of the tree is printed."""
 MAX_NAMED = 5
 """Columns that a note names before it only counts them."""
-ALL = ("n_clusters", "branching", "max_leaf_size", "max_depth", "n_init")
-"""Options of the tree that every method has."""
-ONLY = {
-    **dict.fromkeys(("max_features", "novelty", "min_leaf_size"), ("taxarbor",)),
-    "noise": ("taxarbor",),
-    "balance": ("taxarbor", "hmmc"),
-    **dict.fromkeys(
-        ("penalty", "alpha", "beta", "units", "center", "solver", "tol"), ("hmmc",)
-    ),
-}
-"""The methods that have an option of some only."""
+TREE = ("n_clusters", "branching", "max_leaf_size", "max_depth")
+ONLY_TAXARBOR = ("max_features", "min_leaf_size", "noise")
+"""Options of the tree: of all methods, and of one."""
 N_CLUSTERS = (
     "Number of clusters, or auto: as many as are stable; 8 unless another limit is given."
 )
-BALANCE = (
-    "Sizes of children: 1 is even, 0 or none is free; or bounds by an even share: 0.9,1.1."
-)
-AVOID = "How strongly a split avoids the features above it"
 
 
 def _table(help: str, **more: Any) -> Any:
@@ -44,11 +32,6 @@ def _table(help: str, **more: Any) -> Any:
 
 def _tree(help: str, **more: Any) -> Any:
     return opt.option(help, rich_help_panel="How the tree grows", **more)
-
-
-def _some(name: str, help: str, **more: Any) -> Any:
-    methods = ", ".join(ONLY[name])
-    return opt.option(f"{help} ({methods})", rich_help_panel="Options of some methods", **more)
 
 
 def fit(
@@ -110,48 +93,19 @@ def fit(
         int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
     ] = None,
     max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
-    n_init: Annotated[int | None, _tree("Starts per split.", min=1)] = None,
     seed: Annotated[
         int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
     ] = 0,
     jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
     max_features: Annotated[
-        int | None, _some("max_features", "Most features per split.", min=1)
+        int | None, _tree("Most features per split (taxarbor).", min=1)
     ] = None,
-    novelty: Annotated[float | None, _some("novelty", f"{AVOID}.", min=0.0)] = None,
     min_leaf_size: Annotated[
-        int | None, _some("min_leaf_size", "Least rows of a cluster.", min=1)
+        int | None, _tree("Least rows of a cluster (taxarbor).", min=1)
     ] = None,
     noise: Annotated[
         float | None,
-        _some("noise", "Share of rows to set apart as noise, -1.", metavar="SHARE"),
-    ] = None,
-    balance: Annotated[
-        str | None,
-        _some("balance", BALANCE, metavar="SIZES"),
-    ] = None,
-    penalty: Annotated[
-        Literal["group+exclusive", "group", "exclusive", "l1", "l2"] | None,
-        _some("penalty", "How features are held down."),
-    ] = None,
-    alpha: Annotated[
-        float | None, _some("alpha", "How strongly features are held down.", min=0.0)
-    ] = None,
-    beta: Annotated[float | None, _some("beta", f"{AVOID}.", min=0.0)] = None,
-    units: Annotated[
-        Literal["relative", "raw"] | None,
-        _some("units", "Whether strengths are shares of the critical one, or the paper's."),
-    ] = None,
-    center: Annotated[
-        Literal["node", "data"] | None,
-        _some("center", "Boundaries pass through the mean of the node's rows, or of all."),
-    ] = None,
-    solver: Annotated[
-        Literal["auto", "newton", "pqn"] | None, _some("solver", "How weights are found.")
-    ] = None,
-    tol: Annotated[
-        float | None,
-        _some("tol", "A split ends when a round lowers its objective by less.", min=0.0),
+        _tree("Share of rows to set apart as noise, -1 (taxarbor).", metavar="SHARE"),
     ] = None,
 ) -> None:
     """Grow a tree of clusters from the rows of a file, and save it as a model.
@@ -164,11 +118,13 @@ def fit(
     settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
 
     from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import fit_table, make_encoder, make_estimator
+    from taxarbor.cli._fitting import METHODS, fit_table, make_encoder
     from taxarbor.cli._render import model_facts
     from taxarbor.metrics import score_hierarchy
+    from taxarbor.tables._checks import check_jobs
 
-    estimator = make_estimator(method, settings)
+    check_jobs(jobs)
+    estimator = METHODS[method](**settings)
     model = output or files.named_after(data, ".taxarbor")
     page = report or (model.with_suffix(".html") if show else None)
     files.check_labels_name(labels)
@@ -178,12 +134,7 @@ def fit(
     if table.id_column is not None and id_column is None:
         notes.append(f"rows are named by {table.id_column}")
     table, encoder = make_encoder(
-        table,
-        categories,
-        dates,
-        missing=missing,
-        metric=metric,
-        scale=scale,
+        table, categories, dates, missing=missing, metric=metric, scale=scale
     )
     fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
     files.refuse_late(model, force=force)
@@ -220,6 +171,7 @@ def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Arra
     """Return the rows and their weights, or refuse too few rows before the fit."""
     from taxarbor.cli import _reading as reading
     from taxarbor.metrics._table import encode_labels
+    from taxarbor.sources import open_source
 
     data, name = given["data"], _name(given["data"])
     in_blocks = reading.is_in_blocks(data, given["format"])
@@ -234,7 +186,7 @@ def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Arra
     table, weights = reading.read_training(
         data, given["columns"], given["weights"], **roles, in_blocks=in_blocks
     )
-    n_rows = reading.count_rows(table)
+    n_rows = open_source(table.X).n_rows
     if n_rows == 1:
         raise InputError(f"{name} has one row: there is nothing to divide")
     if n_clusters not in (None, AUTO) and n_clusters > n_rows:
@@ -256,42 +208,21 @@ def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> Non
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a method that were given, or refuse those of another one."""
-    settings = {name: given[name] for name in (*ALL, *ONLY) if given[name] is not None}
-    for name in settings:
-        if method not in (methods := ONLY.get(name, (method,))):
-            message = f"is for --method {' or '.join(methods)}, not for {method}"
-            raise InputError(message, name)
-    if "n_clusters" in settings:
-        settings["n_clusters"] = _number(settings["n_clusters"], method)
+    """Return the options of the tree that were given, or refuse those of another method."""
+    names = (*TREE, *ONLY_TAXARBOR)
+    settings = {name: given[name] for name in names if given[name] is not None}
+    for name in ONLY_TAXARBOR:
+        if name in settings and method != "taxarbor":
+            raise InputError(f"is for --method taxarbor, not for {method}", name)
+    if (text := settings.get("n_clusters")) is not None:
+        if text == AUTO and method != "taxarbor":
+            raise InputError(f"auto is for --method taxarbor, not for {method}", "n_clusters")
+        if text != AUTO and not (text.isdecimal() and int(text)):
+            raise InputError(f"must be 1 or more, or auto, got {text}", "n_clusters")
+        settings["n_clusters"] = text if text == AUTO else int(text)
     elif settings.keys() & {"max_leaf_size", "max_depth"}:
         settings["n_clusters"] = None
-    if "balance" in settings:
-        settings["balance"] = _sizes(settings["balance"])
     return settings
-
-
-def _number(text: str, method: str) -> int | str:
-    """Return the number of clusters that a text such as ``6`` or ``auto`` stands for."""
-    if text == AUTO and method != "taxarbor":
-        raise InputError(f"auto is for --method taxarbor, not for {method}", "n_clusters")
-    if text != AUTO and not (text.isdecimal() and int(text)):
-        raise InputError(f"must be 1 or more, or auto, got {text}", "n_clusters")
-    return text if text == AUTO else int(text)
-
-
-def _sizes(text: str) -> Any:
-    """Return the balance that a text such as ``0.5``, ``0.9,1.1`` or ``none`` stands for."""
-    from taxarbor.tables._checks import check_balance
-
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        value: Any = None if text.lower() == "none" else text
-    else:
-        value = numbers[0] if len(numbers) == 1 else numbers
-    check_balance(value, 2)
-    return value
 
 
 def _name(data: Path) -> str:
@@ -304,7 +235,7 @@ def _say(
     scores: dict[str, float] | None,
     written: dict[str, Path | None],
 ) -> None:
-    from taxarbor.cli._render import SCALE, say, say_first_levels, say_verdict, score_table
+    from taxarbor.cli._render import say_scores, say_tree, say_verdict
 
     tree, n_dropped = fitted.tree, len(fitted.dropped)
     n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
@@ -314,12 +245,13 @@ def _say(
         f"{left_out}\n{counted(tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
         f"{written['model']}\n"
     )
-    say_first_levels(tree)
+    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
+    if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
+        say_lines("(the first levels; taxarbor show has all of it)")
     if tree.trust is not None and tree.n_leaves > 1:  # else a note says it
         say_verdict(tree.trust)
     if scores is not None:
-        typer.echo(f"\nAgainst the known classes ({SCALE}):\n")
-        say(score_table(scores))
+        say_scores(scores)
     for what in ("labels", "report"):
         if written[what] is not None:
             say_lines(f"\n{what} -> {written[what]}")

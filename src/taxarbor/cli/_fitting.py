@@ -21,7 +21,6 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
-from taxarbor.tables._checks import check_jobs
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
 
 METHODS: dict[str, type[Any]] = {"taxarbor": Taxarbor, "hmmc": HMMC}
@@ -39,12 +38,6 @@ class Fitted(NamedTuple):
     tree: Hierarchy
     seconds: float
     dropped: tuple[tuple[str, str], ...]
-
-
-def make_estimator(method: str, settings: dict[str, Any]) -> Any:
-    """Return the estimator of a method."""
-    check_jobs(settings.get("n_jobs"))
-    return METHODS[method](**settings)
 
 
 def make_encoder(
@@ -65,18 +58,12 @@ def make_encoder(
     table, is_typed = mark_table(table, days, kinds), has_typed_columns(table)
     given = {"missing": missing, "metric": metric, "scale": scale}
     options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    if not (options or is_typed or _has_named_gaps(table)):
+    is_named = isinstance(table.X, np.ndarray) and table.feature_names is not None
+    if not (options or is_typed or (is_named and not all_finite(table.X))):
         return table, "auto"
     scale = scale or "auto"
     options["scale"] = None if scale == "none" or (scale == "auto" and not is_typed) else scale
     return table, TableEncoder(**options, date_features=days or None)
-
-
-def _has_named_gaps(table: Table) -> bool:
-    """Say whether a matrix has missing values, and names of columns to report them by."""
-    X: Any = table.X
-    is_dense = isinstance(X, np.ndarray)
-    return table.feature_names is not None and is_dense and not all_finite(X)
 
 
 def fit_table(table: Table, estimator: Any, notes: list[str], weights: Array | None) -> Fitted:
@@ -116,7 +103,6 @@ def restore_model(table: Table, tree: Hierarchy) -> Any:
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     if kind is None:
         raise InputError("the model does not say how it was fitted: fit it again")
-    X: Any = table.X
     try:
         if isinstance(made_by.get("encoder"), dict):
             made_by["encoder"] = TableEncoder(**made_by["encoder"])
@@ -126,7 +112,7 @@ def restore_model(table: Table, tree: Hierarchy) -> Any:
     except TypeError as error:
         message = f"the model was fitted with parameters that are not known here: {error}"
         raise InputError(message) from error
-    model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, X.shape[1]
-    if not is_plain(X) and table.feature_names is not None:
+    model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, table.X.shape[1]
+    if not is_plain(table.X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     return model

@@ -1,16 +1,18 @@
-"""``taxarbor show``, ``cut``, ``export`` and ``info``: what a model alone can tell."""
+"""The commands that read a model."""
 
-import platform
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from taxarbor._errors import InputError, counted, printable
+from taxarbor._errors import InputError, counted
 from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import answer, say_data, say_json, say_lines
+from taxarbor.cli._shell import answer, noted, say_data, say_json, say_lines
 
 if TYPE_CHECKING:
+    from taxarbor.explain import Explanation
     from taxarbor.hierarchy import Hierarchy
 
 Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
@@ -18,32 +20,45 @@ SUFFIXES: dict[str, Kind] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-LIBRARIES = (
-    *("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich"),
-    *("pandas", "pyarrow", "h5py", "networkx", "matplotlib"),
-)
-MAX_NAMED = 10
-"""Features that are named before there are only dots."""
+NODE_TRUST = ("came_back", "apart", "rule_came_back", "is_stable")
+"""What an assessment says of each node."""
 
 
 def show(
     model: opt.Model,
+    n_clusters: opt.Clusters = None,
     depth: Annotated[int | None, opt.option("Number of levels to show.", min=0)] = None,
     top: Annotated[int, typer.Option(min=0, help="Features named per node.")] = 3,
     as_json: opt.Json = False,
 ) -> None:
     """Show the tree of a model: what leads into a branch, in words.
 
-    The features that do most come first. In a pipe, it is plain text.
+    The first line is about the whole model. The features that do most come first.
     """
-    from taxarbor.cli._render import say_tree
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.cli._reading import load_model
+    from taxarbor.cli._render import describe_model, model_facts, say_tree
 
-    tree = Hierarchy.load(model)
+    tree = load_model(model, n_clusters)
     if as_json:
-        say_json({"nodes": _nodes(tree, depth, top)})
+        facts = model_facts(tree) | _table_facts(tree)
+        say_json({"model": facts, "nodes": _nodes(tree, depth, top)})
     else:
+        say_lines(describe_model(tree))
         say_tree(tree, depth, top)
+
+
+def _table_facts(tree: "Hierarchy") -> dict[str, Any]:
+    """Return what made a model, and the columns that it uses and leaves out."""
+    facts: dict[str, Any] = {"made_by": tree.made_by, "feature_names": tree.feature_names}
+    if (encoding := tree.encoding) is not None:
+        facts["columns"] = [
+            {"column": one.label, "missing": one.missing} for one in encoding.columns
+        ]
+        facts["dropped"] = [
+            {"column": name, "reason": reason} for name, reason in encoding.dropped
+        ]
+        facts["notes"] = list(encoding.notes)
+    return facts
 
 
 def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
@@ -74,80 +89,6 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
     ]
 
 
-def cut(
-    model: opt.Model,
-    n_clusters: Annotated[
-        int | None, opt.option("Number of clusters to keep.", "--n-clusters", "-k", min=1)
-    ] = None,
-    depth: Annotated[int | None, opt.option("Number of levels to keep.", min=0)] = None,
-    suggest: Annotated[
-        bool, opt.option("Keep as many clusters as assess found stable.", "--suggest")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        opt.option(
-            "A name that ends in .taxarbor gets the smaller model, any other the clusters of "
-            "the rows, as csv. Default: those, on standard output.",
-            *("--output", "-o"),
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None, opt.option("The rows that the model was fitted on, for their names.")
-    ] = None,
-    id_column: opt.IdColumn = None,
-    format: opt.Format = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
-) -> None:
-    """Undo the last splits of a model, without fitting it again.
-
-    Give -k, --depth or --suggest.
-    """
-    from taxarbor.cli import _files as files
-    from taxarbor.cli._reading import read_own_rows
-    from taxarbor.hierarchy import Hierarchy
-
-    if [n_clusters is None, depth is None, not suggest].count(False) != 1:
-        raise InputError("give one of -k, --depth and --suggest")
-    if id_column is not None and data is None:
-        raise InputError("--id-column names a column of --data; give both")
-    output = files.as_file(output)
-    is_model = output is not None and output.suffix.lower() == ".taxarbor"
-    files.check_labels_name(None if is_model else output)
-    files.check_outputs((output,), (model, data), force=force)
-    tree = Hierarchy.load(model)
-    notes: list[str] = []
-    if suggest:
-        if tree.trust is None:
-            raise InputError(f"{model} was not assessed yet: run taxarbor assess first")
-        n_clusters, notes = tree.trust.suggested, [tree.trust.curve.verdict()]
-    if n_clusters is not None and n_clusters > tree.n_leaves:
-        most = f"at most {tree.n_leaves:,}, as many as the model has"
-        raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
-    smaller = tree.prune(n_clusters, depth=depth)
-    roles = {"id_column": id_column, "format": format}
-    table = None if data is None else read_own_rows(tree, data, **roles)[0]
-    notes += () if table is None else table.notes
-    if not (is_model or tree.has_rows):
-        problem = f"{model} holds counts, not the clusters of rows"
-        hint = "cut it to a smaller .taxarbor, and run taxarbor predict with that"
-        raise InputError(f"{problem}: {hint}")
-    if is_model and output is not None:
-        files.refuse_late(output, force=force)
-        smaller.save(output)
-    elif output is not None or not as_json:
-        files.write_labels(output, smaller.labels, table, force=force)
-    document = {
-        "output": output,
-        "n_clusters": smaller.n_leaves,
-        "rows": None if table is None else table.row_names,
-        "labels": smaller.labels.tolist() if as_json and tree.has_rows else None,
-        "notes": notes,
-    }
-    line = f"{counted(smaller.n_leaves, 'cluster')} -> {output}"
-    answer(document, as_json, line if output else None)
-
-
 def export(
     model: opt.Model,
     to: Annotated[
@@ -158,12 +99,13 @@ def export(
         ),
     ] = None,
     output: opt.Output = None,
+    n_clusters: opt.Clusters = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Write the tree of a model in a format that other programs read."""
     from taxarbor.cli import _files as files
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.cli._reading import load_model
 
     output = files.as_file(output)
     kind = to or SUFFIXES.get("" if output is None else output.suffix.lower())
@@ -173,7 +115,7 @@ def export(
             + ("" if output is None else f"; the name {output} does not tell")
         )
     files.check_outputs((output,), (model,), force=force)
-    text = _text(Hierarchy.load(model), kind)
+    text = _text(load_model(model, n_clusters), kind)
     if output is not None:
         files.write_text(output, text, force=force)
     if as_json:
@@ -203,69 +145,262 @@ def _text(tree: "Hierarchy", kind: Kind) -> str:
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
-def info(
-    model: Annotated[Path | None, opt.argument("A model that fit wrote.", "MODEL")] = None,
+def predict(
+    model: opt.Model,
+    data: opt.Data,
+    output: opt.Output = None,
+    n_clusters: opt.Clusters = None,
+    id_column: opt.IdColumn = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add probabilities, by cluster.")
+    ] = False,
+    format: opt.Format = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Say what is in a model; without one, what is installed."""
-    facts = _installed() if model is None else _facts(model)
+    """Say which cluster of a model each row of a file belongs to, as csv, npy or parquet.
+
+    Columns are selected by name, others are ignored. Missing values, and categories that the
+    model has not seen, count as the column's mean.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._reading import load_model, predict_rows, read_rows
+
+    output = files.as_file(output)
+    files.check_labels_name(output, proba=proba)
+    files.check_outputs((output,), (model, data), force=force)
+    tree = load_model(model, n_clusters)
+    if tree.rules[tree.root] is None and tree.n_leaves > 1:
+        raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
+    table = read_rows(tree, data, id_column=id_column, format=format)
+    labels, probabilities, notes = predict_rows(tree, table, proba=proba)
+    if output is not None or not as_json:
+        files.write_labels(output, labels, table, probabilities, force=force)
+    if proba and tree.temperature is None:
+        notes.append("probabilities are a rough guess until taxarbor assess measures them")
+    document: dict[str, Any] = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
     if as_json:
-        say_json(facts)
-        return
-    lines = {name.replace("_", " "): _as_text(value) for name, value in facts.items()}
-    for name, version in facts.get("libraries", {}).items():
-        lines[name] = version or f"missing: pip install {name}"
-    width = max(map(len, lines)) + 2
-    for name, text in lines.items():
-        if text:
-            say_lines(f"{name:<{width}}{printable(text)}")
+        document |= {"rows": table.row_names, "labels": labels.tolist()}
+        if probabilities is not None:
+            document["probabilities"] = probabilities.tolist()
+    line = f"{counted(len(labels), 'row')} -> {output}"
+    answer(document, as_json, line if output else None)
 
 
-def _as_text(value: Any) -> str:
-    from taxarbor.cli._render import number
+def report(
+    model: opt.Model,
+    data: opt.SameData,
+    output: opt.Page,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    title: opt.Title = None,
+    truth: opt.Truth = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write one self-contained HTML page: the tree, its reasons, its rows.
 
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        comma = "; " if any(", " in one for one in value) else ", "
-        return comma.join([*value[:MAX_NAMED], *["..."] * (len(value) > MAX_NAMED)])
-    if isinstance(value, dict):
-        return ""
-    is_text = isinstance(value, str | Path)
-    return str(value) if is_text else "not known" if value is None else number(value)
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    from taxarbor.cli._render import model_facts
+    It needs no network and no other file. With --label-column, it also prints scores.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._reading import read_own_rows
+    from taxarbor.cli._render import say_scores
     from taxarbor.hierarchy import Hierarchy
-    from taxarbor.hierarchy._file import VERSION
+    from taxarbor.metrics import ClassTree, score_hierarchy
+    from taxarbor.report import report as write_report
 
-    tree = Hierarchy.load(path)
-    facts = {"model": path, "format_version": VERSION, **model_facts(tree)}
-    facts["feature_names"] = tree.feature_names
-    if tree.encoding is not None:
-        columns, dropped = tree.encoding.columns, tree.encoding.dropped
-        facts["columns"] = [one.label for one in columns]
-        facts["gaps"] = [f"{one.label} {one.missing:.0%}" for one in columns if one.missing]
-        facts["left_out"] = [f"{name} ({reason})" for name, reason in dropped]
-        facts["notes"] = list(tree.encoding.notes)
-    return facts
+    if truth is not None and label_column is None:
+        raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
+    files.check_outputs((output,), (model, data, truth), force=force)
+    tree = Hierarchy.load(model)
+    classes = None if truth is None else ClassTree.read(truth)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = read_own_rows(tree, data, **roles)
+    if tree.feature_names is None and table.feature_names is not None:
+        tree = tree.rename_features(table.feature_names)
+    notes, scores = [*table.notes], None
+    files.refuse_late(output, force=force)
+    with noted(notes):
+        write_report(
+            tree,
+            X,
+            output,
+            row_names=table.row_names,
+            classes=table.labels,
+            truth=classes,
+            title=files.heading(title, data),
+        )
+        if table.labels is not None and tree.has_rows:
+            scores = score_hierarchy(tree, table.labels, classes)
+    document = {"report": output, "scores": scores, "notes": notes}
+    answer(document, as_json, f"report -> {output}")
+    if scores is not None and not as_json:
+        say_scores(scores)
 
 
-def _installed() -> dict[str, Any]:
-    import joblib
+def explain(
+    model: opt.Model,
+    data: opt.SameData,
+    node: Annotated[
+        str | None, opt.option("One node: its number, or the cluster c0, c1, ...")
+    ] = None,
+    row: Annotated[str | None, opt.option("One row: its name, or its number from 0.")] = None,
+    new: Annotated[
+        Path | None, opt.option("A file of new rows: where they go, and why.")
+    ] = None,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    top: Annotated[int, typer.Option(min=1, help="Features and rows named, at most.")] = 5,
+    format: opt.Format = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say what stands out in the clusters, and which rows are typical or at the border.
 
-    from taxarbor import __version__
+    Without --node, --row or --new: all nodes. The margin of a row is 1 where it is usual, 0 at
+    the border, and negative beyond it.
+    """
+    from taxarbor.cli import _reading as reading
+    from taxarbor.cli._render import describe_new_rows, say_node, say_nodes, say_rows
+    from taxarbor.explain import explain as explain_tree
+    from taxarbor.hierarchy import Hierarchy
 
-    facts = {"taxarbor": __version__, "python": platform.python_version()}
-    versions = {name: _version(name) for name in LIBRARIES}
-    return facts | {"processors": int(joblib.cpu_count()), "libraries": versions}
+    if sum(choice is not None for choice in (node, row, new)) > 1:
+        raise InputError("give one of --node, --row and --new")
+    if str(data) == str(new) == "-":
+        raise InputError("only one of DATA and --new can be standard input")
+    tree = Hierarchy.load(model)
+    wanted = None if node is None else _node_id(tree, node)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, X = reading.read_own_rows(tree, data, **roles)
+    fresh = None
+    if new is not None:
+        fresh = reading.in_memory(reading.read_rows(tree, new, id_column=id_column))
+    why = explain_tree(
+        tree,
+        X,
+        feature_names=tree.feature_names or table.feature_names,
+        row_names=table.row_names,
+        classes=table.labels,
+    )
+    notes = [*table.notes, *why.notes]
+    document: dict[str, Any]
+    if wanted is not None:
+        document = why.node(wanted, n_top=top, n_examples=top)
+        say = partial(say_node, why, document)
+    elif row is not None:
+        document = why.row(_row_id(why, row))
+        say = partial(say_rows, [document])
+    elif fresh is not None:
+        missing = reading.count_missing(tree, fresh.X)
+        notes += [*fresh.notes, *reading.describe_missing(missing)]
+        features = reading.as_features(tree, fresh)
+        document = {"rows": describe_new_rows(why, features, fresh.row_names)}
+        say = partial(say_rows, document["rows"])
+    else:
+        document = {"nodes": why.to_dict(n_top=top, n_examples=top)["nodes"]}
+        say = partial(say_nodes, document["nodes"], top)
+    answer(document | {"notes": notes}, as_json)
+    if not as_json:
+        say()
 
 
-def _version(name: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
+def _node_id(tree: "Hierarchy", text: str) -> int:
+    """Return a node by its number or, as c0, c1, ..., by its cluster's."""
+    is_leaf, digits = text[:1] in "cC", text.removeprefix("c").removeprefix("C")
+    most = tree.n_leaves if is_leaf else tree.n_nodes
+    if not (digits.isascii() and digits.isdigit() and int(digits) < most):
+        raise InputError(
+            f"there is no node {text!r}: nodes are numbered 0 to {tree.n_nodes - 1}, clusters "
+            f"c0 to c{tree.n_leaves - 1}"
+        )
+    return int(tree.leaves[int(digits)]) if is_leaf else int(digits)
 
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+
+def _row_id(why: "Explanation", text: str) -> int | str:
+    """Return the name of a row if it is one, else its number."""
+    n_rows = why.whole.n_rows
+    n_called = (why.row_names or ()).count(text)
+    if n_called == 1:
+        return text
+    if n_called > 1:
+        raise InputError(f"{n_called} rows are called {text!r}; give its number, from 0")
+    if text.isascii() and text.isdigit() and int(text) < n_rows:
+        return int(text)
+    if why.row_names is not None:
+        raise InputError(f"no row is called {text!r}, and numbers go from 0 to {n_rows - 1}")
+    message = f"there is no row {text!r}: rows are numbered 0 to {n_rows - 1}"
+    raise InputError(f"{message}; --id-column says where the names are")
+
+
+def assess(
+    model: opt.Model,
+    data: opt.SameData,
+    output: Annotated[
+        Path | None,
+        opt.option(
+            "The assessed model to write; default: MODEL, which is replaced.", "--output", "-o"
+        ),
+    ] = None,
+    refits: Annotated[int, opt.option("How many times to fit; default: 20.", min=1)] = 20,
+    jobs: Annotated[int, opt.option("Refits side by side; -1 for all processors.")] = 1,
+    seed: Annotated[
+        int,
+        opt.option("The same seed gives the same result; default: 0.", min=0, max=2**32 - 1),
+    ] = 0,
+    id_column: opt.IdColumn = None,
+    label_column: opt.LabelColumn = None,
+    format: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Fit a model again to halves of its rows, and say which clusters came back.
+
+    The model then knows how far to trust it, and says how many clusters to keep.
+    Ctrl-C keeps the refits that are done.
+    """
+    from taxarbor.cli import _files as files
+    from taxarbor.cli._fitting import restore_model
+    from taxarbor.cli._reading import in_memory, read_own_rows
+    from taxarbor.cli._render import say_tree, say_verdict
+    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.trust import assess as assess_model
+
+    target = model if output is None else output
+    sources = (data,) if output is None else (model, data)
+    files.check_outputs((target,), sources, force=force or output is None)
+    tree = Hierarchy.load(model)
+    roles = {"id_column": id_column, "label_column": label_column, "format": format}
+    table, _ = read_own_rows(tree, data, **roles)
+    notes = [*table.notes]
+    whole = in_memory(table)
+    is_verbose = int(sys.stderr.isatty())
+    options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    with noted(notes):
+        assessed = assess_model(
+            restore_model(whole, tree), whole.X, verbose=is_verbose, **options
+        )
+    trust = assessed.trust
+    assert trust is not None
+    files.refuse_late(target, force=force or output is None)
+    assessed.save(target)
+    document = {
+        "model": target,
+        "n_refits": trust.n_refits,
+        "suggested": trust.suggested,
+        "verdict": trust.curve.verdict(),
+        "nodes": [
+            {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
+            for node in range(assessed.n_nodes)
+        ],
+        "rows": trust.rows.tolist(),
+        "curve": {name: values.tolist() for name, values in trust.curve._asdict().items()},
+        "notes": notes,
+    }
+    answer(document, as_json)
+    if not as_json:
+        say_tree(assessed, None)
+        say_verdict(trust)
+        if 1 < trust.suggested < assessed.n_leaves:
+            say_lines(f"Show or predict these with --clusters {trust.suggested}.")
+        say_lines(f"assessed model -> {target}")

@@ -31,6 +31,10 @@ SameData = Annotated[
     Path,
     argument("The rows the model was fitted on, in their order; - is standard input.", "DATA"),
 ]
+Clusters = Annotated[
+    int | None,
+    option("Number of clusters to keep: the last splits are undone.", "--clusters", min=1),
+]
 IdColumn = Annotated[
     str | None, option("Column with the names of the rows; default: the one that names all.")
 ]

@@ -18,7 +18,6 @@ from taxarbor.cli._files import STDIN
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
 from taxarbor.hierarchy._route import expand
-from taxarbor.metrics import ClassTree
 from taxarbor.sources import open_source, stored_format
 from taxarbor.sources._local import LocalSource
 from taxarbor.sources._parquet import ParquetReader
@@ -167,10 +166,9 @@ def split_names(text: str | None, option: str) -> list[str]:
 
 def has_typed_columns(table: Table) -> bool:
     """Say whether each column of a table has a type of its own, as in csv and Parquet."""
-    X: Any = table.X
-    if isinstance(X, LocalSource):
-        return isinstance(X.reader, ParquetReader)
-    return not is_plain(X)
+    if isinstance(table.X, LocalSource):
+        return isinstance(table.X.reader, ParquetReader)
+    return not is_plain(table.X)
 
 
 def find_columns(table: Table, names: Sequence[str], option: str) -> list[str]:
@@ -189,25 +187,23 @@ def find_columns(table: Table, names: Sequence[str], option: str) -> list[str]:
 
 def mark_table(table: Table, requested: Sequence[str], categories: Sequence[str]) -> Table:
     """Return a table some of whose columns are used or refused, some of them as categories."""
-    X: Any = table.X
     if not (requested or categories):
         return table
-    if not isinstance(X, LocalSource):
-        return replace(table, X=mark_columns(X, requested, categories))
-    reader: Any = X.reader
+    if not isinstance(table.X, LocalSource):
+        return replace(table, X=mark_columns(table.X, requested, categories))
+    reader: Any = table.X.reader
     requested = (*reader.requested, *requested)
     reader = replace(reader, requested=requested, categories=tuple(categories))
     return replace(table, X=LocalSource(reader))
 
 
-def count_rows(table: Table) -> int:
-    """Return the number of rows, wherever they are."""
-    return open_source(table.X).n_rows
-
-
-def read_truth(path: Path | None) -> ClassTree | None:
-    """Return the tree of the classes in a file, where one is given."""
-    return None if path is None else ClassTree.read(path)
+def load_model(path: Path, n_clusters: int | None) -> Hierarchy:
+    """Return the tree in a file, with fewer clusters where a number is given."""
+    tree = Hierarchy.load(path)
+    if n_clusters is not None and n_clusters > tree.n_leaves:
+        most = f"at most {tree.n_leaves:,}, as many as the model has"
+        raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
+    return tree if n_clusters is None else tree.prune(n_clusters)
 
 
 def model_columns(tree: Hierarchy) -> list[str] | None:
@@ -262,7 +258,7 @@ def read_own_rows(tree: Hierarchy, path: Path, **options: str | None) -> tuple[T
     Rows in blocks stay as they are. A note says so if rows seem to be others.
     """
     table = read_rows(tree, path, **options)
-    if (n_rows := count_rows(table)) != tree.n_rows:
+    if (n_rows := open_source(table.X).n_rows) != tree.n_rows:
         raise InputError(
             f"{path} has {counted(n_rows, 'row')}, and the model was fitted on "
             f"{tree.n_rows:,}: give the same rows, in the same order"
@@ -281,28 +277,24 @@ def read_own_rows(tree: Hierarchy, path: Path, **options: str | None) -> tuple[T
 
 def in_memory(table: Table) -> Table:
     """Return a table with all of its rows in memory."""
-    X: Any = table.X
-    return (
-        replace(table, X=X.sample(X.n_rows, 0).table) if isinstance(X, LocalSource) else table
-    )
+    if not isinstance(table.X, LocalSource):
+        return table
+    return replace(table, X=table.X.sample(table.X.n_rows, 0).table)
 
 
 def as_features(tree: Hierarchy, table: Table) -> Any:
     """Return the rows of a table in memory as a model's features, for all that follows."""
-    X: Any = table.X
-    if tree.encoding is not None and tree.encoding.has_names:
-        X = as_frame(table)
-    return expand(X, tree)
+    is_named = tree.encoding is not None and tree.encoding.has_names
+    return expand(as_frame(table) if is_named else table.X, tree)
 
 
 def as_frame(table: Table) -> Any:
     """Return what a table holds, with the names of its columns if it is a dense matrix."""
-    X: Any = table.X
-    if table.feature_names is None or not isinstance(X, np.ndarray):
-        return X
+    if table.feature_names is None or not isinstance(table.X, np.ndarray):
+        return table.X
     import pandas as pd
 
-    return pd.DataFrame(X, columns=list(table.feature_names), copy=False)
+    return pd.DataFrame(table.X, columns=list(table.feature_names), copy=False)
 
 
 def predict_rows(

@@ -17,8 +17,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
+from taxarbor.cli._shell import say_lines
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._words import format_column, format_number, outline, phrase
+from taxarbor.hierarchy._words import format_column, outline, phrase
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
@@ -39,9 +40,6 @@ N_LISTED = 3
 """Features and rows in a line of the table of all nodes."""
 LEVELS = "▁▂▃▄▅▆▇█"
 MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
-FIRST_LEVELS = 3
-FIRST_LINES = 40
-"""How much of a tree is a summary."""
 
 
 def stdout() -> Console:
@@ -77,21 +75,6 @@ def say_tree(
         say(draw_tree(tree, max_depth=max_depth, n_top=n_top, max_nodes=most))
     else:
         typer.echo(tree.to_text(max_depth, n_top, max_nodes=most))
-
-
-def say_first_levels(tree: Hierarchy) -> None:
-    """Print as much of a tree as fits on a screen."""
-    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
-    if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
-        typer.echo("(the first levels; taxarbor show has all of it)")
-
-
-def say_assessed(tree: Hierarchy, trust: Trust) -> None:
-    """Print how often each node of a tree came back, and how many clusters to keep."""
-    say_tree(tree, None)
-    say_verdict(trust)
-    if 1 < trust.suggested < tree.n_leaves:
-        typer.echo("taxarbor cut --suggest undoes the other splits.")
 
 
 def say_verdict(trust: Trust) -> None:
@@ -152,11 +135,6 @@ def add_row(table: Table, *cells: Any) -> None:
     table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
 
 
-def number(value: float | None) -> str:
-    """Return a number as people write it, such as 17,590; ``-`` for none."""
-    return "-" if value is None else format_number(value)
-
-
 def percent(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
     return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
@@ -169,6 +147,19 @@ def score_table(scores: Mapping[str, float]) -> Table:
         if not math.isnan(scores.get(name, math.nan)):
             add_row(table, name.replace("_", " "), f"{scores[name]:.3f}", meaning)
     return table
+
+
+def say_scores(scores: Mapping[str, float], reference: str = "the known classes") -> None:
+    """Print scores against a reference."""
+    say_lines(f"\nAgainst {reference} ({SCALE}):\n")
+    say(score_table(scores))
+
+
+def describe_model(tree: Hierarchy) -> str:
+    """Return sizes of a model, and the estimator that it came from."""
+    features = f"{counted(tree.n_features, 'feature')}, " if tree.n_features else ""
+    by = f", made by {name}" if (name := (tree.made_by or {}).get("estimator")) else ""
+    return f"{counted(tree.n_rows, 'row')}, {features}{counted(tree.n_leaves, 'cluster')}{by}"
 
 
 def model_facts(tree: Hierarchy) -> dict[str, Any]:

@@ -105,7 +105,13 @@ class LocalSource:
         total: Any = None
         for block, (parts, small) in self._map(partial(_route, work), n_threads):
             same = [part.astype(t, copy=False) for part, t in zip(parts, dtypes, strict=True)]
-            self._fill(arrays, block.rows, same)
+            if block.rows == slice(0, self.n_rows):
+                arrays = same
+            elif not arrays:
+                arrays = [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in same]
+            for array, part in zip(arrays, same, strict=True):
+                if array is not part:
+                    array[block.rows] = part
             total = small if total is None else total + small
         return arrays, total
 
@@ -117,35 +123,15 @@ class LocalSource:
         *,
         n_threads: int = 1,
     ) -> NDArray[Any]:
-        """Return an array over all rows, from one pass over the blocks.
+        """Return the arrays ``work(table)`` of all blocks as one; see :meth:`route`.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(table)`` returns an array with one entry or row for each row of a block.
-        dtype : dtype
-            Of the result.
-        n_columns : int, optional
-            Columns of the result; it has one dimension without.
-        n_threads : int
-            As in :meth:`route`.
+        It has one dimension, or ``n_columns`` columns if given: Dask needs to know.
         """
-        arrays: list[NDArray[Any]] = []
-        for block, part in self._map(partial(_apply, work), n_threads):
-            self._fill(arrays, block.rows, (part.astype(dtype, copy=False),))
-        return arrays[0]
 
-    def _fill(
-        self, arrays: list[NDArray[Any]], rows: slice, parts: Sequence[NDArray[Any]]
-    ) -> None:
-        """Put the parts of a block into arrays of all rows, made for the first block."""
-        if rows == slice(0, self.n_rows):
-            arrays.extend(parts)
-            return
-        if not arrays:
-            arrays.extend(np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in parts)
-        for array, part in zip(arrays, parts, strict=True):
-            array[rows] = part
+        def route(table: Any, rows: slice) -> Any:
+            return (np.asarray(work(table)),), 0
+
+        return self.route(route, (dtype,), n_threads=n_threads)[0][0]
 
     def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
         """Yield each block and what is called makes of it, in order; few wait in memory."""
@@ -174,12 +160,6 @@ def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
     with named_by(block.title):
         arrays, small = work(table, block.rows)
     return [_own(array, table) for array in arrays], small
-
-
-def _apply(work: Callable[[Any], Any], block: Block) -> Any:
-    table = block.load()
-    with named_by(block.title):
-        return _own(np.asarray(work(table)), table)
 
 
 def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
 
 START_ROWS = 250
@@ -22,9 +21,6 @@ LLOYD_STEPS = 6
 
 POWER_STEPS = 3
 """Steps towards the principal direction: it need not be exact."""
-
-BLOCK = 64
-"""Children whose means are taken at once."""
 
 Start = Callable[[Rows, int, np.random.Generator], Array]
 
@@ -41,17 +37,6 @@ def thin_out(rows: Rows, size: int) -> Rows:
     if rows.n_rows <= size:
         return rows
     return rows.take(np.arange(size) * rows.n_rows // size, center=rows.center)
-
-
-def child_means(rows: Rows, labels: Labels, n_children: int) -> Array:
-    """Return the mean of each child's rows, seen from the rows' centre."""
-    sums = []
-    for first in range(0, n_children, BLOCK):  # some at a time: there may be many
-        some = np.arange(first, min(first + BLOCK, n_children))
-        sums.append(rows.adjoint((labels[:, None] == some).astype(rows.dtype)))
-    counts = np.bincount(labels, minlength=n_children)
-    means: Array = np.concatenate(sums) / counts[:, None]
-    return means
 
 
 def true_spread(rows: Rows) -> Array:

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
-from taxarbor._types import Array
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.sources._reader import (
     check_matrix,
@@ -19,11 +18,6 @@ from taxarbor.sources._reader import (
     list_names,
     reading,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Matrix: TypeAlias = Array | csr_array[Any, tuple[int, int]]
 
 Where: TypeAlias = Callable[[int], str]
 """Returns where in the file a row is, for messages."""
@@ -61,7 +55,7 @@ class Table:
     [2.0, nan]
     """
 
-    X: "Matrix | pd.DataFrame"
+    X: Any
     feature_names: tuple[str, ...] | None
     row_names: tuple[str, ...] | None = None
     labels: NDArray[np.str_] | None = None
