@@ -23,6 +23,8 @@ from taxarbor.sources._reader import (
     row_range,
 )
 
+MAPPED_BYTES = 1 << 28
+"""Bytes of a file over which sampled rows are taken through one map."""
 MAX_HEADER = 10_000
 """Bytes of the header of an npy file, as in NumPy."""
 _scratch = threading.local()
@@ -114,8 +116,9 @@ class NpyArray:
             return _as_native(cells.reshape(self.shape, order=self.order))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
-        """Return some of the rows; pages of the file without any are not read."""
-        return _as_native(np.array(self._map()[rows]))
+        """Return some of the rows, by maps of which few pages stay in memory at a time."""
+        parts = np.array_split(rows, 1 + self.shape[0] * self.row_bytes // MAPPED_BYTES)
+        return _as_native(np.concatenate([self._map()[part] for part in parts if len(part)]))
 
     def _map(self) -> NDArray[Any]:
         self.file.check()
