@@ -344,3 +344,14 @@ def test_noise_has_no_path_and_weights_no_say_in_which_rows_these_are():
     assert explain(heavy, X).row(3)["cluster"] == heavy.labels_[3]
     with pytest.raises(ValueError, match="does not hold the rows"):
         explain(heavy, X + X.std(axis=0))
+
+
+def test_rows_beyond_the_sample_are_explained(monkeypatch):
+    monkeypatch.setattr("taxarbor.estimators._taxarbor.SAMPLE_ROWS", 2000)
+    monkeypatch.setattr("taxarbor.explain._names.MIN_SAMPLE", 2000)
+    X = np.random.default_rng(0).normal(size=(9000, 5)) + 4.0 * np.eye(5)[np.arange(9000) % 5]
+    model = Taxarbor(5, random_state=0).fit(X)
+    why = explain(model, X)
+    assert why.hierarchy.sizes[0] == 9000
+    with pytest.raises(ValueError, match="^X "):
+        explain(model, X + 0.5)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
+from taxarbor.explain._sample import MIN_SAMPLE
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._words import format_number, phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
@@ -83,17 +84,17 @@ def index_of(X: Any) -> Sequence[str] | None:
 def check_same_rows(tree: Hierarchy, columns: "Portraits") -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows.
 
-    That of a sample, or of rows with weights, may differ by some standard errors: a fit rounds
-    weights.
+    Those of a sample, on which large trees are found, or of rows with weights, which a fit
+    rounds, may differ by some standard errors.
     """
     if tree.means is None:
         return
     moved, weights, center = MOVED, columns.weights, columns.center
+    if tree.n_rows > MIN_SAMPLE:
+        moved = MAX_STANDARD_ERRORS / MIN_SAMPLE**0.5
     if weights is not None:
-        moved = max(
-            MOVED,
-            MAX_STANDARD_ERRORS * float(np.sqrt(np.square(weights).sum()) / weights.sum()),
-        )
+        error = float(np.sqrt(np.square(weights).sum()) / weights.sum())
+        moved = max(moved, MAX_STANDARD_ERRORS * error)
     known = tree.means[tree.root].astype(np.float64)
     allowed = moved * columns.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     wrong = np.flatnonzero(np.abs(known - center) > allowed)

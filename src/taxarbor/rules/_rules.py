@@ -153,24 +153,12 @@ def find_rules(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _RuleSample:
-    """Some rows of each leaf, which stand for all: what rules are sought on.
-
-    Attributes
-    ----------
-    rows : Rows
-        The rows, with all features.
-    places : int array of shape (n_rows,)
-        The leaf of each, from left to right.
-    chances : array of shape (n_rows,)
-        Evenly distributed between 0 and 1, the lowest of each leaf.
-    weights : array of shape (n_rows,)
-        How many rows of the same leaf each stands for.
-    """
+    """Some rows of each leaf, which stand for all: what rules are sought on."""
 
     rows: Rows
-    places: IndexArray
-    chances: Array
-    weights: Array
+    places: IndexArray  # the leaf of each, from left to right
+    chances: Array  # evenly distributed between 0 and 1, the lowest of each leaf
+    weights: Array  # how many rows of the same leaf each stands for
 
 
 def _draw_rule_sample(clusters: Clusters, X: Any, seed: int) -> _RuleSample:

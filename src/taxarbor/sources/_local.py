@@ -17,11 +17,14 @@ from taxarbor.sources._parquet import ParquetReader
 from taxarbor.sources._reader import Block, columns_at
 from taxarbor.sources._sample import Sample, draw_rows
 
+FRAME_ROWS = 100_000
+"""Rows of a data frame that are encoded at a time."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """A table in memory: one block, the object itself."""
+    """A table in memory: one block, the object itself, but for frames, which are encoded."""
 
     table: Any
     n_rows: int
@@ -30,8 +33,12 @@ class Memory:
     in_memory: ClassVar[bool] = True
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield the table."""
-        yield Block(None, slice(0, self.n_rows), lambda: self.table)
+        """Yield the table, or rows of a frame."""
+        step = FRAME_ROWS if hasattr(self.table, "iloc") else max(self.n_rows, 1)
+        for first in range(0, max(self.n_rows, 1), step):
+            rows = slice(first, min(first + step, self.n_rows))
+            part = self.table if step >= self.n_rows else self.table.iloc[rows]
+            yield Block(None, rows, lambda part=part: part)
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
