@@ -38,7 +38,7 @@ class Memory:
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
             part = self.table if step >= self.n_rows else self.table.iloc[rows]
-            yield Block(None, rows, lambda part=part: part)
+            yield Block(None, rows, lambda part=part: part)  # type: ignore[misc]
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
