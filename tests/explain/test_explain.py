@@ -353,5 +353,5 @@ def test_rows_beyond_the_sample_are_explained(monkeypatch):
     model = Taxarbor(5, random_state=0).fit(X)
     why = explain(model, X)
     assert why.hierarchy.sizes[0] == 9000
-    with pytest.raises(ValueError, match="^X "):
+    with pytest.raises(ValueError, match=r"^X "):
         explain(model, X + 0.5)
