@@ -116,8 +116,10 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
         check_is_fitted(self)
         source, n_threads = open_source(X), check_jobs(self.n_jobs)
         if source.in_memory:
-            source = open_source(check_new_rows(self, X))
-        call = partial(work, for_new_rows(self.hierarchy_), n_threads=n_threads)
+            tree, source = self.hierarchy_, open_source(check_new_rows(self, X))
+        else:
+            tree = for_new_rows(self.hierarchy_)
+        call = partial(work, tree, n_threads=n_threads)
         return source.apply(call, dtype, n_columns, n_threads=n_threads)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
