@@ -88,7 +88,7 @@ def conclude(rows: Rows, found: Division, rule: LinearRule, criterion: Criterion
     if criterion == "scatter":
         score = float(np.sqrt(rows.norms()).sum())
     else:
-        score = _compactness(rows, found, child_means(rows, found.labels, rule.n_children))
+        score = _compactness(rows, found, child_means(rows, found.labels, rule.n_targets))
     return Split(found.labels, rule, score, found.objective, found.info)
 
 

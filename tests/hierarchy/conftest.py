@@ -51,13 +51,23 @@ def infos():
 
 
 @st.composite
-def rules(draw, n_children, n_features, dtype):
+def rules(draw, n_targets, n_features, dtype):
     # Sums of a few of them must fit: how they overflow is no part of a rule.
     values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
-    weights = draw(hnp.arrays(dtype, (n_children, n_features), elements=values))
+    targets = np.sort([*range(n_targets), *draw(st.sets(st.integers(0, n_targets - 1)))])
+    weights = draw(hnp.arrays(dtype, (len(targets), n_features), elements=values))
     center = draw(hnp.arrays(dtype, n_features, elements=values))
-    offsets = st.none() | hnp.arrays(dtype, n_children, elements=values)
-    return LinearRule(weights, center, draw(offsets))
+    offsets = st.none() | hnp.arrays(dtype, len(targets), elements=values)
+    return LinearRule(weights, center, draw(offsets), targets)
+
+
+def frontier(builder, node, ruled):
+    """Return the nodes below one that are leaves or have a rule, and none in between has."""
+    below = []
+    for child in builder.children(node):
+        is_end = child in ruled or not builder.children(child)
+        below += [child] if is_end else frontier(builder, child, ruled)
+    return below
 
 
 @st.composite
@@ -71,10 +81,10 @@ def trusts(draw, tree):
     shares = hnp.arrays(np.float64, tree.n_rows, elements=st.floats(0, 1))
     n_cuts = draw(st.integers(0, tree.n_leaves))
     heights = hnp.arrays(np.float64, n_cuts, elements=st.floats(0, 1) | st.just(np.nan))
-    is_inner = np.isin(np.arange(tree.n_nodes), tree.parents)
+    has_rule = np.array([rule is not None for rule in tree.rules])
     return Trust(
         n_refits,
-        *(counts(tree.n_nodes) * kept for kept in (1, 1, is_inner)),  # leaves have no rules
+        *(counts(tree.n_nodes) * kept for kept in (1, 1, has_rule)),
         tuple(map(counts, used)),
         draw(shares),
         Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
@@ -101,8 +111,12 @@ def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
         K = draw(st.integers(2, min(4, size)))
         labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
         leaves.remove(node)
-        rule = draw(rules(K, n_features, dtype)) if has_rules else None
-        leaves += builder.add_split(node, labels, rule)
+        leaves += builder.add_split(node, labels)
+    if has_rules and builder.inner:
+        ruled = draw(st.sets(st.sampled_from(builder.inner))) | {0}
+        for node in ruled:
+            n_targets = len(frontier(builder, node, ruled))
+            builder.explain(node, draw(rules(n_targets, n_features, dtype)))
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))

@@ -133,11 +133,12 @@ def test_rules_come_later():
 def test_a_bad_explanation_changes_nothing(refused):
     builder = HierarchyBuilder(3)
     builder.add_split(0, [1, 0, 1])
-    three = LinearRule(np.ones((3, 2)), np.zeros(2))
-    cases = [((node, TWO), f"node {node} has 0 children, not 2") for node in (1, 7)]
-    cases += [((0, three), "node 0 has 2 children, not 3")]
+    cases = [((node, TWO), f"node {node} was not split") for node in (1, 7)]
     refused(lambda given: builder.explain(*given), cases)
     assert builder.freeze().rules == (None, None, None)
+    builder.explain(0, LinearRule(np.ones((3, 2)), np.zeros(2)))
+    with pytest.raises(ValueError, match="that of node 0 does not"):
+        builder.freeze()
 
 
 def test_the_builder_goes_on_after_a_freeze():

@@ -29,7 +29,8 @@ def walk(tree, x):
     """Route one row the slow way."""
     node = tree.root
     while not tree.is_leaf(node):
-        node = tree.children(node)[scores_of(tree.rules[node], x[None])[0].argmax()]
+        best = scores_of(tree.rules[node], x[None])[0].argmax()
+        node = tree.frontier(node)[tree.rules[node].targets[best]]
     return tree.leaves.tolist().index(node)
 
 

@@ -22,12 +22,12 @@ def test_what_a_rule_says_of_itself():
     for dtype in DTYPES:
         W = np.array([[0, 1, 0, -0.0], [0, -1, 2, 0]], dtype=dtype)
         rule = LinearRule(W, np.arange(4, dtype=dtype))
-        assert (rule.n_children, rule.n_features_used) == (2, 2)
+        assert (rule.n_targets, rule.n_features_used) == (2, 2)
         assert rule.features.tolist() == [1, 2]
         assert rule.dtype == rule.weights.dtype == rule.center.dtype == dtype
         assert rule.offsets.tolist() == [0, 0]
         assert rule.offsets.dtype == dtype
-        assert repr(rule) == f"LinearRule(n_children=2, n_features=4, dtype={dtype})"
+        assert repr(rule) == f"LinearRule(n_targets=2, n_features=4, dtype={dtype})"
 
 
 def assert_frozen(*arrays):
@@ -53,7 +53,7 @@ def test_what_is_no_rule_is_refused(refused):
     cases = [
         ((np.ones(2), np.ones(2)), "shape"),
         ((np.ones((2, 3)), np.ones(2)), "shape"),
-        ((np.ones((1, 2)), np.ones(2)), "two children"),
+        ((np.ones((1, 2)), np.ones(2)), "two targets"),
         ((np.ones((2, 0)), np.ones(0)), "one feature"),
         ((ones.astype("float32"), np.ones(2)), "both"),
         ((ones.astype(int), np.ones(2, int)), "float32"),
@@ -93,7 +93,7 @@ def test_points_that_make_no_rule(refused):
         (np.zeros(3), "shape"),
         (np.zeros((0, 3)), "shape"),
         (np.zeros((2, 3), int), "float32 or float64"),
-        (np.zeros((1, 3)), "two children"),
+        (np.zeros((1, 3)), "two targets"),
         (np.full((2, 3), np.nan), "finite"),
         (np.array([[1e200], [-1e200]]), "finite"),
         (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),

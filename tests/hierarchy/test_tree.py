@@ -205,7 +205,7 @@ def faults(t):
         ("stop", "start < stop", [put(t.stop, 4, t.start[4])]),
         ("stop", "must tile", [put(t.stop, node, t.stop[node] + 1) for node in (5, 1)]),
         ("start", "must tile", [put(t.start, 4, t.start[4] - 1)]),
-        ("rules", "must have a rule", rules),
+        ("rules", "must have (a|no) (rule|target)", rules),
         ("rules", "same dtype", [(*t.rules[:2], other, *t.rules[3:])]),
         ("notes", "notes must be strings", [no_rules]),
         ("notes", "only leaves may have a note", [a_note]),
@@ -330,7 +330,12 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
     for new, old in enumerate(kept):
         assert pruned.rows(new).tolist() == tree.rows(old).tolist()
         assert [kept[i] for i in pruned.path(new)] == list(tree.path(old))
-        assert pruned.rules[new] is (None if pruned.is_leaf(new) else tree.rules[old])
+        rule, before = pruned.rules[new], tree.rules[old]
+        assert (rule is None) == (pruned.is_leaf(new) or before is None)
+        if rule is not None and len(pruned.frontier(new)) == len(tree.frontier(old)):
+            assert rule is before
+        elif rule is not None:
+            np.testing.assert_array_equal(rule.weights, before.weights)
         assert pruned.info[new] is tree.info[old]
         assert pruned.notes[new] == tree.notes[old]
     for name in ("score", "objective"):

@@ -1,9 +1,9 @@
 """All of a hierarchy as strict JSON, for other programs to read.
 
 The keys are the attributes of :class:`Hierarchy`, and of a node those that :func:`_node` lists.
-A rule has weights for the features that it uses, one row per child. NaN is null, infinities are
-"inf" and "-inf"; other floats read back exactly. What is not known is null: the rule of a leaf,
-the order of a tree that holds counts.
+A rule has weights for the features that it uses, one row per score, and the id of the node that
+each score leads to. NaN is null, infinities are "inf" and "-inf"; other floats read back
+exactly. What is not known is null: the rule of a leaf, the order of a tree that holds counts.
 """
 
 import json
@@ -73,6 +73,8 @@ def _node(hierarchy: Hierarchy, node: int) -> dict[str, Any]:
         told = {"center": rule.center.tolist(), "offsets": rule.offsets.tolist()}
         told["features"] = rule.features.tolist()
         told["weights"] = rule.weights[:, rule.features].tolist()
+        frontier = hierarchy.frontier(node)
+        told["targets"] = [frontier[target] for target in rule.targets.tolist()]
     return {
         "id": node,
         "parent": hierarchy.parent(node),

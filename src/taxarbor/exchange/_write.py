@@ -17,6 +17,7 @@ from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import make_frame
 from taxarbor.hierarchy._words import (
     count_rows,
+    describe_rule,
     describe_trust,
     leaf_names,
     top_features,
@@ -223,7 +224,8 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     lines = ["digraph hierarchy {", "  node [shape=box];"]
     for node in range(hierarchy.n_nodes):
         told = top_features(hierarchy, node, n_top), count_rows(hierarchy, node)
-        parts = [printable(leaves.get(node, "")), *told, describe_trust(hierarchy, node)]
+        notes = describe_rule(hierarchy, node), describe_trust(hierarchy, node)
+        parts = [printable(leaves.get(node, "")), *told, *notes]
         # DOT reads backslashes, quotes and HTML entities.
         escaped = [escape(part, quote=False).replace("\\", r"\\") for part in parts if part]
         label = r"\n".join(escaped).replace('"', r"\"")

@@ -37,9 +37,10 @@ class HierarchyBuilder:
     """Grows a tree from its root by splitting leaves.
 
     A split costs time in proportion to the rows of the node. Nodes are numbered as they are
-    made: the root is 0, siblings are consecutive. In the end either all splits have a rule or
-    none has. An interrupt at any moment leaves a whole tree. Where leaves are only cut, and
-    nobody asks for rows, there is no array of all rows.
+    made: the root is 0, siblings are consecutive. In the end the root has a rule or no node has
+    one; a rule chooses among the next nodes below that are leaves or have a rule. An interrupt
+    at any moment leaves a whole tree. Where leaves are only cut, and nobody asks for rows,
+    there is no array of all rows.
 
     Parameters
     ----------
@@ -159,7 +160,8 @@ class HierarchyBuilder:
             The child, from 0 on, of each row of the node, in the order of ``rows(node)``.
             Rows keep their order within a child.
         rule : LinearRule, optional
-            How new rows are sent to the children. A tree without rules cannot predict.
+            How new rows are sent to the children. A tree without rules cannot predict. For
+            rules that look further down, split without rules, then call :meth:`explain`.
 
         Raises
         ------
@@ -168,7 +170,7 @@ class HierarchyBuilder:
             child would be empty, or only some splits would have a rule.
         """
         leaf = self._leaf(node)
-        first, n_children = self._nodes[0].rule, None if rule is None else rule.n_children
+        first, n_children = self._nodes[0].rule, None if rule is None else rule.n_targets
         if self._splits and (first is None) != (rule is None):
             had, comes = ("none", "one") if first is None else ("one", "none")
             raise ValueError(
@@ -234,10 +236,13 @@ class HierarchyBuilder:
         self._rows, self._knows_rows = None, False
 
     def explain(self, node: int, rule: LinearRule) -> None:
-        """Give a node that was split a rule."""
-        if node not in self._splits or rule.n_children != len(self._splits[node]):
-            n_children = len(self._splits.get(node, ()))
-            raise ValueError(f"node {node} has {n_children} children, not {rule.n_children}")
+        """Give a node that was split a rule.
+
+        Its targets are the next nodes below, from left to right, that are leaves or have a
+        rule when the tree is frozen: ValueError is raised then if there are more or fewer.
+        """
+        if node not in self._splits:
+            raise ValueError(f"node {node} was not split, and has nothing to choose among")
         self._node(node).rule = rule
 
     def freeze(
@@ -298,7 +303,7 @@ def _checked_labels(
         # No more than rows, as counting the empty ones could take all the memory.
         n_children, why = max(2, min(most + 1, n_rows)), f"the node has {n_rows} rows"
     else:
-        why = f"the rule has {n_children} children"
+        why = f"the rule has {n_children} targets"
     if least < 0 or most >= n_children:
         raise ValueError(
             f"labels must be 0 to {n_children - 1}, as {why}, got {least} to {most}"

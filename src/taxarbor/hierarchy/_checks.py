@@ -1,7 +1,7 @@
 """What must hold in every hierarchy and in the data that it is given."""
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -93,6 +93,19 @@ def _are_within(found: NDArray[Any], size: int) -> bool:
     return not len(found) or bool(found.min() >= 0 and found.max() < size)
 
 
+def find_deciders(parents: IndexArray, rules: Sequence[object]) -> IndexArray:
+    """Return the nearest node with a rule of each node: itself, or above; else the root.
+
+    The stride is doubled each time, as a walk per node would take too long in a deep tree.
+    """
+    nodes = np.arange(len(parents))
+    has_rule = np.array([rule is not None for rule in rules])
+    above = np.where(has_rule, nodes, np.maximum(parents, 0))
+    while (above[above] != above).any():
+        above = above[above]
+    return above
+
+
 def check(h: "Hierarchy") -> None:
     """Raise ValueError, naming what is wrong, unless the fields make a hierarchy."""
     for claims in (_lengths, _lineage, _slices, _features, _rows, _trust):
@@ -156,10 +169,17 @@ def _slices(h: "Hierarchy") -> Claims:
 def _features(h: "Hierarchy") -> Claims:
     """Yield what holds of rules, and of all that has a value for each feature."""
     n_nodes, names, values = len(h.parents), h.feature_names, h.two_values
-    n_children = np.bincount(h.parents[1:], minlength=n_nodes)
-    given = np.array([0 if rule is None else rule.n_children for rule in h.rules])
-    told = "an inner node must have a rule with one row of weights per child, a leaf none"
-    yield not given.any() or (given == n_children).all(), f"{told}; or no node has a rule"
+    n_targets = np.array([0 if rule is None else rule.n_targets for rule in h.rules])
+    if n_targets.any():
+        is_leaf = np.bincount(h.parents[1:], minlength=n_nodes) == 0
+        yield n_targets[0] > 0, "the root must have a rule where any node has one"
+        yield not n_targets[is_leaf].any(), "a leaf must have no rule"
+        # Rows go to leaves and to nodes with a rule, from the next node above with a rule.
+        is_end = is_leaf | (n_targets > 0)
+        sources = find_deciders(h.parents, h.rules)[h.parents[1:]][is_end[1:]]
+        fit = n_targets == np.bincount(sources, minlength=n_nodes)
+        told = "a rule must have a target for each node of its frontier"
+        yield fit.all(), f"{told}; that of node {fit.argmin()} does not"
     kinds = {(rule.dtype, len(rule.center)) for rule in h.rules if rule is not None}
     yield len(kinds) <= 1, "all rules must have the same dtype and number of features"
     if h.means is not None:

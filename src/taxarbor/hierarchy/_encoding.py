@@ -579,7 +579,8 @@ def _in_double(tree: "Hierarchy") -> "Hierarchy":
 
     def double(rule: LinearRule) -> LinearRule:
         parts = rule.weights, rule.center, rule.offsets
-        return LinearRule(*(part.astype(np.float64) for part in parts))
+        weights, center, offsets = (part.astype(np.float64) for part in parts)
+        return LinearRule(weights, center, offsets, rule.targets)
 
     return replace(
         tree,

@@ -3,8 +3,9 @@
 The array ``meta`` is a JSON text with the format's name and version, the names of the other
 arrays, the notes, infos and feature names, the temperature, ``made_by``, the encoding, the
 number of refits of the trust and the number of rows that are noise. The arrays ``weights``,
-``offsets`` and ``centers`` hold the rules of the inner nodes, one below the other. What a tree
-does not have is not there: a tree of counts has no ``order``, one without rules no ``weights``.
+``offsets``, ``targets`` and ``centers`` hold the rules of the ``rule_nodes``, one below the
+other: a rule ends where the targets start again. What a tree does not have is not there: a tree
+of counts has no ``order``, one without rules no ``weights``.
 
 ``numpy.savez_compressed`` would date the members: they are written here, so that the same tree
 gives the same bytes. The sizes that a file states are compared with its own before any array is
@@ -18,6 +19,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +44,7 @@ MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
 _INDICES = ("start", "stop", "parents", "birth")
 _OPTIONAL = ("order", "noise", "means", "two_values", "missing", "totals")
+_SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
 _TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
 # What the standard library and NumPy raise on bytes that are no sound archive.
@@ -94,8 +97,9 @@ def pack(hierarchy: "Hierarchy") -> dict[str, NDArray[Any]]:
         **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
     }
     if rules := [rule for rule in hierarchy.rules if rule is not None]:
-        arrays["weights"] = np.concatenate([rule.weights for rule in rules])
-        arrays["offsets"] = np.concatenate([rule.offsets for rule in rules])
+        for name in _SCORES:
+            arrays[name] = np.concatenate([getattr(rule, name) for rule in rules])
+        arrays["rule_nodes"] = np.flatnonzero([rule is not None for rule in hierarchy.rules])
         arrays["centers"] = np.stack([rule.center for rule in rules])
     if trust is not None:
         arrays |= {f"trust_{name}": getattr(trust, name) for name in _TRUST}
@@ -176,22 +180,19 @@ def _counts(array: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _unstack(arrays: dict[str, NDArray[Any]]) -> tuple[LinearRule | None, ...]:
-    """Give each inner node its centre and as many rows of weights as it has children."""
-    parents = arrays["parents"]
-    rules: list[LinearRule | None] = [None] * len(parents)
+    """Give the nodes with a rule their centres, and their rows of weights."""
+    rules: list[LinearRule | None] = [None] * len(arrays["parents"])
     if "weights" not in arrays:
         return tuple(rules)
-    weights, offsets, centers = (arrays[name] for name in ("weights", "offsets", "centers"))
-    if parents[1:].min(initial=0) < 0 or parents[1:].max(initial=0) >= len(parents):
-        raise FileFormatError("parents must be ids of nodes")
-    n_children = np.bincount(parents[1:], minlength=len(parents))
-    inner = np.flatnonzero(n_children)
-    if (len(weights), len(offsets), len(centers)) != (*[len(parents) - 1] * 2, len(inner)):
-        raise FileFormatError("weights, offsets and centers do not fit the tree")
-    stops = np.cumsum(n_children)
-    for node, center in zip(inner.tolist(), centers, strict=True):
-        own = slice(stops[node] - n_children[node], stops[node])
-        rules[node] = LinearRule(weights[own], center, offsets[own])
+    nodes, centers, targets = (arrays[name] for name in ("rule_nodes", "centers", "targets"))
+    if not np.isin(nodes, np.arange(len(rules))).all() or (np.diff(nodes) <= 0).any():
+        raise FileFormatError("rule_nodes must be ids of nodes, in order")
+    if len({len(arrays[name]) for name in _SCORES}) > 1:
+        raise FileFormatError("weights, offsets and targets do not fit together")
+    stops = [*np.flatnonzero(np.diff(targets) < 0) + 1, len(targets)]
+    for node, center, own in zip(nodes.tolist(), centers, pairwise([0, *stops]), strict=True):
+        weights, offsets, ends = (arrays[name][slice(*own)] for name in _SCORES)
+        rules[node] = LinearRule(weights, center, offsets, ends)
     return tuple(rules)
 
 

@@ -5,10 +5,10 @@ method is fitted to other rows of the same kind. It is a softmax of scores of th
 
     P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
 
-and highest for the leaf where the row goes. A margin is how much higher a child scores than its
-best sibling, in units of what it is on average; ``s`` is the sum of the negative margins on the
-way to the leaf or, for the one leaf that has none, its least margin. (A product of
-probabilities along the path would often be highest for another leaf.)
+and highest for the leaf where the row goes. A margin is how much higher a target of a rule
+scores than the best of its other targets, in units of what it is on average; ``s`` is the sum
+of the negative margins on the way to the leaf or, for the one leaf that has none, its least
+margin. (A product of probabilities along the path would often be highest for another leaf.)
 
 T stands for all that may come out otherwise in another fit, most of which no score can know:
 the tree as a whole. So it is measured, by fitting again.
@@ -25,6 +25,7 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy._encoding import add_below
 from taxarbor.hierarchy._route import expand, send
+from taxarbor.hierarchy._rule import best_scores
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SAMPLE = 5000
 """Rows on which a temperature is found, at most."""
 
 BLOCK, ROWS = 250_000, 256
-"""Scores, rows times nodes, that are held at a time: more do not fit into a cache. But
+"""Numbers, rows times scores, that are held at a time: more do not fit into a cache. But
 so many rows at least, as a block costs some time per node."""
 
 LEAST = 0.01
@@ -160,43 +161,44 @@ def _leaf_scores(
 
 
 def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:
-    """Return the rules of all nodes as one, in the order of their children, from one centre."""
+    """Return the rules of all nodes as one, in the order of their nodes, from one centre."""
     rules = [rule for rule in tree.rules if rule is not None]
     exact = [rule.center.astype(np.float64) for rule in rules]
     shifts = [
         rule.weights.astype(np.float64) @ (exact[0] - own) + rule.offsets
         for rule, own in zip(rules, exact, strict=True)
     ]
-    # The rules come by their nodes; the nodes below them are numbered as they were made.
-    order = np.argsort(np.argsort(tree.parents[1:], kind="stable"))
     weights = np.concatenate([rule.weights for rule in rules])
-    return weights[order], np.concatenate(shifts)[order], rules[0].center
+    return weights, np.concatenate(shifts), rules[0].center
 
 
 def _units(tree: "Hierarchy") -> Array:
-    """Return, for each node, the mean margin at the means of it and its siblings, by size.
+    """Return, for each node with a rule, the mean margin at the means of its targets, by size.
 
     Without means, a rule is read as that of the nearest centre, as those of k-means are.
     """
-    units = np.ones(tree.n_nodes)
+    units, node_weights = np.ones(tree.n_nodes), tree.node_weights
     for node, rule in enumerate(tree.rules):
         if rule is None:
             continue
-        children = list(tree.children(node))
-        points = rule.center + rule.weights if tree.means is None else tree.means[children]
-        sizes = tree.node_weights[children]
+        frontier, targets = np.array(tree.frontier(node)), np.arange(rule.n_targets)
+        if tree.means is None:
+            points, targets = rule.center + rule.weights, rule.targets
+        else:
+            points = tree.means[frontier]
+        sizes = node_weights[frontier][targets]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
-            margins = np.abs(_margins(scores.T).diagonal())
-            unit = float((margins * sizes).sum() / sizes.sum())  # NaN where none counts
+            margins = _margins(best_scores(rule, scores.T))[targets, np.arange(len(points))]
+            unit = float((np.abs(margins) * sizes).sum() / sizes.sum())  # NaN: none counts
         if 0.0 < unit < np.inf:
-            units[children] = unit
+            units[node] = unit
     return units
 
 
 def _margins(scores: Array) -> Array:
-    """Return how much higher each child scores than the best of its siblings, by columns."""
-    if len(scores) == 2:  # what most splits are
+    """Return how much higher each line scores than the best of the others, by columns."""
+    if len(scores) == 2:  # as in most trees
         return np.stack([scores[0] - scores[1], scores[1] - scores[0]])
     best, at = scores.argmax(axis=0), np.arange(scores.shape[1])
     margins: Array = scores - scores[best, at]
@@ -207,16 +209,17 @@ def _margins(scores: Array) -> Array:
 
 
 def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
-    """Return what the leaves score, from what the rules give to nodes 1, 2, ...: see above."""
-    by_node = np.ascontiguousarray(scores.T)
+    """Return what the leaves score, from the scores of all rules: see above."""
+    by_score, stop = np.ascontiguousarray(scores.T), 0
     missed = np.zeros((tree.n_nodes, len(scores)))
     least = np.full((tree.n_nodes, len(scores)), np.inf)
     for node, rule in enumerate(tree.rules):
         if rule is None:
             continue
-        own = slice(first := tree.children(node)[0], first + rule.n_children)
-        margins = _margins(by_node[first - 1 : first - 1 + rule.n_children]) / units[first]
-        missed[own] = missed[node] + np.minimum(margins, 0.0)
-        least[own] = np.minimum(least[node], margins)
+        own, stop = slice(stop, stop + rule.n_scores), stop + rule.n_scores
+        margins = _margins(best_scores(rule, by_score[own])) / units[node]
+        frontier = list(tree.frontier(node))
+        missed[frontier] = missed[node] + np.minimum(margins, 0.0)
+        least[frontier] = np.minimum(least[node], margins)
     found: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
     return found.T

@@ -1,9 +1,13 @@
-"""Why rows are sent to a node: the features of its parent's rule, by what each does.
+"""Why rows are sent to a node: the features of the rule that decides, by what each does.
 
 A rule adds up weights times values. How far it pulls a child's rows from the others', on
 average, is the sum over features of the difference of weights times the difference of means:
 what a feature adds to that is its part in the separation. Weights alone do not tell, as they
 depend on the units of the columns.
+
+Where the rule chooses among nodes further down than the children, the weights of a child are
+the mean of those that lead to nodes below it, by their rows. There are no thresholds then; but
+still a feature is named first only if the means differ the same way.
 
 The values of a category are features of one column, and make one reason together. A row has one
 of them, so only the differences of their weights matter: they are seen from the weight of a row
@@ -103,20 +107,21 @@ class Reason:
 def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Hierarchy.reasons`."""
     parent = hierarchy.parent(node)
-    rule = None if parent is None else hierarchy.rules[parent]
+    decider = None if parent is None else hierarchy.decided_by(parent)
+    rule = None if decider is None else hierarchy.rules[decider]
     if parent is None or rule is None:
         return ()
     # The child's weights less the mean over all children: the rest is common.
     family = _family_of(hierarchy, parent)
-    own = rule.weights[node - hierarchy.children(parent)[0]].astype(np.float64)
-    contrast: Array = own - family.mean_weights
+    own = _scores_below(hierarchy, node, family.begins)
+    contrast: Array = _mean(rule.weights[own], family.parts[own]) - family.mean_weights
     # What the rounding of the mean leaves, column by column: they have units of their own.
     contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
     # Features of a category stand side by side, and are one.
     blocks = blocks_of(hierarchy)[used]
     first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
-    is_alone = rule.n_children == 2 and len(first) == 1
+    is_alone = decider == parent and rule.n_scores == 2 and len(first) == 1
     rest = rest_mean(hierarchy, node)
     if not len(used):
         shares = keys = np.zeros(0)
@@ -389,11 +394,15 @@ def rest_mean(hierarchy: "Hierarchy", node: int) -> Array | None:
 class _Family(NamedTuple):
     """What the children of a node have in common, and each of them is compared with.
 
-    Over the children: the mean and the largest size of the weights, and the sum of how far
-    each mean is from the parent's, times its part of the rows. Empty where these are not known.
+    Of the scores of the rule that decides: where the nodes they lead to begin, and what each
+    counts for in a mean. Over the children: the mean and the largest size of the weights, and
+    the sum of how far each mean is from the parent's, times its part of the rows. Empty where
+    these are not known.
     """
 
     parent: int
+    begins: IndexArray
+    parts: Array
     mean_weights: Array
     largest_weights: Array
     excess: Array
@@ -408,14 +417,36 @@ def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
     found = _LATEST.get(hierarchy)
     if found is not None and found.parent == parent:
         return found
-    rule, means, children = hierarchy.rules[parent], hierarchy.means, hierarchy.children(parent)
-    mean = largest = excess = np.zeros(0)
-    if rule is not None:
-        weights = rule.weights.astype(np.float64)
-        mean, largest = (weights / len(weights)).sum(axis=0), np.abs(weights).max(axis=0)
+    means, children = hierarchy.means, hierarchy.children(parent)
+    begins: IndexArray = np.zeros(0, dtype=np.intp)
+    parts: Array = np.zeros(0)
+    mean = largest = excess = parts
+    decider = hierarchy.decided_by(parent)
+    if decider is not None and (rule := hierarchy.rules[decider]) is not None:
+        frontier = np.array(hierarchy.frontier(decider))
+        begins, parts = hierarchy.start[frontier][rule.targets], np.ones(rule.n_scores)
+        if decider != parent or rule.n_scores > len(children):
+            sizes = hierarchy.node_weights[frontier]
+            sizes = np.maximum(sizes, 1e-12 * (float(sizes.max()) or 1.0))  # none is nothing
+            parts = (sizes / np.bincount(rule.targets))[rule.targets]
+        own = _scores_below(hierarchy, parent, begins)
+        mean = _mean(rule.weights[own], parts[own])
+        largest = np.abs(rule.weights[own]).max(axis=0).astype(np.float64)
     if means is not None:
         own = slice(children[0], children[-1] + 1)
         sizes = hierarchy.node_weights[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    found = _LATEST[hierarchy] = _Family(parent, mean, largest, excess)
+    found = _LATEST[hierarchy] = _Family(parent, begins, parts, mean, largest, excess)
     return found
+
+
+def _scores_below(hierarchy: "Hierarchy", node: int, begins: IndexArray) -> slice:
+    """Return which scores of a rule lead to a node or below it."""
+    ends = hierarchy.start[node], hierarchy.stop[node]
+    return slice(*np.searchsorted(begins, ends).tolist())
+
+
+def _mean(weights: Array, parts: Array) -> Array:
+    """Return the mean of lines by what each counts for; divided first, not to overflow."""
+    mean: Array = (weights.astype(np.float64) / (parts.sum() / parts)[:, None]).sum(axis=0)
+    return mean

@@ -15,7 +15,7 @@ from taxarbor.hierarchy._encoding import add_below, share_missing
 from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import expand, route, with_means
-from taxarbor.hierarchy._rule import LinearRule, unscaled
+from taxarbor.hierarchy._rule import LinearRule, merge_targets, unscaled
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -42,10 +42,13 @@ def pruned(
     kept, is_inner = kept_nodes(tree, n_clusters, depth)
     new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
     new_id[kept] = np.arange(len(kept))
-    return _taken(
+    home = new_id.copy()  # the leaf that a node without an id of its own is in now
+    for node in np.flatnonzero(new_id[:-1] < 0).tolist():
+        home[node] = home[tree.parents[node]]
+    return _take_nodes(
         tree,
         kept,
-        is_inner,
+        rules=_take_rules(tree, np.where(is_inner, kept, -1), home),
         start=tree.start[kept],
         stop=tree.stop[kept],
         parents=new_id[tree.parents[kept]],
@@ -56,21 +59,28 @@ def pruned(
     )
 
 
-def _taken(
-    tree: "Hierarchy", nodes: IndexArray, is_inner: NDArray[np.bool_], **changes: Any
-) -> "Hierarchy":
-    """Return a tree of some nodes with what is known of them; leaves have no rule."""
-    own = list(zip(nodes.tolist(), is_inner.tolist(), strict=True))
+def _take_nodes(tree: "Hierarchy", nodes: IndexArray, **changes: Any) -> "Hierarchy":
+    """Return a tree of some nodes with what is known of them."""
     known: dict[str, Any] = {
-        "rules": tuple(tree.rules[node] if inner else None for node, inner in own),
-        "info": tuple(tree.info[node] for node, _ in own),
-        "notes": tuple(tree.notes[node] for node, _ in own),
+        "info": tuple(tree.info[node] for node in nodes.tolist()),
+        "notes": tuple(tree.notes[node] for node in nodes.tolist()),
         "score": tree.score[nodes],
         "objective": tree.objective[nodes],
         "means": None if tree.means is None else tree.means[nodes],
         "missing": None if tree.missing is None else tree.missing[nodes],
     }
     return replace(tree, **(known | changes))
+
+
+def _take_rules(
+    tree: "Hierarchy", nodes: IndexArray, new_nodes: IndexArray
+) -> tuple[LinearRule | None, ...]:
+    """Return the rules of some nodes, given what all nodes have become; -1 is none."""
+    rules: list[LinearRule | None] = []
+    for node in nodes.tolist():
+        rule = None if node < 0 else tree.rules[node]
+        rules.append(rule and merge_targets(rule, new_nodes[list(tree.frontier(node))]))
+    return tuple(rules)
 
 
 def kept_nodes(
@@ -187,11 +197,13 @@ def resize(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarch
     """
     sizes = add_below(np.asarray(counts, dtype=np.intp), tree.leaves, tree.parents)
     left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
-    is_gone, source = sizes == 0, np.arange(tree.n_nodes)
+    is_gone, source, decider = sizes == 0, np.arange(tree.n_nodes), np.arange(tree.n_nodes)
     for node in reversed(range(tree.n_nodes)):
         if len(left[node]) == 1:
             (child,) = left[node]
             is_gone[child], source[node] = True, source[child]
+            if tree.rules[decider[child]] is not None:  # of all rules in one place, the lowest
+                decider[node] = decider[child]
     kept, home = np.flatnonzero(~is_gone), np.arange(tree.n_nodes)
     for node in np.flatnonzero(is_gone).tolist():
         home[node] = home[tree.parents[node]]
@@ -202,32 +214,17 @@ def resize(tree: "Hierarchy", counts: IndexArray, n_noise: int = 0) -> "Hierarch
         begin = start[node]
         for child in left[node]:
             start[child], begin = begin, begin + sizes[child]
-    origin = source[kept]
-    is_inner = np.array([len(left[node]) > 1 for node in origin.tolist()])
-    rules = [
-        _of_children(tree, node, left[node]) if inner else None
-        for node, inner in zip(origin.tolist(), is_inner, strict=True)
-    ]
-    return _taken(
+    return _take_nodes(
         tree,
-        origin,
-        is_inner,
+        source[kept],
         **_NO_ROWS,
+        rules=_take_rules(tree, decider[kept], np.where(sizes, np.arange(tree.n_nodes), -1)),
         n_noise=n_noise,
         start=start[kept],
         stop=(start + sizes)[kept],
         parents=np.concatenate(([-1], new_id[home[tree.parents[kept[1:]]]])),
         birth=np.unique(tree.birth[kept], return_inverse=True)[1],
-        rules=tuple(rules),
     )
-
-
-def _of_children(tree: "Hierarchy", node: int, children: list[int]) -> LinearRule | None:
-    """Return a node's rule for those of its children that are left."""
-    rule, own = tree.rules[node], np.array(children) - tree.children(node)[0]
-    if rule is None or len(own) == rule.n_children:
-        return rule
-    return LinearRule(rule.weights[own], rule.center, rule.offsets[own])
 
 
 # Other units

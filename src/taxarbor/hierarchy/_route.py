@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 class RoutingTable:
     """The rules of a tree as the routing kernel takes them, from the root down.
 
-    Rule r chooses among the targets ``firsts[r]:firsts[r + 1]`` by scores of the features
-    ``starts[r]:starts[r + 1]``; a target is another rule, further on, or, if negative, the leaf
-    ``~target``. Any number of targets, of any depth below, can stand at a rule.
+    Rule r chooses among the scores ``firsts[r]:firsts[r + 1]``, sums over the features
+    ``starts[r]:starts[r + 1]``. The target of a score is another rule, further on, or, if
+    negative, the leaf ``~target``; several scores may have the same.
     """
 
     starts: IndexArray
     features: NDArray[np.int32]
     centers: Array
-    weights: Array  # of each feature of a rule, one for each of its targets
+    weights: Array  # of each feature of a rule, one for each of its scores
     firsts: IndexArray
     offsets: Array
     targets: NDArray[np.int32]
@@ -50,13 +50,18 @@ class RoutingTable:
         weights = [
             rule.weights[:, own].T.ravel() for (_, rule), own in zip(rules, used, strict=True)
         ]
-        targets = [target_of[child] for node, _ in rules for child in tree.children(node)]
+        targets = [
+            target_of[frontier[target]]
+            for node, rule in rules
+            for frontier in [tree.frontier(node)]
+            for target in rule.targets.tolist()
+        ]
         return cls(
             np.cumsum([0, *map(len, used)], dtype=np.int64),
             _joined(used, np.int32),
             _joined(centers, np.float64),
             _joined(weights, np.float64),
-            np.cumsum([0, *(rule.n_children for _, rule in rules)], dtype=np.int64),
+            np.cumsum([0, *(rule.n_scores for _, rule in rules)], dtype=np.int64),
             _joined([rule.offsets for _, rule in rules], np.float64),
             np.array(targets, dtype=np.int32),
             tree.n_leaves,

@@ -1,6 +1,6 @@
-"""The rule of a node, which sends rows to its children."""
+"""The rule of a node, which sends rows to nodes below it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -14,18 +14,23 @@ from taxarbor.hierarchy._checks import keep
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
-    """A row ``x`` goes to child ``argmax(W (x - center) + offsets)``, the first of ties.
+    """A row ``x`` goes to ``targets[argmax(W (x - center) + offsets)]``, the first of ties.
 
-    The arrays are copied and cannot be written to.
+    A target is a position in the frontier of the rule's node, from left to right: its children
+    or nodes further down, see :meth:`Hierarchy.frontier`. The arrays are copied and cannot be
+    written to.
 
     Parameters
     ----------
-    weights : array of shape (n_children, n_features)
-        The ``W`` above; all three are float32 or all float64, as the data.
+    weights : array of shape (n_scores, n_features)
+        The ``W`` above; the floats are all float32 or all float64, as the data.
     center : array of shape (n_features,)
         What is subtracted from a row first.
-    offsets : array of shape (n_children,), optional
-        What is added for each child, zeros by default.
+    offsets : array of shape (n_scores,), optional
+        What is added to each score, zeros by default.
+    targets : int array of shape (n_scores,), optional
+        Where each score leads: 0, 1, ... by default. They start at 0 and grow by 1 at most;
+        several scores lead to one target where pruning made one cluster of several.
 
     Raises
     ------
@@ -36,22 +41,25 @@ class LinearRule:
     --------
     >>> import numpy as np
     >>> rule = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
-    >>> rule.n_children, rule.n_features_used
+    >>> rule.n_targets, rule.n_features_used
     (2, 1)
     """
 
     weights: Array
     center: Array
     offsets: Array = None  # type: ignore[assignment]  # always an array once made
+    targets: IndexArray = None  # type: ignore[assignment]  # likewise
 
     def __post_init__(self) -> None:
         weights, center = np.asarray(self.weights), np.asarray(self.center)
         # Of what is no rule, weights may lack a length: that is found out below.
         no_offsets = np.zeros(weights.shape[:1], dtype=center.dtype)
         offsets = no_offsets if self.offsets is None else np.asarray(self.offsets)
-        _check(weights, center, offsets)
+        targets = np.arange(offsets.size) if self.targets is None else np.asarray(self.targets)
+        _check(weights, center, offsets, targets)
         # Copies, with -0.0 made 0.0, so that every file format gives back each bit.
         keep(self, weights=weights + 0.0, center=center + 0.0, offsets=offsets + 0.0)
+        keep(self, targets=targets.astype(np.intp))
 
     @classmethod
     def nearest(cls, centers: ArrayLike) -> "LinearRule":
@@ -59,7 +67,7 @@ class LinearRule:
 
         As ``|x - c|^2 / 2 = |x|^2 / 2 - c.x + |c|^2 / 2``, the nearest point is where
         ``c.x - |c|^2 / 2`` is largest. Both are taken from the mean of the points, which
-        changes nothing but the rounding. The points have shape (n_children, n_features) and
+        changes nothing but the rounding. The points have shape (n_targets, n_features) and
         are float32 or float64, which the rule keeps; ValueError is raised for others.
 
         Examples
@@ -72,7 +80,7 @@ class LinearRule:
         points = np.asarray(centers)
         if points.ndim != 2 or not len(points) or points.dtype not in (np.float32, np.float64):
             raise ValueError(
-                "centers must be float32 or float64 of shape (n_children, n_features), "
+                "centers must be float32 or float64 of shape (n_targets, n_features), "
                 f"got {points.dtype} of shape {points.shape}"
             )
         with np.errstate(over="ignore", invalid="ignore"):  # not finite, refused for it
@@ -83,17 +91,24 @@ class LinearRule:
             return cls(*(part.astype(points.dtype) for part in (weights, center, offsets)))
 
     def __repr__(self) -> str:
-        K, P = self.weights.shape
-        return f"LinearRule(n_children={K}, n_features={P}, dtype={self.dtype})"
+        K, P = self.n_targets, len(self.center)
+        return f"LinearRule(n_targets={K}, n_features={P}, dtype={self.dtype})"
 
     # Arrays forget in a pickle that they are read-only: build the copy anew.
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinearRule, (self.weights, self.center, self.offsets)
+        return LinearRule, (self.weights, self.center, self.offsets, self.targets)
 
     @property
-    def n_children(self) -> int:
-        """Number of children that rows are sent to."""
+    def n_scores(self) -> int:
+        """Number of scores, each with a row of weights."""
         return len(self.weights)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of nodes that rows are sent to."""
+        return int(self.targets[-1]) + 1
+
+    n_children = n_scores  # until taxarbor.rules is rewritten, which alone reads it
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
@@ -109,6 +124,30 @@ class LinearRule:
     def n_features_used(self) -> int:
         """Number of features with any non-zero weight."""
         return len(self.features)
+
+
+def best_scores(rule: LinearRule, scores: Array) -> Array:
+    """Return the best score of each target, given a line for each score of a rule."""
+    if rule.n_scores == rule.n_targets:
+        return scores
+    first = np.flatnonzero(np.diff(rule.targets, prepend=-1))
+    best: Array = np.maximum.reduceat(scores, first, axis=0)
+    return best
+
+
+def merge_targets(rule: LinearRule, nodes: IndexArray) -> LinearRule | None:
+    """Return the rule whose targets have become these nodes, -1 for those that are gone.
+
+    Neighbours that have become one node are one target. None where one node is left.
+    """
+    ends = nodes[rule.targets]
+    is_left = ends >= 0
+    targets = np.cumsum(np.diff(ends[is_left], prepend=ends[is_left][:1]) != 0)
+    if not targets.any():
+        return None
+    if np.array_equal(targets, rule.targets):
+        return rule
+    return LinearRule(rule.weights[is_left], rule.center, rule.offsets[is_left], targets)
 
 
 def dividing_feature(rule: LinearRule) -> int | None:
@@ -173,21 +212,27 @@ def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
     # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
     # this adds to the scores is known, and taken back.
     added = weights.astype(np.float64) @ (center - exact)
-    return LinearRule(weights, center, (rule.offsets + added).astype(rule.dtype))
+    offsets = (rule.offsets + added).astype(rule.dtype)
+    return replace(rule, weights=weights, center=center, offsets=offsets)
 
 
-def _check(weights: Array, center: Array, offsets: Array) -> None:
+def _check(weights: Array, center: Array, offsets: Array, targets: IndexArray) -> None:
     """Raise ValueError unless these arrays make a rule."""
     shape, dtype = weights.shape, weights.dtype
     if weights.ndim != 2 or center.shape != shape[1:]:
-        told = "weights must have shape (n_children, n_features) and center (n_features,)"
+        told = "weights must have shape (n_scores, n_features) and center (n_features,)"
         raise ValueError(f"{told}, got {shape} and {center.shape}")
     if offsets.shape != shape[:1]:
-        told = f"offsets must have shape (n_children,), ({len(weights)},) for these weights"
+        told = f"offsets must have shape (n_scores,), ({len(weights)},) for these weights"
         raise ValueError(f"{told}, got {offsets.shape}")
-    if shape[0] < 2 or shape[1] < 1:
-        told = "a rule needs two children and one feature at least"
+    if targets.shape != shape[:1] or targets.dtype.kind not in "iu":
+        told = f"targets must be integers of shape (n_scores,), ({len(weights)},)"
+        raise ValueError(f"{told}, got {targets.dtype} of shape {targets.shape}")
+    if shape[0] < 2 or shape[1] < 1 or not targets.any():
+        told = "a rule needs two targets and one feature at least"
         raise ValueError(f"{told}, got weights {shape}")
+    if targets[0] != 0 or not np.isin(np.diff(targets.astype(np.intp)), (0, 1)).all():
+        raise ValueError(f"targets must start at 0 and grow by 1 at most, got {targets}")
     if dtype != center.dtype or dtype not in (np.float32, np.float64):
         told = "weights and center must both be float32 or both float64"
         raise ValueError(f"{told}, got {dtype} and {center.dtype}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.hierarchy import _file, _memberships, _reasons, _remade, _route, _words
-from taxarbor.hierarchy._checks import check, indices, keep, no_rows, node_id
+from taxarbor.hierarchy._checks import check, find_deciders, indices, keep, no_rows, node_id
 from taxarbor.hierarchy._encoding import Encoding
 from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._reasons import Reason, are_zero_and_one
@@ -53,8 +53,9 @@ class Hierarchy:
         What the split of the node was ranked by and what its solver reached. A leaf that
         was tried has those of the candidate; NaN where no split was found.
     rules : tuple of LinearRule or None
-        How each node sends rows to its children; None for leaves. A tree made from labels
-        or merges alone has no rules, and cannot place new rows.
+        How a node sends rows on, to its :meth:`frontier`; None for leaves, and for inner nodes
+        whose split is decided above, see :meth:`decided_by`. A tree made from labels or merges
+        alone has no rules, and cannot place new rows.
     info, notes : tuples of SolveInfo or None, and of str
         What it took to find the split or the candidate; why a leaf could not be split, or "".
     feature_names : list of str or None
@@ -134,6 +135,7 @@ class Hierarchy:
     leaves: IndexArray = field(init=False)
     _n_children: IndexArray = field(init=False)
     _first_child: IndexArray = field(init=False)
+    _decider: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         if self.noise is None:
@@ -152,6 +154,7 @@ class Hierarchy:
         leaves = _remade.from_left(self, np.flatnonzero(n_children == 0))
         keep(self, depth=_depths(self.parents), leaves=leaves)
         keep(self, _n_children=n_children, _first_child=first)
+        keep(self, _decider=find_deciders(self.parents, self.rules))
 
     def _copy_arrays(self) -> None:
         """Make what is given the arrays that are kept, of their types."""
@@ -289,6 +292,44 @@ class Hierarchy:
             path.append(int(self.parents[path[-1]]))
         return tuple(reversed(path))
 
+    def decided_by(self, node: SupportsIndex) -> int | None:
+        """Return the node whose rule decides to which child of this node rows go.
+
+        That is the node itself or, where it has no rule, the next one above it that has one;
+        None for a leaf, and without rules.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+        >>> builder = HierarchyBuilder(3)
+        >>> builder.add_split(0, [0, 1, 1]), builder.add_split(2, [0, 1])
+        ((1, 2), (3, 4))
+        >>> builder.explain(0, LinearRule(np.eye(3), np.zeros(3)))
+        >>> tree = builder.freeze()
+        >>> tree.decided_by(2), tree.frontier(0)
+        (0, (1, 3, 4))
+        """
+        decider = int(self._decider[node_id(node, self.n_nodes)])
+        return None if self.is_leaf(node) or self.rules[decider] is None else decider
+
+    def frontier(self, node: SupportsIndex) -> tuple[int, ...]:
+        """Return the nodes that this node's rule chooses among, from left to right.
+
+        They are leaves, or have a rule of their own; nodes in between are decided by this
+        rule, too. () where the node has no rule. See :meth:`decided_by` for an example.
+        """
+        node = node_id(node, self.n_nodes)
+        found: list[int] = []
+        waiting = [] if self.rules[node] is None else [*reversed(self.children(node))]
+        while waiting:
+            below = waiting.pop()
+            if self.rules[below] is None and not self.is_leaf(below):
+                waiting += reversed(self.children(below))
+            else:
+                found.append(below)
+        return tuple(found)
+
     def rows(self, node: SupportsIndex) -> IndexArray:
         """Return the row numbers of the node, a read-only view."""
         node = node_id(node, self.n_nodes)
@@ -302,7 +343,9 @@ class Hierarchy:
         Those that do most for it come first, ``n_top`` at most, and only such that pull the
         rows apart. ``n_top=None`` returns all that the rule uses, those that pull rows
         together with a negative share. There are none for the root and without rules. The
-        values of a category make one reason together.
+        values of a category make one reason together. Where the rule chooses among more nodes
+        than the siblings, its weights are averaged over those below each of them, and a reason
+        never has a threshold.
         """
         return _reasons.reasons(self, node_id(node, self.n_nodes), n_top)
 
@@ -383,8 +426,9 @@ class Hierarchy:
         """Return the coarser tree whose labels :meth:`cut` returns for the same argument.
 
         Nodes are numbered anew, and keep what is known of them. One whose split is undone
-        keeps its score, objective and info, as a leaf that was tried, but not its rule. Takes
-        and raises what :meth:`cut` does.
+        keeps its score, objective and info, as a leaf that was tried, but not its rule. A rule
+        that chose among nodes below such a leaf sends their rows to it. Takes and raises what
+        :meth:`cut` does.
 
         Examples
         --------
@@ -482,8 +526,8 @@ class Hierarchy:
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.
 
-        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf.
-        Noise visits none.
+        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf,
+        with those nodes in between that have no rule. Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
         return _route.visited(self, _route.route(self, X))
@@ -495,8 +539,9 @@ class Hierarchy:
 
         ``max_depth`` leaves out what is deeper. A line says of ``n_top`` features what leads
         to the node: ``node 4: 12 rows, age at most 41.5 [c2]`` where one feature decides,
-        ``higher age, lower height`` where several do. Once the tree was assessed, ``(came back
-        in 18 of 20 refits)``.
+        ``higher age, lower height`` where several do. Where a rule looks further down than the
+        children of its node, ``(its rule chooses among 12 clusters by 40 features)``. Once the
+        tree was assessed, ``(came back in 18 of 20 refits)``.
         """
         return _words.to_text(self, max_depth, n_top, max_nodes)
 

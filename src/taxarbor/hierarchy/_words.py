@@ -174,6 +174,36 @@ def describe_trust(hierarchy: "Hierarchy", node: int) -> str:
     return "" if trust is None or node == hierarchy.root else trust.told(node)
 
 
+def describe_rule(hierarchy: "Hierarchy", node: int) -> str:
+    """Return ``its rule chooses among 12 clusters by 40 features``, or "".
+
+    It is said only of a rule that looks further down than the children of its node.
+    """
+    if not (choice := _describe_frontier(hierarchy, node)):
+        return ""
+    by = counted(int(hierarchy.n_features_used[node]), "feature")
+    return f"its rule chooses {choice} by {by}"
+
+
+def describe_decision(hierarchy: "Hierarchy", node: int) -> str:
+    """Return ``decided at node 0, among 12 clusters``, of the split of a node.
+
+    "" where a rule of its own chooses among its children, for leaves, and without rules.
+    """
+    decider = hierarchy.decided_by(node)
+    choice = "" if decider is None else _describe_frontier(hierarchy, decider)
+    return f"decided at node {decider}, {choice}" if choice else ""
+
+
+def _describe_frontier(hierarchy: "Hierarchy", node: int) -> str:
+    """Return ``among 12 clusters``, ``among 12 nodes`` if some are split, "" for children."""
+    frontier = hierarchy.frontier(node)
+    if len(frontier) <= len(hierarchy.children(node)):
+        return ""
+    are_leaves = all(map(hierarchy.is_leaf, frontier))
+    return f"among {counted(len(frontier), 'cluster' if are_leaves else 'node')}"
+
+
 def leaf_names(hierarchy: "Hierarchy", names: Sequence[str] | None) -> dict[int, str]:
     """Return the name of each leaf by node id: those given, in order, else c0, c1, ..."""
     if names is None:
@@ -236,8 +266,8 @@ def to_text(hierarchy: "Hierarchy", max_depth: int | None, n_top: int, max_nodes
             continue
         parts = [count_rows(hierarchy, node), *map(phrase, reasons)]
         line = "  " * depth + f"node {node}: " + ", ".join(parts)
-        if trust := describe_trust(hierarchy, node):
-            line += f" ({trust})"
+        for words in (describe_rule(hierarchy, node), describe_trust(hierarchy, node)):
+            line += f" ({words})" if words else ""
         lines.append(f"{line} [{label}]" if label else line)
     if n_noise := hierarchy.n_noise:
         lines.append(f"{counted(n_noise, 'row')} set apart as noise")
@@ -263,12 +293,24 @@ def to_html(hierarchy: "Hierarchy", n_top: int = 3) -> str:
     if n_noise := hierarchy.n_noise:
         head += f", {counted(n_noise, 'row')} set apart as noise"
     clusters = [range(*ends) for ends in zip(first, last, strict=True)]
-    body = "".join(_pieces(shown, clusters, n_top))
+    # No two nodes own the same rows: what a rule chooses among is that of the whole tree.
+    ids = {ends: node for node, ends in enumerate(_slices(hierarchy))}
+    rules = [describe_rule(hierarchy, ids[ends]) for ends in _slices(shown)]
+    body = "".join(_pieces(shown, clusters, rules, n_top))
     return f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{body}</div>'
 
 
-def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[str]:
-    """Return the markup from left to right, given the leaves of the whole tree by node."""
+def _slices(hierarchy: "Hierarchy") -> Iterator[tuple[int, int]]:
+    return zip(hierarchy.start.tolist(), hierarchy.stop.tolist(), strict=True)
+
+
+def _pieces(
+    hierarchy: "Hierarchy", clusters: list[range], rules: list[str], n_top: int
+) -> list[str]:
+    """Return the markup from left to right.
+
+    Given, by node, the leaves of the whole tree and what is said of its rule.
+    """
     pieces: list[str] = []
     waiting: list[int | str] = [hierarchy.root]  # no function recurses
     while waiting:
@@ -276,7 +318,7 @@ def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[s
         if isinstance(item, str):
             pieces.append(item)
             continue
-        line = _line(hierarchy, item, clusters[item], n_top)
+        line = _line(hierarchy, item, clusters[item], rules[item], n_top)
         children = hierarchy.children(item)
         if not children:
             pieces.append(f'<div class="leaf">{line}</div>')
@@ -290,11 +332,12 @@ def _pieces(hierarchy: "Hierarchy", clusters: list[range], n_top: int) -> list[s
     return pieces
 
 
-def _line(hierarchy: "Hierarchy", node: int, leaves: range, n_top: int) -> str:
+def _line(hierarchy: "Hierarchy", node: int, leaves: range, rule: str, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = hierarchy.sizes[node] / hierarchy.sizes[0]
     told = escape(top_features(hierarchy, node, n_top)) or "all rows" * (node == 0)
     beside = [("n", f"{count_rows(hierarchy, node)} · {label}")]
+    beside += [("n", f"({rule})")] * bool(rule)
     if hierarchy.trust is not None and node != hierarchy.root:
         is_stable = hierarchy.trust.is_stable[node]
         beside.append(("n" if is_stable else "unstable", f"({hierarchy.trust.told(node)})"))
