@@ -1,10 +1,14 @@
 """What many tests need."""
 
+import dataclasses
 import signal
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.hierarchy._route import with_means
 
 
 @pytest.fixture
@@ -41,3 +45,28 @@ def make_cars():
         return table
 
     return made
+
+
+@pytest.fixture(scope="session")
+def four_clusters():
+    """A tree of four clusters among all of which the rule of the root chooses, and its rows."""
+    X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.0]]).repeat(5, axis=0)
+    X += np.random.default_rng(0).normal(size=X.shape) / 8
+    builder = HierarchyBuilder(20)
+    builder.add_split(0, np.arange(20) // 10)
+    builder.add_split(1, np.arange(10) // 5)
+    builder.add_split(2, np.arange(10) // 5)
+    centers = np.array([X[first : first + 5].mean(axis=0) for first in range(0, 20, 5)])
+    builder.explain(0, LinearRule.nearest(centers))
+    tree = builder.freeze(feature_names=["a", "b"])
+    return with_means(tree, X, tree.labels), X
+
+
+@pytest.fixture(scope="session")
+def three_nodes(four_clusters):
+    """The same, but the root chooses among three nodes, one of which has a rule of its own."""
+    tree, X = four_clusters
+    first, second, third, fourth = tree.means[tree.leaves]
+    root = LinearRule.nearest(np.array([first, second, tree.means[2]]))
+    rules = (root, None, LinearRule.nearest(np.array([third, fourth])), *[None] * 4)
+    return dataclasses.replace(tree, rules=rules), X

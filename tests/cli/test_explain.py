@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from taxarbor import Hierarchy
+from taxarbor.cli._render import draw_tree, say_node
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
 from taxarbor.tables import read_table
@@ -162,3 +163,16 @@ def test_bad_input_is_one_line(refused, folder):
     refused("one of --node", *BOTH, "--node", "1", "--row", "1")
     refused("standard input", "explain", "model.taxarbor", "-", "--new", "-", stdin=b"x")
     refused("nowhere.csv: No such file", *BOTH, "--new", "nowhere.csv")
+
+
+def test_the_terminal_says_where_splits_are_decided(three_nodes, capsys):
+    tree, X = three_nodes
+    why = explain(tree, X)
+    assert "its rule chooses among 3 nodes" in str(draw_tree(tree, max_nodes=9).label)
+    for node, words in (
+        (0, "divided by 2 features, decided at node 0, among 3 nodes\n"),
+        (1, "divided by 2 features, decided at node 0, among 3 nodes\n"),
+        (2, "divided by 2 features\n"),
+    ):
+        say_node(why, why.node(node))
+        assert words in capsys.readouterr().out

@@ -19,8 +19,8 @@ from taxarbor.hierarchy._words import format_column
 
 FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
 FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
-NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "n_features", "note"]
-NODES += ["missing", "features", "standout", "typical", "extreme", "borderline"]
+NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "decided_by", "n_features"]
+NODES += ["note", "missing", "features", "standout", "typical", "extreme", "borderline"]
 KINDS = ("typical", "extreme", "borderline")
 STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"]
 STEPS += ["surer_than", "why"]

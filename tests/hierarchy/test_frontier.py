@@ -66,35 +66,12 @@ def route(tree, x):
     return node
 
 
-def four_clusters():
-    """Return a tree of four clusters on a line of two, in which the root chooses among all."""
-    X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.0]]).repeat(5, axis=0)
-    X += np.random.default_rng(0).normal(size=X.shape) / 8
-    builder = HierarchyBuilder(20)
-    builder.add_split(0, np.arange(20) // 10)
-    builder.add_split(1, np.arange(10) // 5)
-    builder.add_split(2, np.arange(10) // 5)
-    centers = np.array([X[first : first + 5].mean(axis=0) for first in range(0, 20, 5)])
-    builder.explain(0, LinearRule.nearest(centers))
-    tree = builder.freeze(feature_names=["a", "b"])
-    return with_means(tree, X, tree.labels), X
-
-
-def three_nodes():
-    """Return the same tree, but one of three nodes that the root chooses among has a rule."""
-    tree, X = four_clusters()
-    first, second, third, fourth = tree.means[tree.leaves]
-    root = LinearRule.nearest(np.array([first, second, tree.means[2]]))
-    rules = (root, None, LinearRule.nearest(np.array([third, fourth])), *[None] * 4)
-    return dataclasses.replace(tree, rules=rules), X
-
-
-def test_who_decides_and_among_what():
-    tree, _ = four_clusters()
+def test_who_decides_and_among_what(four_clusters, three_nodes):
+    tree, _ = four_clusters
     assert tree.frontier(0) == (3, 4, 5, 6) == tuple(tree.leaves)
     assert [tree.decided_by(node) for node in range(7)] == [0, 0, 0, None, None, None, None]
     assert tree.n_features_used.tolist() == [2, 0, 0, 0, 0, 0, 0]
-    tree, _ = three_nodes()
+    tree, _ = three_nodes
     assert [tree.frontier(node) for node in range(4)] == [(3, 4, 2), (), (5, 6), ()]
     assert [tree.decided_by(node) for node in range(4)] == [0, 0, 2, None]
     bare = dataclasses.replace(tree, rules=(None,) * 7)
@@ -120,8 +97,8 @@ def test_targets_that_make_no_rule(refused):
     assert unscaled(rule, center, np.full(3, 2.0)).targets.tolist() == [0, 0, 1]
 
 
-def test_rules_that_do_not_fit_the_tree(refused):
-    tree, _ = three_nodes()
+def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
+    tree, _ = three_nodes
     root, _, other = tree.rules[:3]
     none = [None] * 4
     cases = [
@@ -146,8 +123,8 @@ def test_rows_go_where_the_best_scores_lead():
             assert tree.predict(X).tolist() == tree.labels.tolist()
 
 
-def test_a_path_has_the_nodes_in_between():
-    tree, X = four_clusters()
+def test_a_path_has_the_nodes_in_between(four_clusters):
+    tree, X = four_clusters
     visits = tree.decision_path(X).toarray()
     assert visits.sum(axis=1).tolist() == [3] * 20
     assert (visits.nonzero()[1].reshape(20, 3)[:, 2] == tree.leaves[tree.labels]).all()
@@ -189,8 +166,8 @@ def test_probabilities_are_highest_where_rows_go():
                 np.testing.assert_allclose(nodes[:, node], P[:, below].sum(axis=1))
 
 
-def test_probabilities_of_one_rule_are_a_softmax_of_its_margins():
-    tree, X = four_clusters()
+def test_probabilities_of_one_rule_are_a_softmax_of_its_margins(four_clusters):
+    tree, X = four_clusters
     tree = dataclasses.replace(tree, temperature=1.0)
     P = np.log(tree.predict_proba(X))
     rule = tree.rules[0]
@@ -216,8 +193,8 @@ def test_files_and_json_hold_the_frontier(tmp_path, same):
                     assert node["rule"]["targets"] == expected
 
 
-def test_damaged_rules_are_refused(tmp_path, refused):
-    tree, _ = three_nodes()
+def test_damaged_rules_are_refused(tmp_path, refused, three_nodes):
+    tree, _ = three_nodes
     state = tree.__getstate__()
     cases = [
         ({"rule_nodes": np.array([0, 0])}, "rule_nodes"),
@@ -304,23 +281,23 @@ def test_one_feature_has_no_threshold_where_the_rule_looks_further():
         assert round_thresholds(one, X).rules == one.rules
 
 
-def test_rows_of_no_weight_have_reasons_as_well():
-    tree, _ = four_clusters()
+def test_rows_of_no_weight_have_reasons_as_well(four_clusters):
+    tree, _ = four_clusters
     weights = np.where(np.arange(20) < 5, 0.0, 1.0)
     for node in (1, 3, 4):
         (first, *_) = dataclasses.replace(tree, weights=weights).reasons(node, None)
         assert np.isfinite([first.weight, first.share]).all()
 
 
-def test_words_say_what_a_rule_chooses_among():
-    tree, _ = four_clusters()
+def test_words_say_what_a_rule_chooses_among(four_clusters, three_nodes):
+    tree, _ = four_clusters
     words = "(its rule chooses among 4 clusters by 2 features)"
     assert tree.to_text().splitlines()[0].endswith(words)
     assert tree.to_text().count("its rule") == 1
     assert words in tree._repr_html_()
     assert words[1:-1] in to_dot(tree)
     assert "lower a" in tree.to_text().splitlines()[1]
-    tree, _ = three_nodes()
+    tree, _ = three_nodes
     assert "(its rule chooses among 3 nodes by 2 features)" in tree.to_text()
     assert tree.to_text().count("its rule") == 1
     assert "its rule" not in tree.prune(2).to_text()

@@ -379,3 +379,11 @@ def test_examples_are_chosen(known):
     assert (shown == 255).all()
     drawn = plot_tree(known, images=images, examples=lambda node: [node])
     assert len(drawn.strips) == 6
+
+
+def test_boxes_say_what_a_rule_chooses_among(four_clusters):
+    drawn = plot_tree(four_clusters[0])
+    texts = [[text.get_text() for text in lines] for lines in drawn.texts]
+    assert "chooses among 4 clusters" in texts[0]
+    assert not any("chooses" in text for lines in texts[1:] for text in lines)
+    plt.close(drawn.axes.figure)

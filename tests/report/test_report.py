@@ -250,3 +250,15 @@ def test_the_page_of_a_table(table_page):
     assert any("missing" in lead for lead in leads)
     assert all("%" in lead["mean"] for lead in leads if " = " in lead["text"])
     assert any(len(stand) == 6 for node in context["nodes"] for stand in node["stands"])
+
+
+def test_the_page_says_where_splits_are_decided(four_clusters, three_nodes, tmp_path):
+    for (tree, X), expected in (
+        (four_clusters, ["decided at node 0, among 4 clusters"] * 3),
+        (three_nodes, ["decided at node 0, among 3 nodes"] * 2 + [""]),
+    ):
+        report(tree, X, tmp_path / "page.html")
+        nodes = context_of(tmp_path / "page.html")["nodes"]
+        assert [node["decided"] for node in nodes] == [*expected, *[""] * 4]
+        assert all(node["n_leading"] == 2 for node in nodes[1:])
+        assert [len(node["margins"]) for node in nodes] == [2, 2, 2, 0, 0, 0, 0]

@@ -19,7 +19,13 @@ from rich.tree import Tree
 from taxarbor._errors import counted, printable
 from taxarbor.cli._shell import say_lines
 from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._words import format_column, outline, phrase
+from taxarbor.hierarchy._words import (
+    describe_decision,
+    describe_rule,
+    format_column,
+    outline,
+    phrase,
+)
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
@@ -106,6 +112,8 @@ def draw_tree(
             text.append(f"  {label}", "bold green")
         if node != tree.root and reasons:
             text.append(f"  node {node}", "dim")
+        if rule := describe_rule(tree, node):
+            text.append(f"  ({rule})", "dim")
         if tree.trust is not None and node != tree.root:
             style = "dim" if tree.trust.is_stable[node] else "yellow"
             text.append(f"  ({tree.trust.told(node)})", style)
@@ -202,8 +210,9 @@ def say_node(why: "Explanation", values: dict[str, Any]) -> None:
     above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
     if above:
         say(plain(f"within {above}"))
-    if values["children"]:
-        say(f"divided by {counted(values['n_features'], 'feature')}")
+    if (decider := values["decided_by"]) is not None and (rule := tree.rules[decider]):
+        where = f", {decision}" if (decision := describe_decision(tree, node)) else ""
+        say(f"divided by {counted(rule.n_features_used, 'feature')}{where}")
     if values["standout"]:
         say("\nWhat stands out, against all rows:\n")
         _say_standout(values["standout"])

@@ -60,10 +60,10 @@ class Explanation:
         Known classes: their ``names``, the largest first, and ``codes``, one per row, -1 for
         rows without a class.
     margins : tuple of array or None
-        For each split, the margins of the node's rows, in the order of
-        ``hierarchy.rows(node)``; None for leaves. 1 is usual, 0 is the border.
+        For each node with a rule, the margins of its rows, in the order of
+        ``hierarchy.rows(node)``; None for others. 1 is usual, 0 is the border.
     units : float array of shape (n_nodes,)
-        The median of the absolute margins of each split, by which they were divided.
+        The median of the absolute margins of each rule, by which they were divided.
     whole : Hierarchy
         The tree of all rows; that of a sample, in ``hierarchy``, has fewer.
     numbers : int array
@@ -120,7 +120,8 @@ class Explanation:
         -------
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
-            (the label, None for inner nodes), ``n_features`` of its own rule, ``note``;
+            (the label, None for inner nodes), ``decided_by`` (the node whose rule decides to
+            which child rows go, None for leaves), ``n_features`` of its own rule, ``note``;
             ``missing``, the share of its rows without a value, of each column with missing
             values; ``features``, as in :meth:`features`; ``standout``, ``typical``,
             ``extreme`` and ``borderline``, as the methods of these names return them; and
@@ -138,6 +139,7 @@ class Explanation:
             "n_rows": int(self.whole.sizes[index]),
             "children": list(tree.children(index)),
             "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
+            "decided_by": tree.decided_by(index),
             "n_features": 0 if (rule := tree.rules[index]) is None else rule.n_features_used,
             "note": tree.notes[index],
             "missing": self._missing(index),
@@ -201,9 +203,10 @@ class Explanation:
         """Return the rows nearest to the border: between a node's children, or of a leaf.
 
         Takes, returns and raises what :meth:`extreme` does. The margin is the one at this
-        border, the smallest first; of equal ones, the least typical row. Rows with the largest
-        margin are none. A tree of one leaf has no border, and neither such rows nor extreme
-        ones.
+        border, the smallest first; of equal ones, the least typical row. Where the split is
+        decided above, the border is that of all nodes which the rule there chooses among. Rows
+        with the largest margin are none. A tree of one leaf has no border, and neither such
+        rows nor extreme ones.
         """
         return self.examples(node, n_examples)["borderline"]
 
@@ -244,16 +247,19 @@ class Explanation:
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows, in order, at the split of one of its ancestors.
 
-        Takes their ids. IndexError is raised if there are no such nodes, ValueError if the
-        first is not an ancestor of the second.
+        They are those of the rule that decides this split. Takes their ids. IndexError is
+        raised if there are no such nodes, ValueError if the first is not an ancestor of the
+        second.
         """
         tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
         n_rows = len(tree.rows(above)), len(tree.rows(below))  # which checks the ids
-        start = int(tree.start[below] - tree.start[above])
-        margins = self.margins[above]
+        start, decider = int(tree.start[below] - tree.start[above]), tree.decided_by(above)
         # Slices nest, and those of children are smaller than their parent's.
-        if margins is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
+        if decider is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
+        margins = self.margins[decider]
+        assert margins is not None
+        start = int(tree.start[below] - tree.start[decider])
         return margins[start : start + n_rows[1]]
 
     def row(self, row: int | str) -> dict[str, Any]:
@@ -267,10 +273,12 @@ class Explanation:
         Returns
         -------
         dict
-            ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, from the root down: the
-            node, the child it is in, their names, the margin, the share of the child's rows
-            with a smaller one, and the features that pull most, towards the child or against
-            it, in words and as values. Noise has no leaf, cluster -1 and no steps.
+            ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, one for each rule on its
+            path, from the root down: the node of the rule, the ``child`` that the row goes to
+            from there (a child, or a node further down), their names, the margin, the share of
+            the child's rows with a smaller one, and the features that pull most, towards the
+            child or against it, in words and as values. Noise has no leaf, cluster -1 and no
+            steps.
         """
         place, tree = self._place(row), self.hierarchy
         leaves = _leaves(tree, tree.labels)
@@ -322,14 +330,15 @@ class Explanation:
         """Return a data frame with a line per node: its name, its size and its examples.
 
         Columns as in :meth:`node`; features, the first three of a kind, rows and classes are
-        given in words. -1 is the parent of the root and the cluster of an inner node.
+        given in words. -1 is the parent of the root, the cluster of an inner node and what
+        decides at a leaf.
         """
         lines = []
         for index in range(self.hierarchy.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
             # Whole numbers, as in exchange.to_frame.
-            for kind in ("parent", "cluster"):
+            for kind in ("parent", "cluster", "decided_by"):
                 values[kind] = -1 if values[kind] is None else values[kind]
             for kind in ("features", "standout"):
                 values[kind] = ", ".join(one["words"] for one in values[kind])
@@ -346,7 +355,7 @@ class Explanation:
         return make_frame(TABLE, lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
-        """Return a data frame with a line per row and split on its path.
+        """Return a data frame with a line per row and rule on its path.
 
         Parameters
         ----------
@@ -356,9 +365,9 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns row, row_name, step, node, node_name, child, child_name, margin,
-            surer_than (the share of the child's rows with a smaller margin) and why: the
-            features that pull most, in words.
+            Columns row, row_name, step, node, node_name, child (where the row goes from the
+            node, as in :meth:`row`), child_name, margin, surer_than (the share of the child's
+            rows with a smaller margin) and why: the features that pull most, in words.
 
         Raises
         ------
@@ -492,20 +501,20 @@ class Explanation:
         numbers: IndexArray,
         row_names: Sequence[str] | None,
     ) -> "pd.DataFrame":
-        """Return a frame with a line per chosen row and split; see :func:`find_steps`.
+        """Return a frame with a line per chosen row and rule; see :func:`find_steps`.
 
         ``chosen`` are places of rows, and ``numbers`` what they are called by.
         """
-        tree = self.hierarchy
         steps = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
         if row_names is None:
             called = [f"row {number}" for number in numbers.tolist()]
         else:
             called = [row_names[place] for place in chosen.tolist()]
         names = _texts(self.names)
+        first = np.searchsorted(steps.places, steps.places)
         return make_frame(TABLE, {
             "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
-            "step": tree.depth[steps.nodes] + 1,
+            "step": np.arange(len(steps.places)) - first + 1,
             "node": steps.nodes, "node_name": names[steps.nodes],
             "child": steps.children, "child_name": names[steps.children],
             "margin": steps.margins, "surer_than": steps.surer_than,

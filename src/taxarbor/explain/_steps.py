@@ -1,9 +1,10 @@
-"""The path of each row through the tree, split by split, and how clear each step is.
+"""The path of each row through the tree, rule by rule, and how clear each step is.
 
-The margin of a row at a split is the rule's score of its own child minus the best score of the
-other children. It is negative for a row that the rule sends elsewhere, as can happen where
-something else than the rules placed the rows. Margins are in units of the split's median, so
-that 1 is usual and 0 is the border, whatever the units of the data.
+A rule chooses among the nodes of its frontier. The margin of a row is the best score of the
+node that it is in minus the best score of the others. It is negative for a row that the rule
+sends elsewhere, as can happen where something else than the rules placed the rows. Margins are
+in units of the rule's median, so that 1 is usual and 0 is the border, whatever the units of the
+data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from scipy import sparse
 
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
+from taxarbor.hierarchy import Hierarchy, LinearRule
 from taxarbor.hierarchy._reasons import Category, blocks_of, category_of, known_mean
 from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows, as_rows
@@ -34,16 +35,18 @@ BITS = 17  # precision to which the parts of features are compared: rounding mus
 def measure(
     tree: Hierarchy, rows: Rows, weights: Array | None = None
 ) -> tuple[tuple[Array | None, ...], Array]:
-    """Return the margins of the rows at each split, and the medians they were divided by.
+    """Return the margins of the rows at each rule, and the medians they were divided by.
 
     The rows of a sample have weights: what each stands for.
     """
     margins: list[Array | None] = [None] * tree.n_nodes
     units = np.ones(tree.n_nodes)
-    for node in sorted(set(tree.parents[1:].tolist())):
-        sizes = tree.sizes[list(tree.children(node))]
-        children = np.repeat(np.arange(len(sizes)), sizes)
-        found, _ = score_margins(tree, rows, node, tree.rows(node), children)
+    for node, rule in enumerate(tree.rules):
+        if rule is None:
+            continue
+        sizes = tree.sizes[list(tree.frontier(node))]
+        targets = np.repeat(np.arange(len(sizes)), sizes)
+        found, _, _ = score_margins(rule, rows, tree.rows(node), targets)
         own = None if weights is None else weights[tree.rows(node)]
         unit = median(np.abs(found), own)
         units[node] = unit if unit > 0.0 else 1.0
@@ -67,24 +70,22 @@ def median(values: Array, weights: Array | None) -> float:
 
 
 def score_margins(
-    tree: Hierarchy, rows: Rows, node: int, positions: IndexArray, children: IndexArray
-) -> tuple[Array, IndexArray]:
-    """Return the margins of some rows at a split, in units of the scores, and their rivals.
+    rule: LinearRule, rows: Rows, positions: IndexArray, targets: IndexArray
+) -> tuple[Array, IndexArray, IndexArray]:
+    """Return the margins of some rows, in units of the scores, and between which scores.
 
-    ``children`` says which of the node's children, 0, 1, ..., each of the rows is in; its rival
-    is the one of the others with the best score.
+    ``targets`` says which of the rule's targets each of the rows is in. Its own score is the
+    best that leads there, its rival the best of those that lead elsewhere.
     """
-    rule = tree.rules[node]
-    assert rule is not None
-    margins, rivals = np.empty(len(positions)), np.empty(len(positions), dtype=np.intp)
-    for some in blocks(len(positions), rule.n_children):
+    margins, (own, rivals) = np.empty(len(positions)), np.empty((2, len(positions)), np.intp)
+    for some in blocks(len(positions), rule.n_scores):
         scores = rows.take(positions[some], center=rule.center).scores(rule.weights)
         scores = (scores + rule.offsets.astype(scores.dtype)).astype(np.float64)
-        at = np.arange(len(scores)), children[some]
-        own, scores[at] = scores[at], -np.inf
-        rivals[some] = scores.argmax(axis=1)
-        margins[some] = own - scores.max(axis=1)
-    return margins, rivals
+        is_own = rule.targets == targets[some, None]
+        here, elsewhere = np.where(is_own, scores, -np.inf), np.where(is_own, -np.inf, scores)
+        own[some], rivals[some] = here.argmax(axis=1), elsewhere.argmax(axis=1)
+        margins[some] = here.max(axis=1) - elsewhere.max(axis=1)
+    return margins, own, rivals
 
 
 def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -96,9 +97,9 @@ def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tupl
     least = [np.full(hierarchy.sizes[0], np.inf)]
     for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
         own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
-        above = margins[parent]
-        assert above is not None
-        least.append(np.minimum(least[parent][own], above[own]))
+        above, inherited = margins[parent], least[parent][own]
+        # A split without a rule is decided above, where its rows have their margins.
+        least.append(inherited if above is None else np.minimum(inherited, above[own]))
     return tuple(least)
 
 
@@ -118,11 +119,11 @@ def row_width(data: Any) -> float:
 
 
 class Steps(NamedTuple):
-    """The splits on the paths of some rows: a value in each array per row and split.
+    """The rules on the paths of some rows: a value in each array per row and rule.
 
-    ``places`` says which of the rows asked for. Then the ids of the node and of the child that
-    the row is in, its margin, the share of the child's rows with a smaller one, and what was
-    made of the strongest features.
+    ``places`` says which of the rows asked for. Then the ids of the rule's node and of the node
+    of its frontier that the row is in, the margin, the share of that node's rows with a smaller
+    one, and what was made of the strongest features.
     """
 
     places: IndexArray
@@ -183,11 +184,11 @@ class Source(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What one feature does to one row: its value, the children's means, and which way.
+    """What one feature does to one row: its value, the means of both nodes, and which way.
 
     The value of a category is its name, of which the means are shares; None if it is not known.
     ``strength`` is the part that it adds to the rule's score, divided by the sum of the sizes
-    of all such parts: positive if it pulls the row to the child it is in.
+    of all such parts: positive if it pulls the row to the node it is in.
     """
 
     feature: int
@@ -213,7 +214,7 @@ def find_steps(
     chosen: IndexArray,
     render: Callable[[tuple[Pull, ...]], Any],
 ) -> Steps:
-    """Return the splits that the chosen rows pass through, row by row from the root down.
+    """Return the rules that the chosen rows pass through, row by row from the root down.
 
     ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none;
     ``render`` converts the features that pull a row most, because to keep them all takes much
@@ -222,35 +223,36 @@ def find_steps(
     tree, rows = explanation.hierarchy, source.rows
     begins = np.append(tree.start, -1)[leaves[chosen]]
     found: list[Any] = [[np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]]
-    for node in range(tree.n_nodes):
-        children = np.array(tree.children(node), dtype=np.intp)
+    for node, rule in enumerate(tree.rules):
         # A leaf lies below a node if its slice begins within the node's.
         places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
-        if not len(children) or not len(places):
+        if rule is None or not len(places):
             continue
-        positions = chosen[places]
-        which = np.searchsorted(tree.start[children], begins[places], side="right") - 1
-        margins, rivals = score_margins(tree, rows, node, positions, which)
+        positions, frontier = chosen[places], np.array(tree.frontier(node))
+        which = np.searchsorted(tree.start[frontier], begins[places], side="right") - 1
+        margins, best, rivals = score_margins(rule, rows, positions, which)
         margins /= explanation.units[node]
         surer, reasons = np.empty(len(places)), np.empty(len(places), dtype=object)
         for k in np.unique(which).tolist():
-            known = explanation.margins_within(node, children[k])
+            known = explanation.margins_within(node, frontier[k])
             order = np.argsort(known, kind="stable")
             each: Array = np.ones(len(order))
             if explanation.weights is not None:
-                each = explanation.weights[tree.rows(children[k])[order]]
+                each = explanation.weights[tree.rows(frontier[k])[order]]
             shares = np.append(0.0, np.cumsum(each)) / each.sum()
             own = np.flatnonzero(which == k)
             # Margins that differ by rounding only are equal.
             surer[own] = shares[np.searchsorted(known[order], margins[own] - 1e-6)]
-            # Rows between the same two children are moved by the same differences.
-            for rival in np.unique(rivals[own]).tolist():
-                pair = own[rivals[own] == rival]
-                pulls = _pulls(tree, source, (node, k, rival), positions[pair])
-                for place, pull in zip(pair.tolist(), pulls, strict=True):
-                    reasons[place] = render(pull)
+        # Rows between the same two scores are moved by the same differences.
+        codes = best * rule.n_scores + rivals
+        order = np.argsort(codes, kind="stable")
+        for pair in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+            scores = int(best[pair[0]]), int(rivals[pair[0]])
+            pulls = _pulls(tree, source, (node, *scores), positions[pair])
+            for place, pull in zip(pair.tolist(), pulls, strict=True):
+                reasons[place] = render(pull)
         nodes = np.full(len(places), node)
-        found.append((places, nodes, children[which], margins, surer, reasons))
+        found.append((places, nodes, frontier[which], margins, surer, reasons))
     joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
     # Parents come first, and a stable sort keeps it so.
     order = np.argsort(joined[0], kind="stable")
@@ -260,21 +262,22 @@ def find_steps(
 def _pulls(
     tree: Hierarchy, source: Source, where: tuple[int, int, int], positions: IndexArray
 ) -> Iterator[tuple[Pull, ...]]:
-    """Return the features that pull rows most between two children, row by row.
+    """Return the features that pull rows most between two scores of a rule, row by row.
 
     A feature adds ``weight * (x - (mean + other mean) / 2)`` to the difference of the scores.
     """
     node, own, rival = where
-    rule, first = tree.rules[node], tree.children(node)[0]
+    rule, frontier = tree.rules[node], tree.frontier(node)
     assert rule is not None
     assert tree.means is not None
+    here, there = (frontier[target] for target in rule.targets[[own, rival]].tolist())
     weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
     columns = np.flatnonzero(weights)
-    means = tree.means[[first + own, first + rival]][:, columns]
+    means = tree.means[[here, there]][:, columns]
     middle = means.astype(np.float64).mean(axis=0)
     owners = columns if tree.encoding is None else blocks_of(tree)[columns]
     begins = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
-    known = known_mean(tree, first + own), known_mean(tree, first + rival)
+    known = known_mean(tree, here), known_mean(tree, there)
     for some in blocks(len(positions), len(columns)):
         values = dense_part(source.data, positions[some], columns).astype(np.float64)
         parts = weights[columns] * (values - middle)

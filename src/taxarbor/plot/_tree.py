@@ -18,7 +18,7 @@ from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import count_rows
+from taxarbor.hierarchy._words import count_rows, describe_rule
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import LegendLayout, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
@@ -158,10 +158,12 @@ def plot_tree(
 
 
 def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
-    """Return the number of rows, the features that lead here, and the largest classes."""
+    """Return the number of rows, what leads here, what the rule does, the largest classes."""
     size: StyledLine = (count_rows(hierarchy, node), "title")
     reasons = _layout.describe_reasons(hierarchy, node)
-    return [size, *reasons, *makeup.describe(hierarchy, node)]
+    rule = describe_rule(hierarchy, node).removeprefix("its rule ").partition(" by ")[0]
+    rules: list[StyledLine] = [(rule, "plain")] if rule else []
+    return [size, *reasons, *rules, *makeup.describe(hierarchy, node)]
 
 
 def make_strips(

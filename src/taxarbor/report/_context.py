@@ -17,7 +17,7 @@ from taxarbor.explain._names import whole_numbers
 from taxarbor.explain._steps import row_width
 from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
-from taxarbor.hierarchy._words import format_column, format_number
+from taxarbor.hierarchy._words import describe_decision, format_column, format_number
 
 MANY = 250  # nodes from which on less is said of each
 N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of many
@@ -148,7 +148,8 @@ class _Nodes:
             "leads": self._leads(leads),
             "stands": self._stands(node),
             "n_features": self.n_used[node],
-            "n_leading": 0 if parent is None else self.n_used[parent],
+            "n_leading": 0 if parent is None else self.n_used[tree.decided_by(parent) or 0],
+            "decided": describe_decision(tree, node),
             "note": printable(tree.notes[node]),
             **{kind: self._with_values(examples[kind], columns) for kind in KINDS},
             "margins": _histograms(explanation, node),

@@ -83,7 +83,8 @@ function childButtons(node) {
   return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
       html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
-    node.n_features ? html("p", { class: "muted small" }, `By ${plural(node.n_features, "feature")}.`) : null];
+    node.n_features ? html("p", { class: "muted small" }, `By ${plural(node.n_features, "feature")}.`) : null,
+    node.decided ? html("p", { class: "muted small" }, node.decided[0].toUpperCase() + node.decided.slice(1) + ".") : null];
 }
 
 // The classes that have room at first; the others are a click away.
