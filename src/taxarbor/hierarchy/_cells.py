@@ -31,11 +31,15 @@ class Factor(NamedTuple):
 def as_frame(X: Any) -> Any:
     """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
 
+    Of AnnData the matrix ``X`` is returned.
+
     Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
     read into memory.
     """
     if is_frame(X):
         return X
+    if is_anndata(X):
+        return X.X
     if type(X).__module__.partition(".")[0] == "narwhals":
         return as_frame(X.to_native())
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
@@ -48,6 +52,11 @@ def as_frame(X: Any) -> Any:
         raise missing_extra("a table of Arrow", "pandas", "pyarrow") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+
+
+def is_anndata(X: Any) -> bool:
+    """Say whether something is an AnnData object, without importing it."""
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm")
 
 
 def is_polars(X: Any) -> bool:
@@ -164,6 +173,69 @@ def as_numbers(cells: Any, name: str) -> Array:
     return found
 
 
+def as_vectors(
+    cells: Any,
+    name: str | None = None,
+    *,
+    parameter: str = "X",
+    rows: IndexArray | None = None,
+    width: int | None = None,
+) -> Array:
+    """Return a matrix, or a column of equally long lists of numbers, as finite floats.
+
+    float64 and integers of 32 bits and more become float64, all else float32. Messages name
+    the column and the parameter, and the row, by its number in ``rows`` where these are some.
+
+    Raises
+    ------
+    InputError
+        If a vector is missing, has another length than the first, or is not of finite numbers.
+    """
+
+    def refuse(row: int, problem: str) -> InputError:
+        where = f"row {row if rows is None else rows[row]}, counted from 0"
+        where += "" if name is None else f", of column {name!r}"
+        return InputError(
+            f"{problem} in {where}; give each row a vector of as many finite numbers, or "
+            "leave the row out",
+            parameter,
+        )
+
+    found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    if found.ndim == 1:
+        vectors = [_as_vector(cell) for cell in found]
+        lengths = [-1 if vector is None else len(vector) for vector in vectors]
+        expected = width or next((length for length in lengths if length >= 0), 1)
+        for row, length in enumerate(lengths):
+            if length != expected:
+                problem = f"holds {length} numbers" if length >= 0 else "holds no vector"
+                raise refuse(row, f"{problem}, where {expected} are expected,")
+        found = np.stack([vector for vector in vectors if vector is not None])
+    is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
+    with np.errstate(over="ignore"):
+        found = np.ascontiguousarray(found, np.float64 if is_double else np.float32)
+    if not np.isfinite(found).all():
+        row = int(np.isfinite(found).all(axis=1).argmin())
+        raise refuse(row, "holds NaN or infinity")
+    return found
+
+
+def is_vector(cell: Any) -> bool:
+    """Say whether a cell holds a list of numbers."""
+    has_items = isinstance(cell, list | tuple | np.ndarray) or is_polars(cell)
+    vector = _as_vector(cell) if has_items else None
+    return vector is not None and len(vector) > 0
+
+
+def _as_vector(cell: Any) -> NDArray[Any] | None:
+    """Return a list of numbers as an array, None for all else."""
+    try:
+        vector = np.asarray(cell)
+    except ValueError:  # lists of different lengths in a list
+        return None
+    return vector if vector.ndim == 1 and vector.dtype.kind in "fiub" else None
+
+
 def as_factor(cells: Any) -> Factor:
     """Return a column as codes and the values that they stand for, of whatever type."""
     if hasattr(cells, "cat") and hasattr(cells.cat, "codes"):  # of pandas
@@ -219,8 +291,8 @@ def is_gap(cell: Any) -> bool:
         return not cell.strip()
     try:
         return bool(cell != cell)  # noqa: PLR0124
-    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal
-        return True
+    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal; vectors are both
+        return not hasattr(cell, "__len__")
 
 
 def _floats(cells: Any) -> Array:
