@@ -183,40 +183,29 @@ def as_vectors(
 ) -> Array:
     """Return a matrix, or a column of equally long lists of numbers, as finite floats.
 
-    float64 and integers of 32 bits and more become float64, all else float32. Messages name
-    the column and the parameter, and the row, by its number in ``rows`` where these are some.
-
-    Raises
-    ------
-    InputError
-        If a vector is missing, has another length than the first, or is not of finite numbers.
+    float64 and integers of 32 bits and more become float64, all else float32. Raises InputError
+    that names the column, and the row by its number in ``rows``, if a vector is missing, has
+    another length than the first, or is not of finite numbers.
     """
-
-    def refuse(row: int, problem: str) -> InputError:
-        where = f"row {row if rows is None else rows[row]}, counted from 0"
-        where += "" if name is None else f", of column {name!r}"
-        return InputError(
-            f"{problem} in {where}; give each row a vector of as many finite numbers, or "
-            "leave the row out",
-            parameter,
-        )
-
     found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
     if found.ndim == 1:
         vectors = [_as_vector(cell) for cell in found]
-        lengths = [-1 if vector is None else len(vector) for vector in vectors]
-        expected = width or next((length for length in lengths if length >= 0), 1)
-        for row, length in enumerate(lengths):
-            if length != expected:
-                problem = f"holds {length} numbers" if length >= 0 else "holds no vector"
-                raise refuse(row, f"{problem}, where {expected} are expected,")
-        found = np.stack([vector for vector in vectors if vector is not None])
-    is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
-    with np.errstate(over="ignore"):
+        lengths = np.array([-1 if vector is None else len(vector) for vector in vectors])
+        width = width or int(lengths[np.argmax(lengths >= 0)])
+        is_right = (lengths == width) & (width > 0)
+        if is_right.all():
+            found = np.stack([vector for vector in vectors if vector is not None])
+    if found.ndim == 2:
+        is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
         found = np.ascontiguousarray(found, np.float64 if is_double else np.float32)
-    if not np.isfinite(found).all():
-        row = int(np.isfinite(found).all(axis=1).argmin())
-        raise refuse(row, "holds NaN or infinity")
+        is_right = np.isfinite(found).all(axis=1)
+    if not is_right.all():
+        row = int(is_right.argmin())
+        cell = " ".join(repr(found[row]).split())[:40]
+        where = f"row {row if rows is None else rows[row]}, counted from 0"
+        where += "" if name is None else f", of column {name!r}"
+        expected = f"{width} finite numbers are expected; fix it or leave the row out"
+        raise InputError(f"holds {cell} in {where}, where {expected}", parameter)
     return found
 
 

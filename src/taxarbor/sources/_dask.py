@@ -7,7 +7,6 @@ Tasks are pure functions of a partition, so Dask's own retries make up for a los
 import pickle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import cached_property, reduce
 from operator import add, itemgetter
 from typing import Any, ClassVar, final
@@ -101,16 +100,6 @@ class DaskSource:
         ]
         sample = Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
         return add_vectors(sample, self.embedding)
-
-    def attach(self, embedding: str | Reader) -> "DaskSource":
-        """Return the source with vectors of its rows."""
-        if isinstance(embedding, str) and str(self._X.dtypes[embedding]).startswith("str"):
-            option = "dask.config.set({'dataframe.convert-string': False})"
-            problem = f"names {embedding!r}, which holds text, as Dask makes text of lists"
-            raise InputError(f"{problem}: make the frame after {option}", "embedding")
-        attached = copy(self)
-        attached.embedding = embedding
-        return attached
 
     def keep(self, names: Collection[str]) -> "DaskSource":
         """Return the source: a partition must have the columns that the frame says."""

@@ -107,17 +107,20 @@ def open_h5ad(
     return H5adMatrix(file, shape, row_bytes, layout), names
 
 
-def open_obsm(file: File, name: str) -> H5adMatrix | list[str]:
-    """Return an array of ``obsm``, or the names of all if there is none of this name."""
+def list_obsm(file: File) -> list[str]:
+    """Return the names of the arrays of rows beside ``X``."""
     with open_group(file) as group:
-        obsm = _get(file, group, "obsm") if "obsm" in group else {}
-        if name not in obsm:
-            return [*obsm]
-        array = get_array(file, obsm, name)
+        return [*_get(file, group, "obsm")] if "obsm" in group else []
+
+
+def open_obsm(file: File, name: str) -> H5adMatrix:
+    """Return an array of ``obsm``."""
+    with open_group(file) as group:
+        array = get_array(file, _get(file, group, "obsm"), name)
         shape, dtype = array.shape, array.dtype
     check_matrix(f"{name!r} in obsm of {file.name}", dtype, shape)
     row_bytes = float(shape[1] * dtype.itemsize)
-    return H5adMatrix(file, shape, row_bytes, None, key=f"obsm/{name}")
+    return H5adMatrix(file, shape, row_bytes, None, f"obsm/{name}")
 
 
 @contextmanager

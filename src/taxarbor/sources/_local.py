@@ -90,10 +90,6 @@ class LocalSource:
         sample = Sample(self.reader.take(rows), rows, counts, self.n_rows)
         return add_vectors(sample, self.embedding)
 
-    def attach(self, embedding: "str | Reader") -> "LocalSource":
-        """Return the source with vectors of its rows."""
-        return replace(self, embedding=embedding)
-
     def keep(self, names: Collection[str]) -> "LocalSource":
         """Return the source with only the named columns, where the others need not be read."""
         kept = [name for name in self.names or () if name in names]

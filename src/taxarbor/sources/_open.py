@@ -4,6 +4,8 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +22,7 @@ from taxarbor._errors import (
 from taxarbor.hierarchy._cells import as_vectors, is_anndata
 from taxarbor.sources._arrays import ArrayReader, choose_columns, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
-from taxarbor.sources._h5ad import H5adMatrix, make_unique, open_h5ad, open_obsm
+from taxarbor.sources._h5ad import H5adMatrix, list_obsm, make_unique, open_h5ad, open_obsm
 from taxarbor.sources._local import LocalSource, Memory, Reader, open_memory
 from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_dataset, open_parquet
 from taxarbor.sources._reader import base_name, list_names
@@ -80,7 +82,11 @@ def open_source(
     if not isinstance(found, str) and found.n_rows != source.n_rows:
         sizes = f"has {counted(found.n_rows, 'row')}, and X has {source.n_rows:,}"
         raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
-    return source.attach(found)
+    if isinstance(source, LocalSource):
+        return replace(source, embedding=found)
+    source = copy(source)
+    source.embedding = found
+    return source
 
 
 def _open(X: Any, columns: Sequence[str] | None, format: str | None) -> Source:
@@ -132,20 +138,18 @@ def _open_path(
 def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
-        stored = getattr(getattr(source, "reader", None), "stored", None)
+        stored: Any = getattr(getattr(source, "reader", None), "stored", None)
         known, what = source.names or [], "columns"
         if is_anndata(X):
             known, what = [*X.obsm], "entries of obsm"
         elif isinstance(stored, H5adMatrix):
-            entry = open_obsm(stored.file, embedding)
-            if isinstance(entry, H5adMatrix):
-                return ArrayReader(entry)
-            known, what = entry, "entries of obsm"
+            known, what = list_obsm(stored.file), "entries of obsm"
         if embedding in known:
-            if not is_anndata(X):
-                return embedding
-            embedding = X.obsm[embedding]
-        elif not (embedding.endswith(".npy") and Path(embedding).is_file()):
+            if is_anndata(X):
+                return _open_vectors(X.obsm[embedding])
+            is_entry = isinstance(stored, H5adMatrix)
+            return ArrayReader(open_obsm(stored.file, embedding)) if is_entry else embedding
+        if not (embedding.endswith(".npy") and Path(embedding).is_file()):
             present = f"X has the {what} {list_names(known)}" if known else f"X has no {what}"
             problem = f"is {embedding!r}, which is neither in X nor a .npy file"
             raise InputError(f"{problem}: {present}; name one, or pass an array", "embedding")
@@ -166,7 +170,7 @@ def _open_vectors(embedding: Any) -> Memory:
         array = embedding if isinstance(embedding, np.ndarray) else np.asarray(embedding)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no matrix of numbers: {error}", "embedding") from error
-    if array.ndim == 1 and array.dtype == object and len(array):
+    if array.ndim == 1 and array.dtype == object:
         array = as_vectors(array, parameter="embedding")
     if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
         raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")

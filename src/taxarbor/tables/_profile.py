@@ -75,7 +75,6 @@ DTYPE_PREFIXES = {
 LIST_DTYPES = ("list", "array", "large_list", "fixed_size_list")
 """What names of dtypes of lists begin with, in polars and Arrow."""
 
-AS_EMBEDDING = "an embedding"
 AS_DATES = "dates, which are used only if asked for"
 AS_TEXT = "text, which is not declared to be of categories"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
@@ -293,7 +292,7 @@ class _ColumnReader:
             return self._read_dates(place, name, cells)
         if kind == "vector":
             width = len(next(cell for cell in cells if not is_gap(cell)))
-            return f"{AS_EMBEDDING} of {width} numbers; embedding={name!r} groups by it"
+            return f"an embedding of {width} numbers; embedding={name!r} groups by it"
         reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
         return reasons.get(kind, kind)
 
@@ -306,11 +305,9 @@ class _ColumnReader:
                 matrix = as_vectors(cells, name)
                 means = np.average(matrix, axis=0, weights=self.counts)
                 squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
-                stds = np.sqrt(squares).tolist()
-                found += [
-                    ColumnStats(Column(name, place, "vector", (mean,), part=part), std, mean)
-                    for part, (mean, std) in enumerate(zip(means.tolist(), stds, strict=True))
-                ]
+                for part, mean in enumerate(means.tolist()):
+                    one = Column(name, place, "vector", (mean,), part=part)
+                    found.append(ColumnStats(one, float(np.sqrt(squares[part])), mean))
         return found
 
     def _read_numbers(

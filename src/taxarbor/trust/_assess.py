@@ -278,15 +278,11 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
 def _read_embedding(tree: Hierarchy, X: Any, embedding: Any) -> Array | None:
     """Return the vectors that a tree was found in, or raise InputError if they are missing."""
     fitted = (tree.made_by or {}).get("embedding")
-    if embedding is None and fitted:
-        given = repr(fitted) if isinstance(fitted, str) else "the same vectors"
-        raise InputError(
-            f"is None, and the model was fitted with one; pass {given}", "embedding"
-        )
+    if (embedding is None) == bool(fitted):
+        given = f"with one: pass it again, {fitted!r}" if fitted else "without one: pass None"
+        raise InputError(f"does not fit: the model was fitted {given}", "embedding")
     if embedding is None:
         return None
-    if not fitted:
-        raise InputError("must be None: the model was fitted without one", "embedding")
     source = open_source(X, embedding=embedding)
     return source.sample(source.n_rows, 0).embedding
 
