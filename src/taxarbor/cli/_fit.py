@@ -9,7 +9,6 @@ from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
 
 if TYPE_CHECKING:
-    from taxarbor._types import Array
     from taxarbor.cli._fitting import Fitted
     from taxarbor.tables import Table
 
@@ -47,6 +46,7 @@ def fit(
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
     format: opt.Format = None,
+    embedding: opt.Embedding = None,
     report: Annotated[Path | None, opt.option("Also write a page to look at.")] = None,
     show: Annotated[
         bool,
@@ -129,14 +129,14 @@ def fit(
     page = report or (model.with_suffix(".html") if show else None)
     files.check_labels_name(labels)
     files.check_outputs((model, page, labels), (data,), force=force)
-    table, sample_weight = _read(given, settings)
+    table, beside = _read(given, settings)
     notes = [*table.notes, *([] if weights is None else [f"rows are weighted by {weights}"])]
     if table.id_column is not None and id_column is None:
         notes.append(f"rows are named by {table.id_column}")
     table, encoder = make_encoder(
         table, categories, dates, missing=missing, metric=metric, scale=scale
     )
-    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, sample_weight)
+    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, beside)
     files.refuse_late(model, force=force)
     fitted.tree.save(model)
     if labels is not None:
@@ -167,8 +167,8 @@ def fit(
     _say(data, fitted, scores, written)
 
 
-def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Array | None]":
-    """Return the rows and their weights, or refuse too few rows before the fit."""
+def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, dict[str, Any]]":
+    """Return the rows, their weights and vectors, or refuse too few rows before the fit."""
     from taxarbor.cli import _reading as reading
     from taxarbor.metrics._table import encode_labels
     from taxarbor.sources import open_source
@@ -182,7 +182,7 @@ def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Arra
         if data.is_dir():
             raise InputError(f"{needs_all} needs all rows in memory, and {name} is a folder")
         in_blocks = False
-    roles = {role: given[role] for role in ("id_column", "label_column", "format")}
+    roles = {role: given[role] for role in ("id_column", "label_column", "format", "embedding")}
     table, weights = reading.read_training(
         data, given["columns"], given["weights"], **roles, in_blocks=in_blocks
     )
@@ -194,7 +194,9 @@ def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, Arra
         raise InputError(f"{name} {problem}; give a smaller -k")
     if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
         raise InputError(f"{name} has one row with a label: scores compare two or more")
-    return table, weights
+    known = table.feature_names or ()
+    vectors = reading.find_embedding(data, given["embedding"], given["format"], known)
+    return table, {"sample_weight": weights, "embedding": vectors}
 
 
 def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> None:
@@ -211,8 +213,8 @@ def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the tree that were given, or refuse those of another method."""
     names = (*TREE, *ONLY_TAXARBOR)
     settings = {name: given[name] for name in names if given[name] is not None}
-    for name in ONLY_TAXARBOR:
-        if name in settings and method != "taxarbor":
+    for name in (*ONLY_TAXARBOR, "embedding"):
+        if given[name] is not None and method != "taxarbor":
             raise InputError(f"is for --method taxarbor, not for {method}", name)
     if (text := settings.get("n_clusters")) is not None:
         if text == AUTO and method != "taxarbor":

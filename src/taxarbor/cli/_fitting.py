@@ -66,21 +66,28 @@ def make_encoder(
     return table, TableEncoder(**options, date_features=days or None)
 
 
-def fit_table(table: Table, estimator: Any, notes: list[str], weights: Array | None) -> Fitted:
-    """Fit an estimator to a table; what it did and warns of goes to the notes."""
+def fit_table(table: Table, estimator: Any, notes: list[str], beside: dict[str, Any]) -> Fitted:
+    """Fit an estimator to a table; what it did and warns of goes to the notes.
+
+    ``beside`` are the weights and vectors of its rows, None for none.
+    """
+    weights: Array | None = beside["sample_weight"]
     X: Any = table.X if estimator.encoder == "auto" else as_frame(table)
     names = None if has_typed_columns(replace(table, X=X)) else table.feature_names
     begun = time.perf_counter()
     warned: list[str] = []
     with noted(warned, but=TableWarning):
-        tree = estimator.fit(X, sample_weight=weights).hierarchy_
+        given = {name: values for name, values in beside.items() if values is not None}
+        tree = estimator.fit(X, **given).hierarchy_
     seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
         tree = tree.rename_features(names)
     if (encoding := tree.encoding) is not None:
         notes += encoding.notes
         tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
-        dropped += tuple((name, OPTIONS.get(why, why)) for name, why in encoding.dropped)
+        for name, why in encoding.dropped:
+            reason = OPTIONS.get(why, why.replace("embedding=", "--embedding "))
+            dropped += ((name, reason),)
     n_excluded = 0
     if tree.weights is not None:  # noise has a note of its own
         n_excluded = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
@@ -101,6 +108,7 @@ def restore_model(table: Table, tree: Hierarchy) -> Any:
     """Return the fitted estimator that a tree came from, for the table it was fitted to."""
     made_by = dict(tree.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
+    made_by.pop("embedding", None)  # of its fit
     if kind is None:
         raise InputError("the model does not say how it was fitted: fit it again")
     try:

@@ -351,6 +351,7 @@ def assess(
     id_column: opt.IdColumn = None,
     label_column: opt.LabelColumn = None,
     format: opt.Format = None,
+    embedding: opt.Embedding = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -361,7 +362,7 @@ def assess(
     """
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import restore_model
-    from taxarbor.cli._reading import in_memory, read_own_rows
+    from taxarbor.cli._reading import find_embedding, in_memory, read_own_rows
     from taxarbor.cli._render import say_tree, say_verdict
     from taxarbor.hierarchy import Hierarchy
     from taxarbor.trust import assess as assess_model
@@ -375,7 +376,8 @@ def assess(
     notes = [*table.notes]
     whole = in_memory(table)
     is_verbose = int(sys.stderr.isatty())
-    options: dict[str, int] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    options: dict[str, Any] = {"n_refits": refits, "n_jobs": jobs, "random_state": seed}
+    options["embedding"] = find_embedding(data, embedding, format)
     with noted(notes):
         assessed = assess_model(
             restore_model(whole, tree), whole.X, verbose=is_verbose, **options

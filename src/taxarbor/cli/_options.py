@@ -45,6 +45,10 @@ Format = Annotated[
     FileFormat | None,
     option("Format of DATA, if its name does not tell.", "--format", metavar="FORMAT"),
 ]
+Embedding = Annotated[
+    str | None,
+    option("Vectors to find clusters in: a column, an entry of obsm, or a .npy file."),
+]
 Truth = Annotated[Path | None, option("The true tree of the classes, in JSON.")]
 Title = Annotated[str | None, option("Heading of the page; default: the name of DATA.")]
 Output = Annotated[

@@ -5,7 +5,7 @@ import difflib
 import io
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,18 @@ def _read_column(path: Path, name: str, option: str, format: str | None) -> Any:
     return source.sample(source.n_rows, seed=0).table[name].to_numpy()
 
 
+def find_embedding(
+    path: Path, name: str | None, format: str | None, known: Collection[str] = ()
+) -> Any:
+    """Return the embedding that an option names, as a fit takes it: columns by their names."""
+    if name is not None and (format or stored_format(path)) == "h5ad":
+        return open_source(path, None, format, name).embedding
+    if name is None or known or name.endswith(".npy"):
+        return name
+    source = open_source(path, [name], format, name)
+    return source.sample(source.n_rows, seed=0).embedding
+
+
 def read_training(
     path: Path,
     columns: str | None,
@@ -104,6 +116,7 @@ def read_training(
     id_column: str | None,
     label_column: str | None,
     format: str | None,
+    embedding: str | None,
     in_blocks: bool,
 ) -> tuple[Table, Array | None]:
     """Return the columns of a file that a text names, or all; and the column of weights."""
@@ -113,7 +126,11 @@ def read_training(
     beside = [one for one in (*roles.values(), weights) if one is not None]
     if columns is not None:
         names = split_names(columns, "columns")
-        names += [weights] if weights is not None and weights not in names else []
+        is_column = (format or stored_format(path)) == "parquet" and not (
+            embedding is None or embedding.endswith(".npy")
+        )
+        more = [weights, embedding if is_column else None]
+        names += [one for one in more if one is not None and one not in names]
     elif in_blocks and beside:
         names = [
             one for one in open_source(path, None, format).names or () if one not in beside
@@ -128,8 +145,11 @@ def read_training(
         if bare == (names or []):
             raise
         table = _read(source, bare, **options)
-    if in_blocks and columns is not None and has_typed_columns(table):
-        table = mark_table(table, table.feature_names or (), ())
+    if columns is not None and has_typed_columns(table):
+        wanted = [one for one in table.feature_names or () if one != embedding]
+        if not in_blocks:
+            table.X.attrs.clear()
+        table = mark_table(table, wanted, ())
     return _split_weights(table, path, weights, format)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
 from taxarbor._types import Array, IndexArray, Status
-from taxarbor.estimators._fit import Training, start_run
+from taxarbor.estimators._fit import Training, keep_columns, start_run
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.hierarchy._memberships import probabilities
@@ -119,6 +119,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             tree, source = self.hierarchy_, open_source(check_new_rows(self, X))
         else:
             tree = for_new_rows(self.hierarchy_)
+            source = keep_columns(source, tree)
         call = partial(work, tree, n_threads=n_threads)
         return source.apply(call, dtype, n_columns, n_threads=n_threads)
 

@@ -28,7 +28,7 @@ from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._checks import check_jobs
+from taxarbor.tables._checks import check_jobs, check_range
 from taxarbor.tables._features import Features, make_features
 
 WEIGHT_UNITS = 2**30
@@ -78,7 +78,11 @@ class Training:
     @classmethod
     def of(cls, estimator: Any, sample: Sample, n_clusters: int | None) -> "Training":
         """Encode a sample, and count how often its rows take part: empty ones do not."""
-        features = make_features(estimator, sample.table, sample.weights)
+        features = make_features(
+            estimator, sample.table, sample.weights, sample.embedding_column
+        )
+        if sample.embedding is not None:
+            check_range(sample.embedding, "embedding")
         weights, n = sample.weights, len(sample.rows)
         if features.empty is not None:
             weights = np.where(features.empty, 0.0, 1.0 if weights is None else weights)
@@ -117,6 +121,13 @@ class Training:
         index = self.index
         return self.features.data if index is None else self.features.data[index]
 
+    def points(self) -> Any:
+        """Return the same copies where likeness is measured: the embedding, or the features."""
+        points, index = self.sample.embedding, self.index
+        if points is None:
+            return self.copies()
+        return points if index is None else points[index]
+
     def without(self, outliers: NDArray[np.bool_] | None) -> "Training":
         """Return the same without some copies: rows take part with the others they have."""
         if outliers is None:
@@ -151,7 +162,10 @@ class Training:
         """Return a tree of features as one of the user's units, and the sample in these."""
         encoding = self.features.encoding
         names = self.features.seen.names if encoding is None else None
-        frozen = tree.freeze(feature_names=names, made_by=made_by(estimator), order=False)
+        made = made_by(estimator)
+        if self.sample.embedding is not None:
+            made["embedding"] = self.sample.embedding_column or True
+        frozen = tree.freeze(feature_names=names, made_by=made, order=False)
         if encoding is not None:
             frozen = encoding.decode(frozen)
         expanded = expand(self.sample.table, frozen)
@@ -206,7 +220,8 @@ def route_all(
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
     dtypes = (np.intp, np.float64)
-    (labels, scores), sizes = source.route(work, dtypes, n_threads=n_threads)
+    rows = keep_columns(source, tree)
+    (labels, scores), sizes = rows.route(work, dtypes, n_threads=n_threads)
     if source.in_memory:
         return regroup(tree, labels, weights), labels, scores
     tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
@@ -214,6 +229,14 @@ def route_all(
         totals = add_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
         tree = replace(tree, totals=totals)
     return tree, labels, scores
+
+
+def keep_columns(source: Source, tree: Hierarchy) -> Source:
+    """Return a source without columns that a tree does not use, such as an embedding."""
+    encoding = tree.encoding
+    if encoding is None or not encoding.has_names:
+        return source
+    return source.keep({one.name for one in encoding.columns})
 
 
 def made_by(estimator: Any) -> dict[str, Any]:

@@ -31,11 +31,15 @@ class Factor(NamedTuple):
 def as_frame(X: Any) -> Any:
     """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
 
+    Of AnnData the matrix ``X`` is returned.
+
     Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
     read into memory.
     """
     if is_frame(X):
         return X
+    if is_anndata(X):
+        return X.X
     if type(X).__module__.partition(".")[0] == "narwhals":
         return as_frame(X.to_native())
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
@@ -48,6 +52,11 @@ def as_frame(X: Any) -> Any:
         raise missing_extra("a table of Arrow", "pandas", "pyarrow") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+
+
+def is_anndata(X: Any) -> bool:
+    """Say whether something is an AnnData object, without importing it."""
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm")
 
 
 def is_polars(X: Any) -> bool:
@@ -164,6 +173,58 @@ def as_numbers(cells: Any, name: str) -> Array:
     return found
 
 
+def as_vectors(
+    cells: Any,
+    name: str | None = None,
+    *,
+    parameter: str = "X",
+    rows: IndexArray | None = None,
+    width: int | None = None,
+) -> Array:
+    """Return a matrix, or a column of equally long lists of numbers, as finite floats.
+
+    float64 and integers of 32 bits and more become float64, all else float32. Raises InputError
+    that names the column, and the row by its number in ``rows``, if a vector is missing, has
+    another length than the first, or is not of finite numbers.
+    """
+    found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    if found.ndim == 1:
+        vectors = [_as_vector(cell) for cell in found]
+        lengths = np.array([-1 if vector is None else len(vector) for vector in vectors])
+        width = width or int(lengths[np.argmax(lengths >= 0)])
+        is_right = (lengths == width) & (width > 0)
+        if is_right.all():
+            found = np.stack([vector for vector in vectors if vector is not None])
+    if found.ndim == 2:
+        is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
+        found = np.ascontiguousarray(found, np.float64 if is_double else np.float32)
+        is_right = np.isfinite(found).all(axis=1)
+    if not is_right.all():
+        row = int(is_right.argmin())
+        cell = " ".join(repr(found[row]).split())[:40]
+        where = f"row {row if rows is None else rows[row]}, counted from 0"
+        where += "" if name is None else f", of column {name!r}"
+        expected = f"{width} finite numbers are expected; fix it or leave the row out"
+        raise InputError(f"holds {cell} in {where}, where {expected}", parameter)
+    return found
+
+
+def is_vector(cell: Any) -> bool:
+    """Say whether a cell holds a list of numbers."""
+    has_items = isinstance(cell, list | tuple | np.ndarray) or is_polars(cell)
+    vector = _as_vector(cell) if has_items else None
+    return vector is not None and len(vector) > 0
+
+
+def _as_vector(cell: Any) -> NDArray[Any] | None:
+    """Return a list of numbers as an array, None for all else."""
+    try:
+        vector = np.asarray(cell)
+    except ValueError:  # lists of different lengths in a list
+        return None
+    return vector if vector.ndim == 1 and vector.dtype.kind in "fiub" else None
+
+
 def as_factor(cells: Any) -> Factor:
     """Return a column as codes and the values that they stand for, of whatever type."""
     if hasattr(cells, "cat") and hasattr(cells.cat, "codes"):  # of pandas
@@ -219,8 +280,8 @@ def is_gap(cell: Any) -> bool:
         return not cell.strip()
     try:
         return bool(cell != cell)  # noqa: PLR0124
-    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal
-        return True
+    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal; vectors are both
+        return not hasattr(cell, "__len__")
 
 
 def _floats(cells: Any) -> Array:

@@ -23,6 +23,7 @@ from taxarbor.hierarchy._cells import (
     as_factor,
     as_numbers,
     as_table,
+    as_vectors,
     column,
     column_names,
     float_type,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from taxarbor.hierarchy._tree import Hierarchy
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-KINDS = ("number", "category", "year", "month", "weekday")
+KINDS = ("number", "category", "year", "month", "weekday", "vector")
 WIDE = 4
 """Times as many features as columns from which on the features are kept sparse."""
 BLOCK = 1 << 20
@@ -46,13 +47,13 @@ BLOCK = 1 << 20
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, or a part of a date, and what it becomes.
+    """A column of a table, or a part of a date or of a vector, and what it becomes.
 
     Attributes
     ----------
     name, place : str, int
         Its name, ``x3`` where the table has none, and its position.
-    kind : {"number", "category", "year", "month", "weekday"}
+    kind : {"number", "category", "year", "month", "weekday", "vector"}
         What it is read as.
     fill : tuple of float
         What missing values are imputed by: the mean, or the share of each category.
@@ -64,6 +65,8 @@ class Column:
         The share of missing values, in the fit.
     has_indicator : bool
         Whether one more feature marks the rows where the value is missing.
+    part : int
+        Which number of a vector it is.
     """
 
     name: str
@@ -74,10 +77,13 @@ class Column:
     values: tuple[float, ...] = ()
     missing: float = 0.0
     has_indicator: bool = False
+    part: int = 0
 
     @property
     def label(self) -> str:
-        """The name, and which part of a date it is."""
+        """The name, and which part of a date or a vector it is."""
+        if self.kind == "vector":
+            return f"{self.name}_{self.part}"
         return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
 
     @property
@@ -178,6 +184,11 @@ class Encoding:
     def n_features(self) -> int:
         """Number of features."""
         return len(self.owner)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the features say something to people: numbers of vectors do not."""
+        return all(column.kind != "vector" for column in self.columns)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -338,8 +349,14 @@ class Encoding:
             sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
         else:
             sheet = _DenseSheet(n, dtype, *scaling)
+        vectors: dict[str, Array] = {}
         for at, (one, place) in enumerate(zip(self.columns, places, strict=True)):
-            cells = _read(one, column(table, place))
+            if one.kind == "vector" and one.name not in vectors:
+                width = sum(other.name == one.name for other in self.columns)
+                vectors[one.name] = as_vectors(column(table, place), one.name, width=width)
+            is_part = one.kind == "vector"
+            source: Any = vectors[one.name][:, one.part] if is_part else column(table, place)
+            cells = _read(one, source)
             if cells.dtype.kind == "i":
                 gaps[:, at] = cells < 0
                 sheet.put_codes(starts[at], cells, one.fill)
@@ -406,6 +423,8 @@ def _column(values: dict[str, Any]) -> Column:
         and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
         and 0.0 <= found.missing <= 1.0
         and type(found.has_indicator) is bool
+        and type(found.part) is int
+        and found.part >= 0
     )
     if not is_right:
         raise ValueError(f"the column {found.name!r} is not one of a table")
@@ -425,7 +444,7 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
         if one.kind != "weekday":
             return parts[one.kind]
         factor = Factor(parts["weekday"], list(WEEKDAYS))
-    elif one.kind == "number":
+    elif one.kind in ("number", "vector"):
         found = as_numbers(cells, one.name)
         return found if found.flags.owndata and found.flags.writeable else found.copy()
     else:

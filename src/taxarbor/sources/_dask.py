@@ -5,7 +5,7 @@ Tasks are pure functions of a partition, so Dask's own retries make up for a los
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import add, itemgetter
@@ -23,7 +23,7 @@ from taxarbor._errors import (
     named_by,
 )
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._local import take_rows
+from taxarbor.sources._local import Reader, add_vectors, take_rows
 from taxarbor.sources._reader import columns_at
 from taxarbor.sources._sample import Sample, draw_rows
 
@@ -37,6 +37,8 @@ class DaskSource:
 
     is_lazy: ClassVar[bool] = True
     in_memory: ClassVar[bool] = False
+
+    embedding: str | Reader | None = None
 
     def __init__(self, X: Any, names: list[str] | None) -> None:
         self._X, self.names, self.n_columns = X, names, int(X.shape[1])
@@ -96,7 +98,12 @@ class DaskSource:
             for k, (part, check) in enumerate(self._checked_parts())
             if edges[k] < edges[k + 1]
         ]
-        return Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
+        sample = Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
+        return add_vectors(sample, self.embedding)
+
+    def keep(self, names: Collection[str]) -> "DaskSource":
+        """Return the source: a partition must have the columns that the frame says."""
+        return self
 
     def route(
         self,

@@ -27,13 +27,15 @@ PARTS = ("data", "indices", "indptr")
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class H5adMatrix:
-    """``X`` of an h5ad file: an array, or a CSR or CSC matrix."""
+    """``X`` of an h5ad file, an array or a CSR or CSC matrix, or an array of ``obsm``."""
 
     file: File
     shape: tuple[int, int]
     row_bytes: float
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
+    key: str = "X"
+    """Where it is in the file."""
 
     @property
     def name(self) -> str:
@@ -43,7 +45,7 @@ class H5adMatrix:
     def read(self, first: int, last: int) -> Any:
         """Return rows as an array in C order, or a CSR array."""
         with open_group(self.file, row_range(first, last)) as group:
-            X = group["X"]
+            X = group[self.key]
             if self.layout is None:
                 return np.ascontiguousarray(X[first:last])
             ends = X["indptr"][first : last + 1]
@@ -80,7 +82,7 @@ def open_h5ad(
     file = File.open(path, name)
     with open_group(file) as group:
         var = get_frame(file, group, "var")
-        names = _make_unique(read_column(file, var, var.attrs["_index"]))
+        names = make_unique(read_column(file, var, var.attrs["_index"]))
         X = _get(file, group, "X")
         layout = None if not _is_group(X) else str(X.attrs.get("encoding-type"))
         if layout is None:
@@ -103,6 +105,22 @@ def open_h5ad(
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
     return H5adMatrix(file, shape, row_bytes, layout), names
+
+
+def list_obsm(file: File) -> list[str]:
+    """Return the names of the arrays of rows beside ``X``."""
+    with open_group(file) as group:
+        return [*_get(file, group, "obsm")] if "obsm" in group else []
+
+
+def open_obsm(file: File, name: str) -> H5adMatrix:
+    """Return an array of ``obsm``."""
+    with open_group(file) as group:
+        array = get_array(file, _get(file, group, "obsm"), name)
+        shape, dtype = array.shape, array.dtype
+    check_matrix(f"{name!r} in obsm of {file.name}", dtype, shape)
+    row_bytes = float(shape[1] * dtype.itemsize)
+    return H5adMatrix(file, shape, row_bytes, None, f"obsm/{name}")
 
 
 @contextmanager
@@ -195,7 +213,7 @@ def _decode(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
     return tuple(texts[codes].tolist())
 
 
-def _make_unique(names: Sequence[str]) -> list[str]:
+def make_unique(names: Sequence[str]) -> list[str]:
     """Return names, with a number behind those that were there before, as in anndata."""
     taken, result = set(names), []
     seen: Counter[str] = Counter()

@@ -1,9 +1,9 @@
 """Rows in the memory or in the files of this machine."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, named_by
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import as_vectors
 from taxarbor.sources._arrays import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
 from taxarbor.sources._reader import Block, columns_at
@@ -54,6 +55,8 @@ class LocalSource:
     """Rows in the memory or in the files of this machine, in a fixed order."""
 
     reader: Reader
+    embedding: str | Reader | None = None
+    """Where vectors of the rows are: in a column, or in rows of their own."""
     is_lazy: ClassVar[bool] = False
     """Arrays over all rows are NumPy arrays."""
 
@@ -84,7 +87,15 @@ class LocalSource:
         weights equal repeated rows where nothing is left out, and in expectation beyond.
         """
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
-        return Sample(self.reader.take(rows), rows, counts, self.n_rows)
+        sample = Sample(self.reader.take(rows), rows, counts, self.n_rows)
+        return add_vectors(sample, self.embedding)
+
+    def keep(self, names: Collection[str]) -> "LocalSource":
+        """Return the source with only the named columns, where the others need not be read."""
+        kept = [name for name in self.names or () if name in names]
+        if not kept or not isinstance(self.reader, ParquetReader):
+            return self
+        return replace(self, reader=self.reader.choose(kept))
 
     def route(
         self,
@@ -173,6 +184,19 @@ def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:
     """Return an array that does not change when another block takes the place of the table."""
     is_view = isinstance(table, np.ndarray) and np.may_share_memory(array, table)
     return array.copy() if is_view else array
+
+
+def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
+    """Return a sample with the vectors of its rows, from a column of it or from a reader."""
+    if embedding is None:
+        return sample
+    column = None
+    if isinstance(embedding, str):
+        column, cells = embedding, sample.table[embedding]
+    else:
+        cells = embedding.take(sample.rows)
+    vectors = as_vectors(cells, column, parameter="embedding", rows=sample.rows)
+    return replace(sample, embedding=vectors, embedding_column=column)
 
 
 def take_rows(table: Any, rows: IndexArray) -> Any:

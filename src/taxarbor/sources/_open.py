@@ -4,18 +4,28 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 
-from taxarbor._errors import InputError, InputTypeError, missing_extra
-from taxarbor.sources._arrays import choose_columns, open_memmap, open_npy
+from taxarbor._errors import (
+    FileFormatError,
+    InputError,
+    InputTypeError,
+    counted,
+    missing_extra,
+)
+from taxarbor.hierarchy._cells import as_vectors, is_anndata
+from taxarbor.sources._arrays import ArrayReader, choose_columns, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
-from taxarbor.sources._h5ad import open_h5ad
-from taxarbor.sources._local import LocalSource, Reader, open_memory
-from taxarbor.sources._parquet import SUFFIXES, open_dataset, open_parquet
-from taxarbor.sources._reader import base_name
+from taxarbor.sources._h5ad import H5adMatrix, list_obsm, make_unique, open_h5ad, open_obsm
+from taxarbor.sources._local import LocalSource, Memory, Reader, open_memory
+from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_dataset, open_parquet
+from taxarbor.sources._reader import base_name, list_names
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
 
@@ -24,7 +34,10 @@ Source: TypeAlias = LocalSource | DaskSource
 
 
 def open_source(
-    X: Any, columns: Sequence[str] | None = None, format: str | None = None
+    X: Any,
+    columns: Sequence[str] | None = None,
+    format: str | None = None,
+    embedding: Any = None,
 ) -> Source:
     """Return the rows of a table as a source. Cells are not read.
 
@@ -32,12 +45,14 @@ def open_source(
     ----------
     X : array-like, sparse matrix, data frame, memory map, path, dataset or Dask collection
         Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of
-        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. A source is
-        returned as it is.
+        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. Of AnnData
+        the matrix ``X`` is used. A source is returned as it is.
     columns : sequence of str, optional
         The columns to use, by name; all by default.
     format : {"npy", "parquet", "h5ad"}, optional
         Of a file whose name does not say it.
+    embedding : array-like, path of a .npy file, str or reader, optional
+        Vectors of the rows. A str names a column of X or an entry of ``obsm``, or is a path.
 
     Raises
     ------
@@ -57,8 +72,24 @@ def open_source(
     >>> source.sample(10, seed=0).rows
     array([0, 1])
     """
-    if isinstance(X, LocalSource | DaskSource):
-        return X
+    source = X if isinstance(X, LocalSource | DaskSource) else _open(X, columns, format)
+    if embedding is None:
+        return source
+    try:
+        found = _open_embedding(embedding, X, source)
+    except FileFormatError as error:
+        raise InputError(f"cannot be read: {error}", "embedding") from error
+    if not isinstance(found, str) and found.n_rows != source.n_rows:
+        sizes = f"has {counted(found.n_rows, 'row')}, and X has {source.n_rows:,}"
+        raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
+    if isinstance(source, LocalSource):
+        return replace(source, embedding=found)
+    source = copy(source)
+    source.embedding = found
+    return source
+
+
+def _open(X: Any, columns: Sequence[str] | None, format: str | None) -> Source:
     if isinstance(X, str | os.PathLike):
         return LocalSource(_open_path(X, columns, format))
     if is_dask(X):
@@ -68,6 +99,11 @@ def open_source(
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
         return LocalSource(open_dataset(X, columns))
+    if is_anndata(X):
+        if X.isbacked:
+            raise InputTypeError("is backed by a file; pass the path of the file", "X")
+        names = make_unique([*map(str, X.var_names)])
+        return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
     if type(X).__module__.partition(".")[0] == "narwhals":
         X = X.to_native()
     if hasattr(X, "__arrow_c_stream__") and not _is_frame(X):
@@ -97,6 +133,51 @@ def _open_path(
     if format == "npy":
         return choose_columns(open_npy(path), None, columns)
     return choose_columns(*open_h5ad(path), columns)
+
+
+def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
+    """Return the column that holds the vectors of a source's rows, or a reader of them."""
+    if isinstance(embedding, str):
+        stored: Any = getattr(getattr(source, "reader", None), "stored", None)
+        known, what = source.names or [], "columns"
+        if is_anndata(X):
+            known, what = [*X.obsm], "entries of obsm"
+        elif isinstance(stored, H5adMatrix):
+            known, what = list_obsm(stored.file), "entries of obsm"
+        if embedding in known:
+            if is_anndata(X):
+                return _open_vectors(X.obsm[embedding])
+            is_entry = isinstance(stored, H5adMatrix)
+            return ArrayReader(open_obsm(stored.file, embedding)) if is_entry else embedding
+        if not (embedding.endswith(".npy") and Path(embedding).is_file()):
+            present = f"X has the {what} {list_names(known)}" if known else f"X has no {what}"
+            problem = f"is {embedding!r}, which is neither in X nor a .npy file"
+            raise InputError(f"{problem}: {present}; name one, or pass an array", "embedding")
+    if isinstance(embedding, str | os.PathLike):
+        return ArrayReader(open_npy(embedding))
+    if isinstance(embedding, Memory | ArrayReader | ParquetReader):
+        return embedding
+    return _open_vectors(embedding)
+
+
+def _open_vectors(embedding: Any) -> Memory:
+    """Return vectors in memory, or raise InputError for what is no matrix of numbers."""
+    if is_dask(embedding) or issparse(embedding):
+        kind = "sparse" if issparse(embedding) else "of Dask"
+        remedy = "pass a dense NumPy array, or name a column of X that holds vectors"
+        raise InputTypeError(f"is {kind}; {remedy}", "embedding")
+    try:
+        array = embedding if isinstance(embedding, np.ndarray) else np.asarray(embedding)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"is no matrix of numbers: {error}", "embedding") from error
+    if array.ndim == 1 and array.dtype == object:
+        array = as_vectors(array, parameter="embedding")
+    if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
+        raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")
+    if array.ndim != 2 or not array.shape[1]:
+        expected = "must have the shape (n_rows, n_dimensions)"
+        raise InputError(f"{expected}, got {array.shape}", "embedding")
+    return Memory(array, len(array), array.shape[1], None)
 
 
 def _is_frame(X: Any) -> bool:

@@ -29,6 +29,8 @@ BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 TEXT_BYTES = 64
 """Bytes that a cell without a fixed width takes in memory, about."""
+LIST_BYTES = 4096
+"""Bytes that a list takes, about: an embedding of some hundred numbers."""
 
 
 @final
@@ -150,6 +152,10 @@ class ParquetReader:
                     tables.append(pa.Table.from_batches([batch.take(pa.array(inside))]))
         frame = as_frame(pa.concat_tables(tables).combine_chunks())
         return mark_columns(frame, self.requested, self.categories)
+
+    def choose(self, names: list[str]) -> "ParquetReader":
+        """Return a reader of some of the columns."""
+        return replace(self, names=names, step=_count_block_rows(self.schema, names))
 
     def read_columns(self, names: list[str]) -> Any:
         """Return all rows of some columns as a table of Arrow."""
@@ -288,8 +294,12 @@ def _open_fragments(
     if not any(fragment.n_rows for fragment in fragments):
         which = "has no rows" if len(fragments) == 1 else "and all others have no rows"
         raise FileFormatError(f"{title} {which}")
+    return ParquetReader(fragments, schema, names, _count_block_rows(schema, names))
+
+
+def _count_block_rows(schema: Any, names: Sequence[str]) -> int:
     row_bytes = sum(_estimate_width(schema.field(name).type) for name in names)
-    return ParquetReader(fragments, schema, names, max(BLOCK_BYTES // row_bytes, 1))
+    return max(BLOCK_BYTES // row_bytes, 1)
 
 
 def _estimate_width(dtype: Any) -> int:
@@ -297,7 +307,7 @@ def _estimate_width(dtype: Any) -> int:
     try:
         return max(int(dtype.bit_width) // 8, 1)
     except ValueError:  # text, lists
-        return TEXT_BYTES
+        return LIST_BYTES if hasattr(dtype, "value_type") else TEXT_BYTES
 
 
 def _select_features(schema: Any) -> list[str]:

@@ -40,12 +40,18 @@ class Sample:
         weights were given: all rows count the same.
     n_rows : int
         Rows of the source.
+    embedding : float array of shape (n_sampled, n_dimensions) or None
+        The vectors in which likeness is measured; None: it is measured in the features.
+    embedding_column : str or None
+        The column of the table that they are in.
     """
 
     table: Any
     rows: IndexArray
     weights: Array | None
     n_rows: int
+    embedding: Array | None = None
+    embedding_column: str | None = None
 
 
 def draw_rows(

@@ -303,7 +303,7 @@ def _float_types(X: Any) -> list[type[np.floating]]:
     return [np.float64, np.float32]
 
 
-def check_range(data: Any) -> None:
+def check_range(data: Any, parameter: str = "X") -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
     rows = as_rows(data)
     name = rows.dtype.name
@@ -316,9 +316,10 @@ def check_range(data: Any) -> None:
         raise InputError(
             f"varies {told} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
             f"that sums of powers fit; {verb} it by a constant first",
-            "X",
+            parameter,
         )
     farthest = float(np.abs(rows.center).max(initial=0.0))
     if farthest > most:
         told = f"has a column whose mean is about {farthest:.0e}, in {name}"
-        raise InputError(f"{told} at most {most:.0e}; subtract a constant first", "X")
+        told = f"{told} at most {most:.0e}; subtract a constant first"
+        raise InputError(told, parameter)

@@ -42,6 +42,9 @@ class Features:
         The column of each feature, where any column has several.
     empty : bool array of shape (n_rows,) or None
         Which rows have no value at all; None if all have one.
+    is_readable : bool
+        Whether people read the features, so that rules should use few of them; False for the
+        numbers of an embedding.
     """
 
     data: Any
@@ -50,13 +53,17 @@ class Features:
     gaps: Any = None
     owner: IndexArray | None = None
     empty: NDArray[np.bool_] | None = None
+    is_readable: bool = True
 
 
-def make_features(estimator: Any, X: Any, sample_weight: Any = None) -> Features:
+def make_features(
+    estimator: Any, X: Any, sample_weight: Any = None, embedding: str | None = None
+) -> Features:
     """Return the features that an estimator is fitted to, or raise InputError.
 
     Arrays of numbers and sparse matrices are taken as they are, with missing values imputed;
-    all else is encoded. The estimator stays as it is.
+    all else is encoded. ``embedding`` names the column of X that clusters are found in: it is
+    no feature, unless no other column can be used. The estimator stays as it is.
     """
     X, encoder = as_frame(X), estimator.encoder
     is_auto = isinstance(encoder, str) and encoder == "auto"
@@ -65,7 +72,10 @@ def make_features(estimator: Any, X: Any, sample_weight: Any = None) -> Features
         raise InputTypeError(told, "encoder")
     if isinstance(encoder, Encoding):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
-        return Features(data, seen, owner=_find_owner(encoder))
+        return Features(data, seen, owner=_find_owner(encoder), is_readable=encoder.is_readable)
+    if encoder is None and embedding is not None:
+        problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
+        raise InputError(f"{problem}; pass the vectors as an array", "embedding")
     if encoder is None or (is_auto and _may_be_numbers(X)):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
         if not (is_auto and _has_nan(data)):
@@ -76,10 +86,10 @@ def make_features(estimator: Any, X: Any, sample_weight: Any = None) -> Features
         encoder = TableEncoder(scale="auto" if is_table else None)
     encoder = clone(encoder).fit(X, sample_weight=sample_weight)
     encoder.encoding_ = encoder.encoding_.equalize_columns()
-    return _encode(encoder, X, is_auto)
+    return _encode(encoder, X, is_auto, embedding)
 
 
-def _encode(encoder: TableEncoder, X: Any, is_auto: bool) -> Features:
+def _encode(encoder: TableEncoder, X: Any, is_auto: bool, embedding: str | None) -> Features:
     (data, gaps), encoding = encoder.encode(X), encoder.encoding_
     empty = empty_rows(gaps)
     if empty is not None:
@@ -91,11 +101,16 @@ def _encode(encoder: TableEncoder, X: Any, is_auto: bool) -> Features:
         raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
     check_range(data)
     seen = SeenFeatures.of(encoder)
+    others = tuple(pair for pair in encoding.dropped if pair[0] != embedding)
     if is_auto:
-        _warn(encoding)
+        _warn(replace(encoding, dropped=others))
+    if len(others) < len(encoding.dropped):
+        dropped = (*others, (str(embedding), "the embedding that clusters are found in"))
+        encoding = replace(encoding, dropped=dropped)
     if encoding.is_identity and gaps is None:
         return Features(data, seen)
-    return Features(data, seen, encoding, gaps, _find_owner(encoding), empty)
+    own = data, seen, encoding, gaps, _find_owner(encoding), empty
+    return Features(*own, is_readable=encoding.is_readable)
 
 
 def _warn(encoding: Encoding) -> None:

@@ -20,11 +20,13 @@ from taxarbor.hierarchy._cells import (
     as_days,
     as_factor,
     as_numbers,
+    as_vectors,
     column,
     column_names,
     is_gap,
     is_number,
     is_plain,
+    is_vector,
     list_cells,
     text_of,
 )
@@ -69,6 +71,9 @@ DTYPE_PREFIXES = {
     **dict.fromkeys(("string", "utf8", "large_str", "<u", "|s", "<s"), "text"),
 }
 """What names of dtypes begin with, in NumPy, pandas, polars and Arrow."""
+
+LIST_DTYPES = ("list", "array", "large_list", "fixed_size_list")
+"""What names of dtypes of lists begin with, in polars and Arrow."""
 
 AS_DATES = "dates, which are used only if asked for"
 AS_TEXT = "text, which is not declared to be of categories"
@@ -150,12 +155,17 @@ def profile_table(
     stats: list[ColumnStats] = []
     dropped: list[tuple[str, str]] = []
     for name, result in zip(names, reader.read_all(table, names), strict=True):
-        if not isinstance(result, str):
-            stats += result
-        elif name in reader.asked:
-            raise InputError(f"has no use for the column {name!r}: {result}", "X")
-        else:
+        if isinstance(result, str):
             dropped.append((name, result))
+        else:
+            stats += result
+    if not stats:  # then vectors are better than nothing
+        stats = reader.read_vectors(table, names)
+        vectors = {one.column.name for one in stats}
+        dropped = [pair for pair in dropped if pair[0] not in vectors]
+    for name, reason in dropped:
+        if name in reader.asked:
+            raise InputError(f"has no use for the column {name!r}: {reason}", "X")
     return TableProfile(len(names), found is not None, False, tuple(stats), tuple(dropped))
 
 
@@ -280,8 +290,25 @@ class _ColumnReader:
             return self._read_numbers(place, name, cells)
         if kind == "date" and self.dates == FROM_DTYPE:
             return self._read_dates(place, name, cells)
+        if kind == "vector":
+            width = len(next(cell for cell in cells if not is_gap(cell)))
+            return f"an embedding of {width} numbers; embedding={name!r} groups by it"
         reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
         return reasons.get(kind, kind)
+
+    def read_vectors(self, table: Any, names: Sequence[str]) -> list[ColumnStats]:
+        """Return the statistics of all numbers of the columns of vectors."""
+        found = []
+        for place, name in enumerate(names):
+            cells = column(table, place)
+            if find_kind(cells)[0] == "vector":
+                matrix = as_vectors(cells, name)
+                means = np.average(matrix, axis=0, weights=self.counts)
+                squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
+                for part, mean in enumerate(means.tolist()):
+                    one = Column(name, place, "vector", (mean,), part=part)
+                    found.append(ColumnStats(one, float(np.sqrt(squares[part])), mean))
+        return found
 
     def _read_numbers(
         self, place: int, name: str, cells: Any, kind: str = "number"
@@ -355,11 +382,14 @@ class _ColumnReader:
 def find_kind(cells: Any) -> tuple[str, Factor | None]:
     """Return the type of a column, and its values where they were read as text.
 
-    The type is number, category, text or date, or else the reason why it is not used.
+    The type is number, category, text, date or vector, or else why it is not used.
     """
     dtype = str(getattr(cells, "dtype", type(cells).__name__)).lower()
     if dtype.startswith("object"):
         kind = _find_kind_of_objects([cell for cell in list_cells(cells) if not is_gap(cell)])
+    elif dtype.startswith(LIST_DTYPES):
+        first = next((cell for cell in cells if not is_gap(cell)), None)
+        kind = "vector" if is_vector(first) else f"of type {dtype}"
     else:
         prefixes = (one for one in DTYPE_PREFIXES if dtype.startswith(one))
         kind = DTYPE_PREFIXES.get(next(prefixes, ""), f"of type {dtype}")
@@ -381,6 +411,8 @@ def _find_kind_of_objects(cells: Sequence[Any]) -> str:
         return "text"
     if all(is_number(cell) for cell in cells):
         return "number"
+    if is_vector(cells[0]) and all(isinstance(one, list | tuple | np.ndarray) for one in cells):
+        return "vector"
     return (
         "date" if all(hasattr(one, "weekday") for one in cells) else "neither numbers nor text"
     )
@@ -521,7 +553,7 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     if len(numbers) < len(used):
         told = "numbers are scaled to variance 1, beside categories"
         return told if numbers else "categories are scaled by how frequent they are"
-    variances = np.array([one.std**2 for one in used])
+    variances = np.array([one.std**2 for one in used if one.column.kind != "vector"])
     variances = variances[variances > 0.0]
     if not len(variances):
         return None
@@ -580,5 +612,11 @@ def _describe_encoding(
         yield f"rare values count as gaps: {some(rare, 5)}"
     if reason_to_scale is not None:
         yield reason_to_scale
+    vectors = {one.name: None for one in columns if one.kind == "vector"}
+    if vectors:
+        yield (
+            f"the rules use all features of the embedding {some([*vectors], 5)}; pass readable "
+            "columns as X and the vectors as embedding= to get words"
+        )
     if metric == "cosine":
         yield "rows are brought to length 1, and values are parts of that"

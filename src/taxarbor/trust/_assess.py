@@ -20,6 +20,7 @@ from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._memberships import calibrated
 from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.hierarchy._trust import LIKENESS, Curve
+from taxarbor.sources import open_source
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
 from taxarbor.trust._gaps import find_apart
 from taxarbor.trust._numbers import cut_sizes, measure_stability
@@ -45,6 +46,7 @@ def assess(
     n_jobs: int | None = None,
     random_state: Any = 0,
     verbose: int = 0,
+    embedding: Any = None,
 ) -> Hierarchy:
     """Measure how stable a model is: refit it to halves of its rows, and compare the trees.
 
@@ -70,6 +72,8 @@ def assess(
         Seed of the halves and the refits.
     verbose : int, default=0
         With 1, progress is shown if it takes longer than two seconds.
+    embedding : array-like, path or str, optional
+        The embedding that the model was fitted with, if there was one, as in its ``fit``.
 
     Returns
     -------
@@ -93,9 +97,8 @@ def assess(
     (4, 4)
     """
     with show_progress("assess", verbose, "refits") as bar:
-        study = _Study.of(
-            model, X, n_refits, n_jobs=n_jobs, random_state=random_state, observe=bar or ignore
-        )
+        options: Any = {"n_jobs": n_jobs, "random_state": random_state, "embedding": embedding}
+        study = _Study.of(model, X, n_refits, **options, observe=bar or ignore)
         labels = [model.predict(study.data).astype(np.int32) for model in study.refits]
         trust = study.trust(labels)
     seen = tree = study.tree
@@ -107,14 +110,12 @@ def assess(
 
 
 def suggest(
-    model: Any, X: Any, *, n_jobs: int | None, random_state: Any, verbose: int
+    model: Any, X: Any, embedding: Any, *, n_jobs: int | None, random_state: Any, verbose: int
 ) -> Curve:
     """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
     with show_progress("how many clusters", verbose, "refits") as bar:
-        study = _Study.of(
-            model, X, 20, n_jobs=n_jobs, random_state=random_state, observe=bar or ignore
-        )
-        return study.curve()
+        options: Any = {"n_jobs": n_jobs, "random_state": random_state, "embedding": embedding}
+        return _Study.of(model, X, 20, **options, observe=bar or ignore).curve()
 
 
 def most_clusters(n_rows: int) -> int:
@@ -149,6 +150,7 @@ class _Study:
         *,
         n_jobs: int | None,
         random_state: Any,
+        embedding: Any,
         observe: Observer,
     ) -> Self:
         """Fit the model again, and to reference rows without clusters."""
@@ -161,9 +163,12 @@ class _Study:
             rows = rows[np.sort(rng.choice(n, MAX_ROWS, replace=False))]
         some, size = data[rows], len(rows) // 2
         weights = None if tree.weights is None else tree.weights[rows]
+        vectors = _read_embedding(tree, X, embedding)
+        points = None if vectors is None else vectors[rows]
+        likeness = some if points is None else points
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
-            coordinates = find_coordinates(some, int(rng.randint(2**31 - 1)))
+            coordinates = find_coordinates(likeness, int(rng.randint(2**31 - 1)))
             drawn = _draw_reference(coordinates, rng)
             reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
         own = _unfitted(model, tree, size, n)
@@ -171,10 +176,10 @@ class _Study:
         bare = clone(own)
         if "encoder" in bare.get_params():
             bare.set_params(encoder=None)
-        parts = [(own, some, half) for half in halves]
+        parts: list[Any] = [(own, some, points, half) for half in halves]
         n_references = -(-n_refits // REFITS_PER_REFERENCE)
-        parts += [(bare, drawn, half) for half in halves[:n_references]]
-        parts.append((bare, drawn, np.arange(len(rows))))
+        parts += [(bare, drawn, None, half) for half in halves[:n_references]]
+        parts.append((bare, drawn, None, np.arange(len(rows))))
         tasks = [(*part, weights, int(rng.randint(2**31 - 1))) for part in parts]
         fitted = _fit_all(tasks, n_threads, observe)
         refits, references = fitted[:n_refits], fitted[n_refits:]
@@ -270,6 +275,18 @@ def _check(model: Any, X: Any) -> tuple[Hierarchy, Any]:
     return tree, data
 
 
+def _read_embedding(tree: Hierarchy, X: Any, embedding: Any) -> Array | None:
+    """Return the vectors that a tree was found in, or raise InputError if they are missing."""
+    fitted = (tree.made_by or {}).get("embedding")
+    if (embedding is None) == bool(fitted):
+        given = f"with one: pass it again, {fitted!r}" if fitted else "without one: pass None"
+        raise InputError(f"does not fit: the model was fitted {given}", "embedding")
+    if embedding is None:
+        return None
+    source = open_source(X, embedding=embedding)
+    return source.sample(source.n_rows, 0).embedding
+
+
 def _drawn_from(tree: Hierarchy) -> IndexArray:
     """Return the rows that halves are drawn from: those in the tree of positive weight."""
     rows = np.sort(tree.rows(tree.root))
@@ -306,20 +323,20 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
 
 
 def _fit_all(
-    tasks: list[tuple[Any, Any, IndexArray, Array | None, int]],
+    tasks: list[tuple[Any, Any, Array | None, IndexArray, Array | None, int]],
     n_threads: int,
     observe: Observer,
 ) -> list[Any]:
-    """Return models fitted to rows of some data, each with its weights and seed."""
+    """Return models fitted to rows of some data, with their vectors, weights and seed."""
 
-    def fit(task: tuple[Any, Any, IndexArray, Array | None, int]) -> Any:
-        model, data, rows, weights, seed = task
+    def fit(task: tuple[Any, Any, Array | None, IndexArray, Array | None, int]) -> Any:
+        model, data, points, rows, weights, seed = task
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
-        if weights is None:
-            return fresh.fit(data[rows])
-        return fresh.fit(data[rows], sample_weight=weights[rows])
+        given = {"sample_weight": weights, "embedding": points}
+        own = {name: values[rows] for name, values in given.items() if values is not None}
+        return fresh.fit(data[rows], **own)
 
     done: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:

@@ -1,0 +1,117 @@
+"""Embeddings on the command line."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from taxarbor import Hierarchy
+from taxarbor.cli import _reading
+
+N = 120
+GROUPS = np.arange(N) % 4
+
+
+@pytest.fixture
+def files(folder):
+    rng = np.random.default_rng(0)
+    vectors = (6.0 * rng.normal(size=(4, 6))[GROUPS] + rng.normal(size=(N, 6))).astype("f4")
+    table = pd.DataFrame(np.eye(4)[GROUPS], columns=[*"abcd"])
+    table["noise"], table["id"] = rng.normal(size=N), [f"R{row}" for row in range(N)]
+    table.to_csv(folder / "rows.csv", index=False)
+    table.assign(emb=list(vectors)).to_parquet(folder / "rows.parquet")
+    np.save(folder / "vectors.npy", vectors)
+    with h5py.File(folder / "cells.h5ad", "w") as file:
+        for name, index in (("var", [*"abcd"]), ("obs", table["id"])):
+            group = file.create_group(name)
+            group.attrs["_index"] = "_index"
+            group["_index"] = np.array(index, dtype=object)
+        file["X"] = np.eye(4)[GROUPS]
+        file.create_group("obsm")["X_pca"] = vectors
+    return folder
+
+
+def agrees(path):
+    labels = Hierarchy.load(path).labels if isinstance(path, str) else path
+    return len({*zip(labels.tolist(), GROUPS.tolist(), strict=True)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "embedding"),
+    [
+        ("rows.parquet", "emb"),
+        ("rows.parquet", "vectors.npy"),
+        ("rows.csv", "vectors.npy"),
+        ("cells.h5ad", "X_pca"),
+        ("cells.h5ad", "vectors.npy"),
+    ],
+)
+def test_all_commands(run, files, data, embedding):
+    found = run("fit", data, "-k", "4", "-o", "m.taxarbor", "--embedding", embedding)
+    assert found.exit_code == 0, found.output
+    assert agrees("m.taxarbor")
+    for command in (
+        ("predict", "m.taxarbor", data, "-o", "labels.npy"),
+        ("explain", "m.taxarbor", data),
+        ("report", "m.taxarbor", data, "-o", "page.html"),
+        ("assess", "m.taxarbor", data, "--refits", "3", "--embedding", embedding),
+    ):
+        found = run(*command)
+        assert found.exit_code == 0, (command, found.output)
+    assert agrees(np.load("labels.npy"))
+    assert Hierarchy.load("m.taxarbor").trust is not None
+
+
+def test_columns_and_auto(run, files):
+    options = ("--columns", "a,b,c,d", "--embedding", "emb", "-o", "m.taxarbor")
+    assert run("fit", "rows.parquet", "-k", "auto", *options).exit_code == 0
+    assert agrees("m.taxarbor")
+
+
+def test_blocks(run, files, monkeypatch):
+    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", 0)
+    for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
+        options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
+        columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()
+        found = run("fit", data, *options, *columns, "--labels", "labels.npy", "--force")
+        assert found.exit_code == 0, found.output
+        assert agrees(np.load("labels.npy"))
+
+
+def test_a_column_that_is_not_named(run, files):
+    found = run("fit", "rows.parquet", "-k", "4", "-o", "m.taxarbor")
+    assert found.exit_code == 0
+    assert "--embedding 'emb'" in found.stderr
+
+
+def test_nothing_but_vectors(run, files):
+    for more in ((), ("--embedding", "emb")):
+        options = ("-k", "4", "--columns", "emb", "-o", "m.taxarbor", "--force")
+        found = run("fit", "rows.parquet", *options, *more)
+        assert found.exit_code == 0, found.output
+        assert agrees("m.taxarbor")
+        assert run("predict", "m.taxarbor", "rows.parquet").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "rows.parquet", "--embedding", "nothing"),
+        ("fit", "rows.parquet", "--embedding", "nothing", "--columns", "a,b"),
+        ("fit", "rows.parquet", "--embedding", "none.npy"),
+        ("fit", "rows.csv", "--embedding", "a"),
+        ("fit", "cells.h5ad", "--embedding", "X_umap"),
+        ("fit", "customers.csv", "--embedding", "short.npy"),
+        ("fit", "rows.parquet", "--embedding", "emb", "--method", "hmmc"),
+        ("fit", "rows.parquet", "--columns", "a,b,emb"),
+        ("assess", "model.taxarbor", "customers.csv", "--embedding", "vectors.npy"),
+        ("assess", "grouped.taxarbor", "rows.parquet"),
+        ("assess", "grouped.taxarbor", "rows.parquet", "--embedding", "a"),
+    ],
+)
+def test_bad_input(run, files, command):
+    np.save("short.npy", np.ones((5, 2)))
+    run("fit", "rows.parquet", "-k", "4", "--embedding", "emb", "-o", "grouped.taxarbor")
+    found = run(*command)
+    assert found.exit_code == 2, found.output
+    assert found.stderr.count("\n") == 1

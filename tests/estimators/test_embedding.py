@@ -1,0 +1,352 @@
+"""Clusters that are found in an embedding, with rules in the features."""
+
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+from taxarbor import Hierarchy, TableEncoder, Taxarbor
+from taxarbor._errors import InputError, InputTypeError, TableWarning
+from taxarbor.exchange import to_json
+from taxarbor.report import report
+from taxarbor.trust import assess
+from tests.sources.places import write_h5ad
+
+N, D = 240, 10
+GROUPS = np.arange(N) % 4
+NAMES = ["a", "b", "c", "d", *(f"noise {j}" for j in range(12))]
+
+
+class AnnData:
+    """A stand-in for anndata's class, which need not be installed."""
+
+    isbacked = False
+
+    def __init__(self, X, names, obsm):
+        self.X, self.var_names, self.obsm = X, pd.Index(names), obsm
+        self.shape = self.n_obs, self.n_vars = X.shape
+
+
+AnnData.__module__ = "anndata"
+
+
+@pytest.fixture(scope="module", name="E")
+def make_vectors():
+    """Vectors that int8 and float16 hold, in four groups."""
+    rng = np.random.default_rng(0)
+    centers = 8.0 * rng.normal(size=(4, D))
+    vectors = 2.0 * (centers[GROUPS] + rng.normal(size=(N, D)))
+    return vectors.round().clip(-127, 127).astype(np.float32)
+
+
+@pytest.fixture(scope="module", name="X")
+def make_features():
+    """Booleans that imply the group, and others that make two groups of their own."""
+    rng = np.random.default_rng(1)
+    noise = rng.integers(0, 2, size=N)[:, None] ^ (rng.random((N, 12)) < 0.1)
+    return pd.DataFrame(np.column_stack([np.eye(4)[GROUPS], noise]), columns=NAMES)
+
+
+@pytest.fixture(scope="module")
+def table(X, E):
+    return X.assign(emb=list(E))
+
+
+@pytest.fixture(scope="module")
+def model(X, E):
+    return Taxarbor(4, random_state=0).fit(X, embedding=E)
+
+
+def features_used(tree):
+    rules = [rule for rule in tree.rules if rule is not None]
+    names = tree.feature_names
+    return {names[j] for rule in rules for j in rule.features}
+
+
+def fit(X, embedding=None, **options):
+    return Taxarbor(4, random_state=0, **options).fit(X, embedding=embedding)
+
+
+def test_labels_follow_the_embedding_and_rules_the_features(X, E, model):
+    assert adjusted_rand_score(GROUPS, model.labels_) == 1.0
+    assert features_used(model.hierarchy_) <= set("abcd")
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    without = fit(X)
+    assert adjusted_rand_score(GROUPS, without.labels_) < 1.0
+
+
+def places(folder, X, E):
+    """Return X and embedding, the same in many places."""
+    np.save(folder / "E.npy", E)
+    table = X.assign(emb=list(E))
+    arrays = {name: pa.array(X[name]) for name in X}
+    lists = pa.array(list(E), pa.list_(pa.float32()))
+    large = lists.cast(pa.large_list(pa.float32()))
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(E.ravel()), D)
+    pq.write_table(pa.table(arrays | {"emb": lists}), folder / "lists.parquet")
+    fixed_table = pa.table(arrays | {"emb": fixed})
+    pq.write_table(fixed_table, folder / "fixed.parquet", row_group_size=50)
+    polars = pl.DataFrame(X.to_dict("list"))
+    emb = pl.Series("emb", E.tolist(), dtype=pl.List(pl.Float32))
+    return {
+        "path": (X, folder / "E.npy"),
+        "text": (X, str(folder / "E.npy")),
+        "memory map": (X, np.load(folder / "E.npy", mmap_mode="r")),
+        "Fortran": (X, np.asfortranarray(E)),
+        "series": (X, table["emb"]),
+        "pandas": (table, "emb"),
+        "list": (pa.table(arrays | {"emb": lists}), "emb"),
+        "large_list": (pa.table(arrays | {"emb": large}), "emb"),
+        "fixed_size_list": (fixed_table, "emb"),
+        "polars List": (polars.with_columns(emb), "emb"),
+        "polars Array": (polars.with_columns(emb.list.to_array(D)), "emb"),
+        "parquet": (folder / "lists.parquet", "emb"),
+        "parquet fixed": (folder / "fixed.parquet", "emb"),
+        "parquet and npy": (folder / "lists.parquet", folder / "E.npy"),
+    }
+
+
+def test_same_tree_from_everywhere(X, E, model, tmp_path):
+    rules = model.hierarchy_.rules
+    for place, (rows, embedding) in places(tmp_path, X, E).items():
+        with warnings.catch_warnings():
+            if place == "parquet and npy":  # the column of vectors is not named
+                warnings.simplefilter("ignore", TableWarning)
+            found = fit(rows, embedding)
+        np.testing.assert_array_equal(found.labels_, model.labels_, place)
+        np.testing.assert_array_equal(found.predict(rows), model.labels_, place)
+        np.testing.assert_array_equal(found.predict(X), model.labels_, place)
+        assert str(found.hierarchy_) == str(model.hierarchy_), place
+        for one, other in zip(found.hierarchy_.rules, rules, strict=True):
+            assert (one is None) == (other is None), place
+            if one is not None:
+                np.testing.assert_array_equal(one.weights, other.weights, place)
+
+
+def test_a_sample_of_files(X, E, tmp_path, monkeypatch):
+    """Beyond the sample only the vectors of sampled rows are read."""
+    monkeypatch.setattr("taxarbor.estimators._taxarbor.SAMPLE_ROWS", 120)
+    monkeypatch.setattr("taxarbor.estimators._taxarbor.ROWS_PER_CLUSTER", 30)
+    expected = fit(X, E)
+    assert adjusted_rand_score(GROUPS, expected.labels_) == 1.0
+    for place, (rows, embedding) in places(tmp_path, X, E).items():
+        if place != "parquet and npy":
+            found = fit(rows, embedding)
+            np.testing.assert_array_equal(found.labels_, expected.labels_, place)
+
+
+def test_types_of_numbers(X, E, model):
+    for dtype in ("float16", "float64", "int8", "int64", ">f4"):
+        np.testing.assert_array_equal(fit(X, E.astype(dtype)).labels_, model.labels_, dtype)
+    np.testing.assert_array_equal(fit(X, E.tolist()).labels_, model.labels_)
+    halves = pa.array(list(E.astype(np.float16)), pa.list_(pa.float16()))
+    small = pa.table({name: pa.array(X[name]) for name in X} | {"emb": halves})
+    np.testing.assert_array_equal(fit(small, "emb").labels_, model.labels_)
+
+
+def test_bfloat16(X, E, model):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    found = fit(X, E.astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(found.labels_, model.labels_)
+
+
+def test_without_an_embedding_nothing_changes(X):
+    expected = Taxarbor(4, random_state=0).fit(X).hierarchy_
+    assert to_json(fit(X, None).hierarchy_) == to_json(expected)
+
+
+def damaged(E, value):
+    vectors = E.copy()
+    vectors[7, 3] = value
+    return vectors
+
+
+def test_what_is_refused(X, E, table, tmp_path):
+    ragged = table.assign(emb=[vector[: D - (row == 7)] for row, vector in enumerate(E)])
+    absent = table.assign(emb=[None if row == 7 else one for row, one in enumerate(E)])
+    texts = table.assign(emb=[["x"] if row == 7 else one for row, one in enumerate(E)])
+    (tmp_path / "no.npy").write_bytes(b"nothing")
+    wrong = {
+        "rows": (X, E[:-1]),
+        "NaN": (X, damaged(E, np.nan)),
+        "infinity": (X, damaged(E, np.inf)),
+        "shape": (X, E[:, 0]),
+        "no dimension": (X, E[:, :0]),
+        "ragged lists": (X, [[1.0], [2.0, 3.0]]),
+        "absent column": (X, "emb"),
+        "absent file": (X, str(tmp_path / "none.npy")),
+        "damaged file": (X, str(tmp_path / "no.npy")),
+        "a column of numbers": (X, "a"),
+        "ragged": (ragged, "emb"),
+        "missing": (absent, "emb"),
+        "text": (texts, "emb"),
+        "NaN in a column": (X.assign(emb=list(damaged(E, np.nan))), "emb"),
+        "ragged series": (X, ragged["emb"]),
+        "range": (X, E.astype(np.float64) * 1e200),
+    }
+    for problem, (rows, embedding) in wrong.items():
+        with pytest.raises(InputError) as caught:
+            fit(rows, embedding)
+        assert caught.value.parameter == "embedding", problem
+        if "ragged" in problem and problem != "ragged lists":
+            assert "row 7" in str(caught.value), problem
+        if problem == "ragged":
+            assert "'emb'" in str(caught.value)
+    for embedding in (sparse.csr_array(E), da.from_array(E), E.astype(str), E.astype(complex)):
+        with pytest.raises(InputTypeError) as caught:
+            fit(X, embedding)
+        assert caught.value.parameter == "embedding"
+    with pytest.raises(InputError) as caught:
+        fit(table, "emb", encoder=None)
+    assert caught.value.parameter == "embedding"
+
+
+def test_rows_are_numbered_as_in_the_source(X, E, monkeypatch):
+    monkeypatch.setattr("taxarbor.estimators._taxarbor.SAMPLE_ROWS", 100)
+    monkeypatch.setattr("taxarbor.estimators._taxarbor.ROWS_PER_CLUSTER", 25)
+    vectors = E.copy()
+    vectors[100:] = np.nan
+    with pytest.raises(InputError, match=r"row 1\d\d"):
+        fit(X, vectors)
+
+
+def test_a_column_of_vectors_beside_others(X, E, table):
+    for rows in (table, pl.DataFrame(X).with_columns(emb=pl.Series(E.tolist()))):
+        with pytest.warns(TableWarning, match=f"embedding of {D} numbers; embedding='emb'"):
+            found = Taxarbor(4, random_state=0).fit(rows)
+        np.testing.assert_array_equal(found.labels_, fit(X).labels_)
+        np.testing.assert_array_equal(found.predict(rows), found.labels_)
+    encoder = TableEncoder().fit(table)
+    assert dict(encoder.encoding_.dropped).keys() == {"emb"}
+
+
+def test_nothing_but_vectors(E, tmp_path):
+    """Then the vectors are the features."""
+    table = pd.DataFrame({"text": [f"text {row}" for row in range(N)], "emb": list(E)})
+    pq.write_table(pa.table({"emb": pa.array(list(E))}), tmp_path / "emb.parquet")
+    alone = pl.DataFrame({"emb": E.tolist()})
+    expected = fit(E.astype(np.float64))
+    for rows in (table, table[["emb"]], alone, tmp_path / "emb.parquet"):
+        for embedding in (None, "emb"):
+            with pytest.warns(TableWarning, match="embedding="):
+                found = fit(rows, embedding)
+            np.testing.assert_array_equal(found.predict(rows), found.labels_)
+            if embedding is None:
+                np.testing.assert_array_equal(found.labels_, expected.labels_)
+            assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
+            assert features_used(found.hierarchy_) <= {f"emb_{j}" for j in range(D)}
+    found.hierarchy_.save(tmp_path / "model.taxarbor")
+    tree = Hierarchy.load(tmp_path / "model.taxarbor")
+    np.testing.assert_array_equal(tree.predict(table), found.labels_)
+    with pytest.raises(InputError, match="row 0"):
+        tree.predict(table.assign(emb=list(E[:, 1:])))
+    with pytest.warns(TableWarning):
+        report(fit(table), table, tmp_path / "page.html")
+
+
+def test_cosine_and_scales_of_vectors(E):
+    table = pd.DataFrame({"emb": list(E)})
+    for encoder in (TableEncoder(metric="cosine"), TableEncoder(scale="standard")):
+        found = fit(table, encoder=encoder)
+        np.testing.assert_array_equal(found.predict(table), found.labels_)
+
+
+def test_weights(X, E):
+    weights = np.arange(N) % 3
+    rows = np.repeat(np.arange(N), weights)
+    found = Taxarbor(4, random_state=0).fit(X, sample_weight=weights, embedding=E)
+    repeated = fit(X.iloc[rows], E[rows])
+    np.testing.assert_array_equal(found.predict(X)[rows], repeated.labels_)
+    assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
+
+
+def test_outliers_and_noise(X, E):
+    vectors = E.copy()
+    vectors[5] *= 1e4
+    found = fit(X, vectors)
+    assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
+    assert fit(X, E, noise=0.05).labels_.min() == -1
+
+
+def test_auto_finds_the_groups(X, E, table):
+    for rows, embedding in ((X, E), (table, "emb")):
+        found = Taxarbor("auto", random_state=0).fit(rows, embedding=embedding)
+        assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
+        assert found.hierarchy_.trust.suggested == 4
+
+
+def test_assess(X, E, table, model):
+    tree = assess(model, X, embedding=E, n_refits=4)
+    assert tree.trust.is_stable.all()
+    named = fit(table, "emb")
+    again = assess(named, table, embedding="emb", n_refits=4)
+    np.testing.assert_array_equal(again.trust.came_back, tree.trust.came_back)
+    for rows, given, one in ((X, None, model), (table, None, named), (X, E, fit(X))):
+        with pytest.raises(InputError) as caught:
+            assess(one, rows, embedding=given)
+        assert caught.value.parameter == "embedding"
+
+
+def test_dask(X, E, model):
+    partitions = dd.from_pandas(X, npartitions=3)
+    found = fit(partitions, E)
+    np.testing.assert_array_equal(found.labels_.compute(), model.labels_)
+    column = pd.Series(pa.array(list(E)), dtype=pd.ArrowDtype(pa.list_(pa.float32())))
+    partitions = dd.from_pandas(X.assign(emb=column), npartitions=3)
+    found = fit(partitions, "emb")
+    np.testing.assert_array_equal(found.labels_.compute(), model.labels_)
+    np.testing.assert_array_equal(found.predict(partitions).compute(), model.labels_)
+
+
+def test_anndata(X, E, model):
+    matrix = X.to_numpy()
+    for rows in (matrix, sparse.csr_array(matrix)):
+        adata = AnnData(rows, NAMES, {"X_pca": E, "other": E[:, :2]})
+        found = fit(adata, "X_pca")
+        np.testing.assert_array_equal(found.labels_, model.labels_)
+        np.testing.assert_array_equal(found.predict(adata), model.labels_)
+        assert features_used(found.hierarchy_) <= set("abcd")
+        np.testing.assert_array_equal(fit(adata).labels_, fit(rows).labels_)
+        assert [*fit(adata).hierarchy_.feature_names] == NAMES
+        assert assess(found, adata, embedding="X_pca", n_refits=3).trust is not None
+        with pytest.raises(InputError) as caught:
+            fit(adata, "a")
+        assert caught.value.parameter == "embedding"
+    adata.isbacked = True
+    with pytest.raises(InputTypeError):
+        fit(adata)
+
+
+def test_real_anndata(X, E, model):
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(sparse.csr_matrix(X.to_numpy()), var=X.T[[]], obsm={"X_pca": E})
+    found = fit(adata, "X_pca")
+    np.testing.assert_array_equal(found.labels_, model.labels_)
+    np.testing.assert_array_equal(found.predict(adata), model.labels_)
+
+
+def test_h5ad(X, E, model, tmp_path):
+    for name, rows in (("dense", X.to_numpy()), ("csr", sparse.csr_array(X.to_numpy()))):
+        path = write_h5ad(tmp_path / f"{name}.h5ad", rows, NAMES)
+        with pytest.raises(InputError) as caught:
+            fit(path, "X_pca")
+        assert caught.value.parameter == "embedding"
+        with h5py.File(path, "a") as file:
+            file.create_group("obsm")["X_pca"] = E
+            file["obsm"].create_group("frame")
+        found = fit(path, "X_pca")
+        np.testing.assert_array_equal(found.labels_, model.labels_)
+        np.testing.assert_array_equal(found.predict(path), model.labels_)
+        assert features_used(found.hierarchy_) <= set("abcd")
+        with pytest.raises(InputError) as caught:
+            fit(path, "frame")
+        assert caught.value.parameter == "embedding"
