@@ -1,12 +1,18 @@
 """The clusters of a sample and the tree above them, before there are rules for them."""
 
-from taxarbor.clusters._coordinates import Coordinates, draw_rows, find_coordinates
+from taxarbor.clusters._coordinates import (
+    Coordinates,
+    count_coordinates,
+    draw_rows,
+    find_coordinates,
+)
 from taxarbor.clusters._find import Clusters, find_clusters
 from taxarbor.clusters._outliers import find_outliers
 
 __all__ = [
     "Clusters",
     "Coordinates",
+    "count_coordinates",
     "draw_rows",
     "find_clusters",
     "find_coordinates",

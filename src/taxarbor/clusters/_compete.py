@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from taxarbor import native
+from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.clusters._coordinates import Coordinates
+from taxarbor.clusters._coordinates import Coordinates, draw_rows
 
 ROUNDS = 2
 """Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
@@ -32,6 +33,9 @@ to that of the plain distance."""
 MIN_RIDGE = 1e3
 """The least ridge, in roundings of the variance of all rows, beside one in double precision per
 row: where leaves are single points, what is left of it within them is rounding."""
+
+SEEDED = 11
+"""What tells the hashes of seeds from those of others."""
 
 Labels = NDArray[np.int32]
 
@@ -79,22 +83,37 @@ class LeafModel:
     objective: float  # log det S
 
 
-def compete(leaves: Leaves, coordinates: Coordinates) -> tuple[Leaves, LeafModel]:
+def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
+    """Return leaves about rows drawn at random, after a few rounds of k-means."""
+    positions = draw_rows(coordinates.n_rows, n_seeds, node_seed(seed, (SEEDED,)))
+    means = coordinates.values[positions, :-1].astype(np.float64)
+    for _ in range(ROUNDS + 1):
+        offsets = -0.5 * np.einsum("kq,kq->k", means, means)
+        labels = _assign(LeafModel(means, offsets, 0.0), coordinates)
+        labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)  # none is empty
+        leaves = Leaves.of(labels, int(labels.max()) + 1, coordinates)
+        means = leaves.means
+    return leaves
+
+
+def _assign(model: LeafModel, coordinates: Coordinates) -> Labels:
+    lifted = np.pad(model.weights, ((0, 0), (0, 1)))
+    return coordinates.rows.best(lifted, model.offsets).astype(np.int32)
+
+
+def compete(leaves: Leaves, coordinates: Coordinates) -> Leaves:
     """Let leaves, two at least, compete for the rows: move each to the leaf that it fits best.
 
-    Also, the model by which rows moved last. A round in which a leaf would lose all of its rows
-    is not made.
+    A round in which a leaf would lose all of its rows is not made.
     """
-    rows, ridge = coordinates.rows, None
+    ridge = None
     for _ in range(ROUNDS):
         model, ridge = fit_leaves(leaves, coordinates, ridge)
-        lifted = np.pad(model.weights, ((0, 0), (0, 1)))
-        labels = rows.best(lifted, model.offsets).astype(np.int32)
-        moved = Leaves.of(labels, leaves.n_leaves, coordinates)
+        moved = Leaves.of(_assign(model, coordinates), leaves.n_leaves, coordinates)
         if not moved.counts.all():
             break
         leaves = moved
-    return leaves, model
+    return leaves
 
 
 def fit_leaves(

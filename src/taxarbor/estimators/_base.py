@@ -161,7 +161,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
                 splitter = splitter.over(training.features.owner)
             rows = as_rows(training.copies(), n_threads=run.width)
             grown = grow(rows, splitter, branching=branching, stop=training.stop(stop), run=run)
-            tree, expanded = training.finish(grown, self)
+            tree, expanded = training.finish(grown.freeze(order=False), self)
             routed = np.zeros(len(sample.rows), dtype=np.intp)
             if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
                 routed = place_rows(tree, expanded.data, n_threads=run.width).astype(np.intp)

@@ -17,7 +17,7 @@ from taxarbor._progress import show_progress
 from taxarbor._run import Run, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._encoding import Encoding, Expanded, add_below, share_missing
 from taxarbor.hierarchy._noise import NoiseModel, RouteBlock, find_noise_model
 from taxarbor.hierarchy._reasons import find_two_values
@@ -157,7 +157,7 @@ class Training:
         return np.where(self.repeats > 0, given, 0.0)
 
     def finish(
-        self, tree: HierarchyBuilder, estimator: Any, *, has_round_thresholds: bool = False
+        self, tree: Hierarchy, estimator: Any, *, has_round_thresholds: bool = False
     ) -> tuple[Hierarchy, Expanded]:
         """Return a tree of features as one of the user's units, and the sample in these."""
         encoding = self.features.encoding
@@ -165,7 +165,7 @@ class Training:
         made = made_by(estimator)
         if self.sample.embedding is not None:
             made["embedding"] = self.sample.embedding_column or True
-        frozen = tree.freeze(feature_names=names, made_by=made, order=False)
+        frozen = replace(tree, feature_names=names, made_by=made)
         if encoding is not None:
             frozen = encoding.decode(frozen)
         expanded = expand(self.sample.table, frozen)

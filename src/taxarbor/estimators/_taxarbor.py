@@ -11,15 +11,20 @@ from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._run import Run
-from taxarbor.clusters import find_clusters, find_coordinates, find_outliers
+from taxarbor.clusters import (
+    count_coordinates,
+    find_clusters,
+    find_coordinates,
+    find_outliers,
+)
 from taxarbor.estimators._base import HierarchyEstimator, check_growth, warn_if_short
 from taxarbor.estimators._fit import Training, route_all, start_run
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.hierarchy import Hierarchy
 from taxarbor.hierarchy._cells import is_plain
 from taxarbor.hierarchy._noise import NoiseModel
 from taxarbor.hierarchy._remade import resize
-from taxarbor.hierarchy._route import route, sum_by_label
+from taxarbor.hierarchy._route import route
 from taxarbor.hierarchy._trust import Curve
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
@@ -318,9 +323,7 @@ def sample_size(n_rows: int, stop: StoppingRule, branching: int) -> int:
     return max(SAMPLE_ROWS, int(wanted))
 
 
-def _find_tree(
-    training: Training, settings: _Settings, run: Run
-) -> tuple[HierarchyBuilder, Training]:
+def _find_tree(training: Training, settings: _Settings, run: Run) -> tuple[Hierarchy, Training]:
     """Return a tree with rules, and the rows that took part: outliers do not."""
     stop, splitter = training.stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # or there is no bound, however little a row counts for
@@ -328,29 +331,29 @@ def _find_tree(
     outliers = find_outliers(training.points(), run.seed, training.copies_per_row)
     training = training.without(outliers)
     X = training.copies()
-    coordinates = find_coordinates(training.points(), run.seed, run.width)
+    size = count_coordinates(stop.n_leaves)
+    coordinates = find_coordinates(training.points(), run.seed, run.width, size)
     clusters = find_clusters(
         coordinates, splitter, branching=settings.branching, stop=stop, run=run
     )
-    if training.sample.embedding is not None and clusters.scores is not None:
-        # STOP-GAP, to be removed: find_rules wants scores in the features of X.
-        sums = sum_by_label(X, clusters.labels.astype(np.intp), clusters.scores.n_children)
-        means = sums / np.bincount(clusters.labels)[:, None]
-        clusters = replace(clusters, scores=LinearRule.nearest(means.astype(X.dtype)))
     tree = find_rules(
         clusters,
         X,
-        replace(settings.sparsity, owner=training.features.owner),
+        replace(
+            settings.sparsity,
+            owner=training.features.owner,
+            is_free=not training.features.is_readable,
+            is_scaled=training.sample.embedding is not None,
+        ),
         run,
         branching=settings.branching,
-        max_depth=stop.max_depth,
         min_leaf_size=splitter.min_size,
     )
     return tree, training
 
 
 def _describe(
-    tree: HierarchyBuilder, training: Training, noise: float, estimator: Taxarbor
+    tree: Hierarchy, training: Training, noise: float, estimator: Taxarbor
 ) -> tuple[Hierarchy, NoiseModel, NDArray[np.int32]]:
     """Return the tree in the user's units, with what the sample says of its nodes and noise."""
     frozen, expanded = training.finish(tree, estimator, has_round_thresholds=True)

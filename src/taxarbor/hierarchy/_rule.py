@@ -108,8 +108,6 @@ class LinearRule:
         """Number of nodes that rows are sent to."""
         return int(self.targets[-1]) + 1
 
-    n_children = n_scores  # until taxarbor.rules is rewritten, which alone reads it
-
     @property
     def dtype(self) -> np.dtype[np.floating]:
         """Dtype of the arrays."""

@@ -1,5 +1,5 @@
 """Sparse rules that send rows to the clusters of a tree."""
 
-from taxarbor.rules._rules import Sparsity, find_rule, find_rules
+from taxarbor.rules._rules import Sparsity, find_rules
 
-__all__ = ["Sparsity", "find_rule", "find_rules"]
+__all__ = ["Sparsity", "find_rules"]
