@@ -53,14 +53,14 @@ INTRODUCTION = """\
 Written by `make defaults`, not by hand: run it again rather than edit this page.
 
 Taxarbor, beside other methods with their own defaults, and beside itself with one choice made
-otherwise. The measure of record is on **new rows**: each data set, {rows}, is halved at
-random; one half is fitted, and the other half is placed by the fitted tree and scored. Trees
+otherwise. The measure of record is on **new rows**: each data set ({rows}) is halved
+at random; one half is fitted, and the other half is placed by the fitted tree and scored. Trees
 with rules, k-means and bisecting k-means place new rows by their own `predict`; with all other
 methods a new row goes to the nearest mean of a cluster. Scores of the rows of the fit come
 second.
 
 As many clusters as classes; {seeds}, each with other halves, the same for all methods. No
-method saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}.
+method saw a label. {n_jobs} fits, {minutes} minutes of one core. Commit {commits}; {machine}.
 Seconds are of fits with one thread, two of them side by side (unless `--n-jobs` is changed).
 
 Numbers are percent: means over seeds ± their standard deviation. aSP, aPS: agreement of the
@@ -295,7 +295,7 @@ class Scores(NamedTuple):
 
     def on(self, dataset: str, row: Row, measure: str) -> Mean:
         """Return the mean over seeds of a measure on one data set."""
-        if not _applies(row, measure):
+        if not has_measure(row, measure):
             return Mean()
         return summarise(self._of(dataset, row), measure)
 
@@ -309,20 +309,21 @@ class Scores(NamedTuple):
     def difference(self, row: Row, other: Row, measure: str) -> Mean:
         """Return by how much the mean over data sets is above another's, seed by seed."""
         ours, theirs = self._by_seed(row, measure), self._by_seed(other, measure)
-        if not ours or not theirs:
+        if len(ours) != len(theirs):
             return Mean()
         return mean_of(np.subtract(ours, theirs).tolist())
 
     def _by_seed(self, row: Row, measure: str) -> list[float]:
         """Return the mean over data sets for each seed; nothing if a result is missing."""
+        if not has_measure(row, measure):
+            return []
         by_set = []
         for name in self.datasets:
             jobs = self._of(name, row).sort_values("seed")
-            if not _applies(row, measure) or measure not in jobs or jobs[measure].isna().any():
+            is_whole = jobs["seed"].tolist() == list(range(self.setup.n_seeds))
+            if measure not in jobs or jobs[measure].isna().any() or not is_whole:
                 return []
             by_set.append(jobs[measure].to_numpy())
-        if len({len(values) for values in by_set}) != 1:
-            return []
         return [float(mean) for mean in np.mean(by_set, axis=0)]
 
     def median_seconds(self, dataset: str, row: Row) -> float:
@@ -339,13 +340,10 @@ class Scores(NamedTuple):
         ]
 
 
-def _applies(row: Row, measure: str) -> bool:
+def has_measure(row: Row, measure: str) -> bool:
     """Say whether a method has a measure: those of trees are not of k-means."""
-    return (
-        row.method != KM.method
-        or measure.removeprefix(NEW) not in CORRECTED
-        or (measure.removeprefix(NEW) in OF_LEAVES)
-    )
+    name = measure.removeprefix(NEW)
+    return row.method != KM.method or name in OF_LEAVES or name not in CORRECTED
 
 
 def summarise_defaults(scores: Scores) -> str:
@@ -369,7 +367,7 @@ def describe_means(scores: Scores, prefix: str) -> str:
 def describe_everywhere(scores: Scores) -> Iterator[str]:
     """Yield for each measure a table of all methods on all data sets."""
     for measure, short in CORRECTED.items():
-        rows = [row for row in (*RIVALS, *OURS) if _applies(row, measure)]
+        rows = [row for row in (*RIVALS, *OURS) if has_measure(row, measure)]
         yield f"### {short}\n\n{_in_full(scores, rows, NEW + measure)}"
 
 
@@ -433,7 +431,7 @@ def _in_full(scores: Scores, rows: Sequence[Row], measure: str) -> str:
 def _lead(scores: Scores, measure: str) -> str:
     """Return Taxarbor's mean on new rows, the best rival's, and the difference."""
     ours = scores.over_all(DEFAULT, NEW + measure)
-    rivals = [row for row in RIVALS if _applies(row, measure)]
+    rivals = [row for row in RIVALS if has_measure(row, measure)]
     theirs = {row.label: scores.over_all(row, NEW + measure) for row in rivals}
     known = [row for row in rivals if not math.isnan(theirs[row.label].mean)]
     if math.isnan(ours.mean) or not known:

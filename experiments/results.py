@@ -217,6 +217,7 @@ def introduce(text: str, jobs: pd.DataFrame, setup: Setup) -> str:
         strengths=", ".join(f"{strength:g}" for strength in setup.strengths),
         n_jobs=f"{len(jobs):,}",
         hours=f"{jobs['seconds'].sum() / 3600:.1f}",
+        minutes=f"{jobs['seconds'].sum() / 60:.0f}",
         commits=", ".join(sorted(set(jobs["commit"]))) or commit(),
         machine="; ".join(sorted(set(jobs["machine"]))) or machine(),
         lost=f"\nWithout a result:\n{lost}" if lost else "",

@@ -20,6 +20,7 @@ from experiments.defaults import (
     Scores,
     all_datasets,
     halve_few,
+    has_measure,
     plan_rows,
     signed,
 )
@@ -66,8 +67,8 @@ Written by `make rules`, not by hand: run it again rather than edit this page.
 
 `Taxarbor` finds clusters, and then sparse rules for them, which decide where each row goes. Two
 questions: what do rules cost on **new rows**, and how many features does a reader meet? Each
-data set, {rows}, is halved at random: one half is fitted; the other half is new, is placed
-by the fitted tree and scored. Rows of the fit come second.
+data set ({rows}) is halved at random. One half is fitted; the other half is new, is
+placed by the fitted tree and scored. Rows of the fit come second.
 
 Beside the default are rules with at most two features (`max_features=2`) and rules whose
 features cost the same whether or not the rules above use them (`novelty=0`). *Clusters without
@@ -75,7 +76,7 @@ rules* are the clusters that the rules are found for, with each row at the best 
 features. Ward: SciPy's Ward linkage, with new rows at the nearest mean of a cluster. BKM:
 scikit-learn's bisecting k-means, with its own `predict`, as a tree. KM: scikit-learn's k-means,
 which has no tree. As many leaves as classes; {seeds}, each with other halves, the same for all
-methods; no method saw a label. {n_jobs} fits, {hours} hours of one core. Commit {commits};
+methods; no method saw a label. {n_jobs} fits, {minutes} minutes of one core. Commit {commits};
 {machine}.
 
 Numbers are percent. aSP, aPS: agreement of the tree with the true one, by shortest paths and by
@@ -170,11 +171,12 @@ def _differences(scores: Scores, prefix: str) -> str:
 
 def _on_every_dataset(scores: Scores) -> Iterator[str]:
     for measure, short in CORRECTED.items():
+        rows = [row for row in ROWS if has_measure(row, measure)]
         lines = [
-            [name, *(percent(scores.on(name, row, NEW + measure), 1) for row in ROWS)]
+            [name, *(percent(scores.on(name, row, NEW + measure), 1) for row in rows)]
             for name in scores.datasets
         ]
-        heads = ["data", *(row.label for row in ROWS)]
+        heads = ["data", *(row.label for row in rows)]
         yield f"### {short} on new rows\n\n{table(heads, lines)}"
 
 
