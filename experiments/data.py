@@ -26,6 +26,10 @@ STAND_INS = {
 
 BUNDLED = "animals"
 
+PLANTED, PLANTED_ROWS = "planted/", 40_000
+"""How the names of drawn data begin, as in ``planted/256/50/0.5``: features, clusters and the
+spread of their centres. Half of the rows are fitted."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +56,11 @@ class Dataset:
         return digest.hexdigest()[:12]
 
     def thinned(self, max_rows: int) -> "Dataset":
-        """Return at most so many of the rows, evenly spaced; all of them for 0."""
+        """Return at most so many of the rows, drawn at random, in order; all of them for 0."""
         n_rows = len(self.X)
         if not 0 < max_rows < n_rows:
             return self
-        kept = np.arange(max_rows) * n_rows // max_rows
+        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         return replace(self, X=self.X[kept], y=self.y[kept])
 
     def scaled(self, scaling: Scaling) -> "Dataset":
@@ -107,6 +111,8 @@ def list_datasets(folder: Path | None) -> list[str]:
 
 def load_dataset(name: str, folder: Path | None) -> Dataset:
     """Return a data set by the name that :func:`list_datasets` gives it."""
+    if name.startswith(PLANTED):
+        return _draw_dataset(name)
     if folder is None:
         return _animals()
     stem, _, key = name.partition("/")
@@ -128,6 +134,30 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
     except ValueError as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
     return found
+
+
+def _draw_dataset(name: str) -> Dataset:
+    """Return drawn clusters, as many as the name says; their tree is flat."""
+    n_features, n_clusters, spread = name.removeprefix(PLANTED).split("/")
+    X, labels = draw_clusters(PLANTED_ROWS, int(n_features), int(n_clusters), float(spread))
+    classes = [str(one) for one in range(int(n_clusters))]
+    flat = {"name": "all", "children": [{"name": one} for one in classes]}
+    return Dataset(name, X, np.array(classes)[labels], ClassTree.read(flat), None)
+
+
+def draw_clusters(
+    n_rows: int, n_features: int, n_clusters: int, spread: float, seed: int = 0
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Draw clusters without an order, and the cluster of each row.
+
+    Every feature of a centre is normal with this spread, and that of a row is normal around
+    the centre, with spread 1: each feature says little, and all together much.
+    """
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(scale=spread, size=(n_clusters, n_features))
+    labels = rng.integers(n_clusters, size=n_rows)
+    noise = rng.standard_normal((n_rows, n_features), dtype=np.float32)
+    return centers.astype(np.float32)[labels] + noise, labels
 
 
 def _animals(depth: int = 2) -> Dataset:

@@ -1,10 +1,12 @@
 """Why the defaults are what they are: Taxarbor beside other methods, and one change at a time.
 
-No setting is chosen by labels.
+Half of the rows are fitted; the other half is new, and is the measure of record. No setting is
+chosen by labels.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from inspect import signature
 from itertools import chain, product
 from pathlib import Path
@@ -20,10 +22,10 @@ from experiments.results import NO_RESULTS, introduce, of_jobs, write_page
 from experiments.run import Store
 from experiments.tables import (
     CORRECTED,
-    NOTHING,
     Mean,
     done_jobs,
-    number,
+    mean_of,
+    of_code,
     percent,
     seconds,
     summarise,
@@ -33,58 +35,62 @@ from experiments.variants import CRITERIA, default_of
 from taxarbor import Taxarbor
 from taxarbor.estimators._taxarbor import ROWS_PER_CLUSTER, SAMPLE_ROWS
 
-MARGINS = {measure: 2.0 if short == "aSP" else 1.0 for measure, short in CORRECTED.items()}
-"""Points by which Taxarbor should be above the best rival."""
+MAX_ROWS = 6000
+"""Rows of each data set; half of them are fitted."""
 
-IN_FULL = ("adjusted_shortest_path", "adjusted_rand")
-"""What is shown on every data set, for every variant."""
+NEW = "new_"
+"""How the names of measures on new rows begin."""
+
+OF_LEAVES = ("adjusted_rand", "adjusted_mutual_info")
+"""What is measured of clusters without a tree, too."""
 
 TIMED = "awa_pca"
 """Where seconds are compared, if it is there."""
-
-READING = (
-    "features per split, median",
-    "largest",
-    "of",
-    "shared with the parent's rule",
-)
 
 INTRODUCTION = """\
 # Why the defaults are what they are
 
 Written by `make defaults`, not by hand: run it again rather than edit this page.
 
-Taxarbor, beside other methods as they come and beside itself with one choice made otherwise.
-Each choice is seen by itself, in the clusters that rules are then found for, each row in the
-one that fits it best; [](rules.md) has what the rules cost. Rows as they are, {rows}, as many
-clusters as classes, {seeds} of every method that is random. No method saw a
-label. {n_jobs} fits, {hours} hours of one core. Commit {commits}; {machine}. Seconds are
-of one thread, with two fits side by side (`--n-jobs` unless changed): they compare with each
-other, and a fit alone may be faster.
+Taxarbor, beside other methods with their own defaults, and beside itself with one choice made
+otherwise. The measure of record is on **new rows**: each data set ({rows}) is halved
+at random; one half is fitted, and the other half is placed by the fitted tree and scored. Trees
+with rules, k-means and bisecting k-means place new rows by their own `predict`; with all other
+methods a new row goes to the nearest mean of a cluster. Scores of the rows of the fit come
+second.
 
-Numbers are points, that is percent: means over seeds ± their standard deviation. aSP, aPS:
-agreement of the learned tree with the true one, by shortest paths and by shared paths; ARI,
-AMI: of the leaves with the classes; all four corrected for chance, 0 for shuffled rows and 100
-for the truth. DP: dendrogram purity. A mean over data sets has a dash where a data set is
-missing. Ward, AL: SciPy's Ward and average link; HKM, HKM-D: top-down k-means, the most compact
-children or the most scattered leaf first; BKM: scikit-learn's bisecting k-means; KM+Ward:
-k-means with ten times as many centres as clusters, a third of the rows at most, then Ward's
-method on the centres; HMMC: the paper's method, greedy and sparse inside the alternation, with
-relative strengths of 0.003, children of at least 0.3 of an equal share, and each node seen from
-its own mean.
+As many clusters as classes; {seeds}, each with other halves, the same for all methods. No
+method saw a label. {n_jobs} fits, {minutes} minutes of one core. Commit {commits}; {machine}.
+Seconds are of fits with one thread, two of them side by side (unless `--n-jobs` is changed).
 
-The defaults were chosen by tables like these, of the shared data sets (awa, tiny, wordnet,
-pbmc), so they were chosen with the labels of these: on other data they may do worse.
+Numbers are percent: means over seeds ± their standard deviation. aSP, aPS: agreement of the
+learned tree with the true one, by shortest paths and by shared paths; ARI, AMI: of the leaves
+with the classes; all four are corrected for chance: 0 for shuffled rows and 100 for the truth.
+DP: dendrogram purity. Clusters without a tree have ARI and AMI only. A mean over data sets has
+a dash where a result is missing. Ward, AL: SciPy's Ward and average linkage; HKM, HKM-D:
+top-down k-means, which splits the leaf with the most compact children, or the most scattered
+leaf; BKM: scikit-learn's bisecting k-means; KM: scikit-learn's k-means; KM+Ward: k-means with
+ten times as many centres as clusters, a third of the rows at most, then Ward's method on the
+centres; HMMC: the paper's method, greedy and sparse inside the alternation, with relative
+strengths of 0.003, children of at least 0.3 of an equal share, and each node centred on its own
+mean. *Clusters without rules* are those that Taxarbor finds rules for, with each row at the
+best score in all features; [](rules.md) has what the rules cost.
+
+The defaults were chosen by tables like these, on these data sets and with their labels: on
+other data they may do worse.
 {lost}"""
 
 MEANS_TEXT = """\
-## Means over data sets
+## New rows: means over data sets
 
-The same weight for each data set; measures of trees over those with a true tree. Seconds are
-means over data sets of the median fit."""
+Each data set has the same weight. ± is the standard deviation over seeds of the mean over data
+sets. Seconds are means over data sets of the median fit."""
+
+FITTED_TEXT = """\
+## Rows of the fit: means over data sets"""
 
 EVERYWHERE_TEXT = """\
-## Every data set
+## New rows: every data set
 
 The highest mean of each column in bold."""
 
@@ -92,26 +98,15 @@ SAMPLE_TEXT = """\
 ## The size of the sample
 
 Taxarbor finds its tree on a sample: {per_cluster} rows per cluster, but at least {least:,}.
-Every row is then routed by the rules. These data sets have fewer rows than that, so the tree is
-found on all of them; here it is found on fewer, drawn at random, and all rows are routed. Means
-over data sets ± their standard deviation over seeds, which is larger than most differences:
-with other draws another size may come out as the smallest that is enough."""
+Here all rows of each data set are halved, and the tree is found on fewer rows of the one half;
+where it has no more, on all of it. The other half is scored, the same rows for every size."""
 
 GROUPS_TEXT = """\
 ## One choice at a time
 
-The default is the first line of each table. In brackets: the difference to it, of the mean
-over data sets. Then aSP and ARI on each data set, the highest in bold; a difference within the
-spread is a tie."""
-
-READABILITY_TEXT = """\
-## How the rules read
-
-Means over seeds, of the trees of Taxarbor: how many features the rule of a split uses, of how
-many there are; and the share of its features that the rule of its parent uses too."""
-
-SPARSER_TEXT = """\
-On one data set, with the rules sought otherwise; the tree is the same:"""
+On new rows. The default is the first line of each table. In brackets: the difference to it, of
+the mean over data sets, with its standard deviation over seeds. All but the last table are of
+clusters without rules, so that each choice is seen by itself."""
 
 
 class Row(NamedTuple):
@@ -129,36 +124,35 @@ class Group(NamedTuple):
     rows: tuple[Row, ...]
 
 
-DEFAULT = Row("Taxarbor", "Taxarbor", {})
-FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {"n_init": 4})
-CLUSTERS = Row("clusters without rules", "variant", {})
+HALF = {"sample": "half"}
+DEFAULT = Row("Taxarbor", "Taxarbor", HALF)
+FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {"n_init": 4, **HALF})
+CLUSTERS = Row("clusters without rules", "variant", HALF)
 """Rows are in the leaves of the best score: each choice is seen without what rules do to it."""
 
-BKM, WARD = Row("BKM", "BKM", {}), Row("Ward", "Ward", {})
+BKM, WARD, KM = Row("BKM", "BKM", HALF), Row("Ward", "Ward", HALF), Row("KM", "KM", HALF)
+"""The last one without a tree."""
 
 RIVALS = (
     WARD,
-    Row("AL", "AL", {}),
-    Row("HKM", "HKM", {}),
-    Row("HKM-D", "HKM-D", {}),
-    Row("HKM-D, 10 starts", "HKM-D", {"n_init": 10}),
+    Row("AL", "AL", HALF),
+    Row("HKM", "HKM", HALF),
+    Row("HKM-D", "HKM-D", HALF),
+    Row("HKM-D, 10 starts", "HKM-D", {"n_init": 10, **HALF}),
     BKM,
-    Row("KM+Ward", "KM+Ward", {}),
+    Row("KM+Ward", "KM+Ward", HALF),
+    KM,
 )
-OURS = (
-    DEFAULT,
-    FOUR_STARTS,
-    CLUSTERS,
-    Row("HMMC", "HMMC", {"alpha": 0.003, "beta": 0.003, "balance": 0.3, "center": "node"}),
-)
+PAPERS = {"alpha": 0.003, "beta": 0.003, "balance": 0.3, "center": "node"}
+OURS = (DEFAULT, FOUR_STARTS, CLUSTERS, Row("HMMC", "HMMC", {**PAPERS, **HALF}))
 
 
 SAMPLES = (
     *(
         Row(f"{size} rows per cluster", "Taxarbor", {"sample": size})
-        for size in sorted({150, 300, 750, ROWS_PER_CLUSTER})
+        for size in (25, 50, 100, 200)
     ),
-    DEFAULT._replace(label="all rows"),
+    DEFAULT._replace(label="all rows of the half"),
 )
 MAX_LOSS = 0.2
 """Points of each mean that a sample may cost, beside all rows."""
@@ -170,7 +164,7 @@ def _default(label: str) -> Row:
 
 
 def _variant(label: str, **settings: object) -> Row:
-    return Row(label, "variant", settings)
+    return Row(label, "variant", {**settings, **HALF})
 
 
 def _others(name: str, values: Sequence[object], label: str = "{}") -> tuple[Row, ...]:
@@ -183,6 +177,7 @@ def _others(name: str, values: Sequence[object], label: str = "{}") -> tuple[Row
 
 def _sparse_inside(alpha: float) -> Row:
     settings = {"alpha": alpha, "beta": alpha, "balance": 0.5, "center": "node", "n_init": 4}
+    settings |= HALF
     return Row(f"inside, alpha = beta = {alpha:g}", "HMMC", settings)
 
 
@@ -234,13 +229,6 @@ GROUPS = (
     ),
 )
 
-READABLE = (
-    DEFAULT._replace(label="default"),
-    Row("novelty = 0", "Taxarbor", {"novelty": 0.0}),
-    *(Row(f"max_features = {most}", "Taxarbor", {"max_features": most}) for most in (3, 5, 10)),
-)
-"""What the rules of one data set are read with."""
-
 
 def all_datasets(setup: Setup) -> list[str]:
     """Return all data with its own rows, and other rows where these are of the experiment."""
@@ -260,28 +248,35 @@ def plan_rows(setup: Setup, names: Iterable[str], rows: Iterable[Row]) -> Iterat
         yield from setup.jobs(name, method, row.settings, n_clusters=n_clusters)
 
 
+def halve_few(setup: Setup) -> Setup:
+    """Return the setup with so many rows that halves of them are fitted in no time."""
+    return replace(setup, max_rows=min(setup.max_rows or MAX_ROWS, MAX_ROWS))
+
+
 def plan_defaults(setup: Setup) -> Iterator[Job]:
     """Yield what the page needs, each job once."""
-    rows = (*RIVALS, *OURS, *SAMPLES, *(row for group in GROUPS for row in group.rows))
-    jobs = plan_rows(setup, all_datasets(setup), rows)
-    yield from dict.fromkeys(chain(jobs, plan_rows(setup, [setup.tree_dataset()], READABLE)))
+    names = all_datasets(setup)
+    rows = (*RIVALS, *OURS, *(row for group in GROUPS for row in group.rows))
+    jobs = plan_rows(halve_few(setup), names, rows)
+    yield from dict.fromkeys(chain(jobs, plan_rows(setup, names, SAMPLES)))
 
 
 def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
     """Write the page; return that it was written."""
+    few = halve_few(setup)
     results = of_jobs(store.read(), plan_defaults(setup))
-    scores = Scores.of(done_jobs(results, setup), setup)
-    sections = [introduce(INTRODUCTION, results, setup), "## In short"]
+    scores = Scores.of(done_jobs(results, few), few)
+    sections = [introduce(INTRODUCTION, of_code(results), few), "## In short"]
     if not len(scores.jobs):
         sections.append(NO_RESULTS)
     else:
-        sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores)]
+        sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores, NEW)]
         sections += [EVERYWHERE_TEXT, *describe_everywhere(scores)]
         text = SAMPLE_TEXT.format(least=SAMPLE_ROWS, per_cluster=ROWS_PER_CLUSTER)
-        sections += [text, *describe_samples(scores)]
+        every_row = Scores.of(done_jobs(results, setup), setup)
+        sections += [text, *describe_samples(every_row)]
         sections += [GROUPS_TEXT, *describe_groups(scores)]
-        sections += [READABILITY_TEXT, describe_readability(scores)]
-        sections += [SPARSER_TEXT, describe_sparser(scores)]
+        sections += [FITTED_TEXT, describe_means(scores, "")]
     write_page(page, sections)
     return [page]
 
@@ -298,57 +293,73 @@ class Scores(NamedTuple):
         """Return the results on all data."""
         return cls(jobs, setup, tuple(all_datasets(setup)))
 
-    def on(self, dataset: str, row: Row, measure: str, branching: int = 2) -> Mean:
+    def on(self, dataset: str, row: Row, measure: str) -> Mean:
         """Return the mean over seeds of a measure on one data set."""
-        return summarise(self._of(dataset, row, branching), measure)
+        if not has_measure(row, measure):
+            return Mean()
+        return summarise(self._of(dataset, row), measure)
 
-    def over_all(self, row: Row, measure: str, branching: int = 2) -> Mean:
+    def over_all(self, row: Row, measure: str) -> Mean:
         """Return the mean over data sets, and its spread over seeds.
 
         NaN if a result is missing, as means would not compare.
         """
+        return mean_of(self._by_seed(row, measure))
+
+    def difference(self, row: Row, other: Row, measure: str) -> Mean:
+        """Return by how much the mean over data sets is above another's, seed by seed."""
+        ours, theirs = self._by_seed(row, measure), self._by_seed(other, measure)
+        if len(ours) != len(theirs):
+            return Mean()
+        return mean_of(np.subtract(ours, theirs).tolist())
+
+    def _by_seed(self, row: Row, measure: str) -> list[float]:
+        """Return the mean over data sets for each seed; nothing if a result is missing."""
+        if not has_measure(row, measure):
+            return []
         by_set = []
         for name in self.datasets:
-            jobs = self._of(name, row, branching).sort_values("seed")
-            if measure not in jobs or not len(jobs) or jobs[measure].isna().any():
-                return Mean()
+            jobs = self._of(name, row).sort_values("seed")
+            is_whole = jobs["seed"].tolist() == list(range(self.setup.n_seeds))
+            if measure not in jobs or jobs[measure].isna().any() or not is_whole:
+                return []
             by_set.append(jobs[measure].to_numpy())
-        n_seeds = max(map(len, by_set))
-        if any(len(values) not in (1, n_seeds) for values in by_set):
-            return Mean()
-        # A method that is not random has one value, for all seeds.
-        means = np.mean([np.broadcast_to(values, n_seeds) for values in by_set], axis=0)
-        return Mean(float(means.mean()), float(means.std()), n_seeds)
+        return [float(mean) for mean in np.mean(by_set, axis=0)]
 
     def median_seconds(self, dataset: str, row: Row) -> float:
         """Return the median time of one fit."""
-        return float(self._of(dataset, row, 2)["seconds"].median())
+        return float(self._of(dataset, row)["seconds"].median())
 
-    def _of(self, dataset: str, row: Row, branching: int) -> pd.DataFrame:
+    def _of(self, dataset: str, row: Row) -> pd.DataFrame:
         jobs = self.jobs
         return jobs[
             (jobs["dataset"] == dataset)
             & (jobs["method"] == row.method)
             & (jobs["settings"] == write_settings(row.settings))
             & (jobs["n_clusters"] == n_clusters_of(self.setup, dataset))
-            & (jobs["branching"] == branching)
         ]
+
+
+def has_measure(row: Row, measure: str) -> bool:
+    """Say whether a method has a measure: those of trees are not of k-means."""
+    name = measure.removeprefix(NEW)
+    return row.method != KM.method or name in OF_LEAVES or name not in CORRECTED
 
 
 def summarise_defaults(scores: Scores) -> str:
     """Return in a few lines how Taxarbor at its defaults compares with the rivals."""
-    lines = [_margin(scores, measure) for measure in CORRECTED]
-    lines += [_leads(scores, "adjusted_shortest_path"), _steadiness(scores), _times(scores)]
+    lines = [_lead(scores, measure) for measure in CORRECTED]
+    lines += [_places(scores, one) for one in ("adjusted_shortest_path", "adjusted_rand")]
+    lines += [_steadiness(scores), _times(scores)]
     return "\n".join(f"- {line}" for line in lines if line)
 
 
-def describe_means(scores: Scores) -> str:
+def describe_means(scores: Scores, prefix: str) -> str:
     """Return the means over data sets of all rivals and of ours."""
     lines = []
     for row in (*RIVALS, *OURS):
-        means = [scores.over_all(row, measure).mean for measure in CORRECTED]
+        cells = [percent(scores.over_all(row, prefix + one), 1) for one in CORRECTED]
         times = [scores.median_seconds(name, row) for name in scores.datasets]
-        cells = [number(100.0 * mean, 1) for mean in means]
         lines.append([row.label, *cells, seconds(float(np.mean(times)))])
     return table(["method", *CORRECTED.values(), "s"], lines)
 
@@ -356,12 +367,13 @@ def describe_means(scores: Scores) -> str:
 def describe_everywhere(scores: Scores) -> Iterator[str]:
     """Yield for each measure a table of all methods on all data sets."""
     for measure, short in CORRECTED.items():
-        yield f"### {short}\n\n{_in_full(scores, (*RIVALS, *OURS), measure)}"
+        rows = [row for row in (*RIVALS, *OURS) if has_measure(row, measure)]
+        yield f"### {short}\n\n{_in_full(scores, rows, NEW + measure)}"
 
 
 def describe_samples(scores: Scores) -> Iterator[str]:
     """Yield the means for each size of the sample, and the smallest size that is enough."""
-    means = [[scores.over_all(row, one) for one in CORRECTED] for row in SAMPLES]
+    means = [[scores.over_all(row, NEW + one) for one in CORRECTED] for row in SAMPLES]
     lines = [[row.label, *map(percent, own)] for row, own in zip(SAMPLES, means, strict=True)]
     yield table(["tree found on", *CORRECTED.values()], lines)
     values = 100.0 * np.array([[one.mean for one in own] for own in means])
@@ -369,59 +381,37 @@ def describe_samples(scores: Scores) -> Iterator[str]:
     if is_enough.any():
         smallest = SAMPLES[int(is_enough.argmax())].label
         yield (
-            f"The smallest sample that keeps each mean within {MAX_LOSS} of all rows, or above "
-            f"it, has {smallest}; Taxarbor takes {ROWS_PER_CLUSTER}."
+            f"The smallest sample that keeps each mean within {MAX_LOSS} of that of all rows "
+            f"of the half, or above it: {smallest}."
         )
 
 
 def describe_groups(scores: Scores) -> Iterator[str]:
     """Yield for each choice what the others would give."""
     for group in GROUPS:
-        yield f"### {group.title}"
-        yield _differences(scores, group)
-        for measure in IN_FULL:
-            yield f"{CORRECTED[measure]}:\n\n{_in_full(scores, group.rows, measure)}"
-
-
-def describe_readability(scores: Scores) -> str:
-    """Return how many features rules use on every data set."""
-    lines = [[name, *_reading(scores, name, DEFAULT)] for name in scores.datasets]
-    return table(["default", *READING], lines)
-
-
-def describe_sparser(scores: Scores) -> str:
-    """Return the same on one data set, for other settings of the rules."""
-    name = scores.setup.tree_dataset()
-    lines = [[row.label, *_reading(scores, name, row)] for row in READABLE]
-    return table([name, *READING], lines)
-
-
-def _reading(scores: Scores, dataset: str, row: Row) -> list[str]:
-    median = scores.on(dataset, row, "median_features").mean
-    if math.isnan(median):
-        return [NOTHING] * len(READING)
-    return [
-        number(median, 1),
-        number(scores.on(dataset, row, "most_features").mean, 1),
-        number(float(scores.setup.open(dataset).X.shape[1]), 0),
-        percent(scores.on(dataset, row, "parent_overlap"), 1),
-    ]
+        yield f"### {group.title}\n\n{_differences(scores, group)}"
 
 
 def _differences(scores: Scores, group: Group) -> str:
     """Return the means over data sets, and their difference to the default's, the first."""
     lines = []
-    first = {name: scores.over_all(group.rows[0], name).mean for name in CORRECTED}
+    first, *_ = group.rows
     for row in group.rows:
         cells = [row.label]
         for measure in CORRECTED:
-            mean = scores.over_all(row, measure).mean
-            cell = number(100.0 * mean, 1)
-            if row is not group.rows[0] and not math.isnan(mean + first[measure]):
-                cell += f" ({100.0 * (mean - first[measure]):+.1f})"
+            cell = percent(scores.over_all(row, NEW + measure), 1)
+            if row is not first:
+                difference = scores.difference(row, first, NEW + measure)
+                cell += f" ({signed(difference)})"
             cells.append(cell)
         lines.append(cells)
     return table(["means over data", *CORRECTED.values()], lines)
+
+
+def signed(value: Mean) -> str:
+    """Return a difference as ``+1.2 ± 0.3``, in percent."""
+    text = percent(value, 1)
+    return text if math.isnan(value.mean) or value.mean < 0.0 else f"+{text}"
 
 
 def _in_full(scores: Scores, rows: Sequence[Row], measure: str) -> str:
@@ -438,33 +428,31 @@ def _in_full(scores: Scores, rows: Sequence[Row], measure: str) -> str:
     return table(["", *by_set], lines)
 
 
-def _margin(scores: Scores, measure: str) -> str:
-    """Return Taxarbor's mean, the best rival's, and whether the margin asked for holds."""
-    ours = scores.over_all(DEFAULT, measure).mean
-    theirs = {row.label: scores.over_all(row, measure).mean for row in RIVALS}
-    known = {name: mean for name, mean in theirs.items() if not math.isnan(mean)}
-    if math.isnan(ours) or not known:
+def _lead(scores: Scores, measure: str) -> str:
+    """Return Taxarbor's mean on new rows, the best rival's, and the difference."""
+    ours = scores.over_all(DEFAULT, NEW + measure)
+    rivals = [row for row in RIVALS if has_measure(row, measure)]
+    theirs = {row.label: scores.over_all(row, NEW + measure) for row in rivals}
+    known = [row for row in rivals if not math.isnan(theirs[row.label].mean)]
+    if math.isnan(ours.mean) or not known:
         return ""
-    best = max(known, key=lambda name: known[name])
-    ahead = 100.0 * (ours - known[best])
-    asked = MARGINS[measure]
-    verdict = "holds" if ahead >= asked else "**falls short**"
-    missing = [name for name in theirs if name not in known]
+    best = max(known, key=lambda row: theirs[row.label].mean)
+    missing = [row.label for row in rivals if row not in known]
     left_out = f" (without {', '.join(missing)}, which lack a result)" if missing else ""
     return (
-        f"{CORRECTED[measure]}: Taxarbor {100.0 * ours:.1f}, the best rival {best} "
-        f"{100.0 * known[best]:.1f}{left_out}, difference {ahead:+.2f}. "
-        f"A margin of {asked:g} {'point' if asked == 1.0 else 'points'}: {verdict}."
+        f"{CORRECTED[measure]} on new rows: Taxarbor {percent(ours, 1)}, the best rival "
+        f"{best.label} {percent(theirs[best.label], 1)}{left_out}, difference "
+        f"{signed(scores.difference(DEFAULT, best, NEW + measure))}."
     )
 
 
-def _leads(scores: Scores, measure: str) -> str:
+def _places(scores: Scores, measure: str) -> str:
     """Return on how many data sets Taxarbor is first, or as good as the first."""
     counts = {"best": 0, "near": 0, "behind": 0}
     behind = []
     for name in scores.datasets:
-        ours = scores.on(name, DEFAULT, measure)
-        known = [scores.on(name, row, measure) for row in RIVALS]
+        ours = scores.on(name, DEFAULT, NEW + measure)
+        known = [scores.on(name, row, NEW + measure) for row in RIVALS]
         known = [one for one in known if not math.isnan(one.mean)]
         if math.isnan(ours.mean) or not known:
             continue
@@ -479,10 +467,10 @@ def _leads(scores: Scores, measure: str) -> str:
         return ""
     where = f", behind on {', '.join(behind)}" if behind else ""
     return (
-        f"{CORRECTED[measure]} by data set: Taxarbor is best, or within one standard error of "
-        f"the best rival, on {counts['best'] + counts['near']} of {total} (best on "
-        f"{counts['best']}{where}). The standard error is that of the difference of the two "
-        "means over seeds."
+        f"{CORRECTED[measure]} on new rows, by data set: Taxarbor is best, or within one "
+        f"standard error of the best rival, on {counts['best'] + counts['near']} of {total} "
+        f"(best on {counts['best']}{where}). The standard error is that of the difference of "
+        "the two means over seeds."
     )
 
 
@@ -497,15 +485,15 @@ def _steadiness(scores: Scores) -> str:
         return ""
     spreads = []
     for row in (DEFAULT, BKM):
-        means = [scores.on(name, row, "adjusted_rand") for name in scores.datasets]
+        means = [scores.on(name, row, NEW + "adjusted_rand") for name in scores.datasets]
         spreads.append(100.0 * float(np.mean([one.spread for one in means])))
     ours, theirs = spreads
     if math.isnan(ours + theirs):
         return ""
     verdict = "no more than" if ours <= theirs else "**more than**"
     return (
-        f"Standard deviation of ARI over seeds, mean over data sets: Taxarbor {ours:.2f}, BKM "
-        f"{theirs:.2f}; {verdict} BKM's."
+        "Standard deviation of ARI on new rows over seeds, mean over data sets: Taxarbor "
+        f"{ours:.2f}, BKM {theirs:.2f}; {verdict} BKM's."
     )
 
 
@@ -526,4 +514,4 @@ def _times(scores: Scores) -> str:
         for name, time in times.items()
         if not math.isnan(time)
     ]
-    return f"Seconds of one fit on {where}, median over seeds: {'; '.join(parts)}."
+    return f"Seconds of one fit to half of {where}, median over seeds: {'; '.join(parts)}."

@@ -4,9 +4,10 @@ Settings are what a method is given beside the rows, the number of clusters, the
 the seed. A method with a grid is run with each of its settings under the paper's protocol;
 without labels, a method has its defaults alone.
 
-Every method takes the setting ``sample`` as well: the number of rows per cluster that it is
-fitted to, or "half" of all rows. The other rows are then placed, as new rows are: by the rules
-of the tree, at the best score (clusters without rules), or at the nearest mean of a leaf.
+Every method takes the setting ``sample`` as well. The rows are then halved at random: one half,
+or with a number so many rows of it per cluster, is fitted. The other half is new: its rows are
+placed by the rules of the tree, at the best score (clusters without rules), or at the nearest
+mean of a leaf, and scored by themselves, as the measures ``new_...``.
 """
 
 import gc
@@ -46,6 +47,9 @@ of an equal share, one origin for all nodes."""
 
 CENTRES = 10
 """Of k-means before Ward's method, as a multiple of the number of clusters."""
+
+SHORT = 2
+"""Features of a rule, between two children, that is read at a glance."""
 
 DONE = "done"
 
@@ -165,7 +169,7 @@ def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:
 
 
 def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
-    """Return the same tree with several rows in place of each of its own."""
+    """Return the same tree, without rules, with several rows in place of each of its own."""
     builder = HierarchyBuilder(len(row_of))
     nodes = np.arange(tree.n_nodes)
     inner = [node for node in nodes if not tree.is_leaf(node)]
@@ -174,7 +178,7 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
         for turn, child in enumerate(tree.children(node)):
             side[tree.rows(child)] = turn
         sides = side[row_of[builder.rows(int(node))]]
-        builder.add_split(int(node), sides, tree.rules[node])
+        builder.add_split(int(node), sides, None)
     return builder.freeze()
 
 
@@ -249,30 +253,46 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fewer leaves: their number is a measure
             tree = fit(job, data)
+            seconds = time.perf_counter() - begun
+            placed = place(tree, job, data)
     except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - begun
         return Outcome(f"failed: {error}", seconds, _peak() - before, {})
-    seconds = time.perf_counter() - begun
-    measures = measure(tree, data)
-    if json.loads(job.settings).get("sample") == "half":
-        is_new = np.ones(len(data.X))
-        is_new[sampled_rows(job, len(data.X))] = 0.0
-        measures |= score_hierarchy(tree, data.y, data.truth, sample_weight=1.0 - is_new)
-        new = score_hierarchy(tree, data.y, data.truth, sample_weight=is_new)
-        measures |= {f"new_{name}": value for name, value in new.items()}
+    measures = summarise_tree(tree)
+    if "sample" not in json.loads(job.settings):
+        measures |= score_hierarchy(placed, data.y, data.truth)
+    else:
+        n_rows = len(data.X)
+        is_fitted = np.isin(np.arange(n_rows), sampled_rows(job, n_rows))
+        is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
+        for prefix, kept in (("", is_fitted), ("new_", is_new)):
+            scores = score_hierarchy(
+                placed, data.y, data.truth, sample_weight=kept.astype(float)
+            )
+            measures |= {prefix + name: value for name, value in scores.items()}
     return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 
 
 def fit(job: Job, data: Dataset) -> Hierarchy:
-    """Return the hierarchy that a job describes, of all rows."""
+    """Return the hierarchy that a job describes, of the rows that are fitted.
+
+    A variant has its own way to place the others: its hierarchy is of all rows.
+    """
     method, settings = find_method(job.method), json.loads(job.settings)
     if settings.pop("sample", None) is None:
         return method.fit(data.X, job, settings)
     rows = sampled_rows(job, len(data.X))
     if job.method == "variant":
         return fit_variant(data.X, job.n_clusters, job.seed, settings, rows)
-    tree = method.fit(data.X[rows], job, settings)
-    if tree.rules[tree.root] is not None:
+    return method.fit(data.X[rows], job, settings)
+
+
+def place(tree: Hierarchy, job: Job, data: Dataset) -> Hierarchy:
+    """Return the same hierarchy of all rows, without its rules; rows of the fit stay."""
+    if tree.n_rows == len(data.X):
+        return tree
+    rows = sampled_rows(job, len(data.X))
+    if any(rule is not None for rule in tree.rules):
         labels = tree.predict(data.X)
     else:
         means = [data.X[rows[tree.rows(leaf)]].mean(axis=0) for leaf in tree.leaves]
@@ -287,16 +307,22 @@ def sampled_rows(job: Job, n_rows: int) -> NDArray[np.intp]:
     Those that Taxarbor draws, of this seed, where it draws as many.
     """
     sample = json.loads(job.settings)["sample"]
-    size = n_rows // 2 if sample == "half" else sample * job.n_clusters
-    return draw_rows(n_rows, size, estimator_seed(job.seed))[0]
+    half = _draw_half(job, n_rows)
+    if sample == "half" or sample * job.n_clusters >= len(half):
+        return half
+    # The rows with the lowest hashes: a part of the half.
+    return draw_rows(n_rows, sample * job.n_clusters, estimator_seed(job.seed))[0]
 
 
-def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
-    """Return all measures of a tree, and its shape."""
+def _draw_half(job: Job, n_rows: int) -> NDArray[np.intp]:
+    return draw_rows(n_rows, n_rows // 2, estimator_seed(job.seed))[0]
+
+
+def summarise_tree(tree: Hierarchy) -> dict[str, float]:
+    """Return the shape of a tree, and how its rules read."""
     used = [rule.weights for rule in tree.rules if rule is not None]
     zeros = sum(int(np.count_nonzero(W == 0.0)) for W in used)
     return {
-        **score_hierarchy(tree, data.y, data.truth),
         "height": float(tree.height),
         "n_leaves": float(tree.n_leaves),
         **_readability(tree),
@@ -305,7 +331,11 @@ def measure(tree: Hierarchy, data: Dataset) -> dict[str, float]:
 
 
 def _readability(tree: Hierarchy) -> dict[str, float]:
-    """Return how many features rules use, and what parents share; nothing without rules."""
+    """Return how many features rules use, and what parents share; nothing without rules.
+
+    An inner node may have no rule: one above it then chooses among nodes further down. A row
+    meets the rules of all nodes on its path.
+    """
     used: dict[int, NDArray[np.bool_]] = {
         node: np.asarray(rule.weights.any(axis=0))
         for node, rule in enumerate(tree.rules)
@@ -314,11 +344,16 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     if not used:
         return {}
     counts = [int(mine.sum()) for mine in used.values()]
-    on_path = [
-        sum(int(used[node].sum()) for node in tree.path(leaf)[:-1]) for leaf in tree.leaves
+    on_path = [tree.n_features_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
+    is_short = [
+        len(rule.weights) == 2 and rule.n_features_used <= SHORT
+        for rule in tree.rules
+        if rule is not None
     ]
     found = {
-        "path_features": float(np.average(on_path, weights=tree.sizes[tree.leaves])),
+        "path_features": float(np.mean(on_path)),
+        "n_rules": float(len(counts)),
+        "short_rules": float(sum(is_short)),
         "mean_features": float(np.mean(counts)),
         "median_features": float(np.median(counts)),
         "most_features": float(max(counts)),

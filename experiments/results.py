@@ -178,7 +178,7 @@ def write_results(store: Store, setup: Setup, page: Path) -> list[Path]:
     found = of_jobs(store.read(), plan_results(setup))
     jobs = done_jobs(found, setup)
     figures = page.with_suffix("")
-    sections = [introduce(INTRODUCTION, found, setup)]
+    sections = [introduce(INTRODUCTION, of_setup(found, setup), setup)]
     if len(jobs):
         sections += _table_section(jobs, setup, figures)
         sections += [SCALINGS_TEXT, describe_scalings(found, setup)]
@@ -204,12 +204,8 @@ def of_jobs(found: pd.DataFrame, jobs: Iterable[Job]) -> pd.DataFrame:
     return found.loc[np.array([one in wanted for one in fields], dtype=np.bool_)]
 
 
-def introduce(text: str, found: pd.DataFrame, setup: Setup) -> str:
-    """Return how results were made: on what, how many of them, and where.
-
-    Those on rows scaled in other ways are not counted; they have a section of their own.
-    """
-    jobs = of_setup(found, setup)
+def introduce(text: str, jobs: pd.DataFrame, setup: Setup) -> str:
+    """Return how these results were made: on what, how many of them, and where."""
     lost = "".join(
         f"\n- {one.method} on {one.dataset}, {one.n_clusters} clusters, "
         f"seed {one.seed}: {one.status}"
@@ -221,6 +217,7 @@ def introduce(text: str, found: pd.DataFrame, setup: Setup) -> str:
         strengths=", ".join(f"{strength:g}" for strength in setup.strengths),
         n_jobs=f"{len(jobs):,}",
         hours=f"{jobs['seconds'].sum() / 3600:.1f}",
+        minutes=f"{jobs['seconds'].sum() / 60:.0f}",
         commits=", ".join(sorted(set(jobs["commit"]))) or commit(),
         machine="; ".join(sorted(set(jobs["machine"]))) or machine(),
         lost=f"\nWithout a result:\n{lost}" if lost else "",

@@ -42,11 +42,16 @@ class Mean(NamedTuple):
     n_values: int = 0
 
 
+def of_code(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the results of this code, done or not."""
+    return found[found["code"] == code_digest()]
+
+
 def of_setup(found: pd.DataFrame, setup: Setup) -> pd.DataFrame:
     """Return the results of this setup and code, done or not."""
+    found = of_code(found)
     return found[
-        (found["code"] == code_digest())
-        & (found["scaling"] == setup.scaling)
+        (found["scaling"] == setup.scaling)
         & (found["max_rows"] == setup.max_rows)
         & (found["seed"] < setup.n_seeds)
     ]

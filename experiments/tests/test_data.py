@@ -3,7 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.data import Dataset, list_datasets, load_dataset, open_dataset
+from experiments.data import (
+    Dataset,
+    draw_clusters,
+    list_datasets,
+    load_dataset,
+    open_dataset,
+)
 from taxarbor import FileFormatError, load_animals
 from taxarbor.metrics import ClassTree
 
@@ -102,17 +108,26 @@ def test_bundled_animals_have_classes():
 
 
 @given(n_rows=st.integers(1, 60), max_rows=st.integers(0, 80))
-def test_thinning_keeps_evenly_spaced_rows(n_rows, max_rows):
+def test_thinning_draws_rows_at_random(n_rows, max_rows):
     X = np.arange(n_rows, dtype=np.float32)[:, None]
     data = Dataset("some", X, X[:, 0].astype(str), TREE, None)
     thin = data.thinned(max_rows)
     kept = thin.X[:, 0].astype(int)
     assert len(kept) == (min(max_rows, n_rows) if max_rows else n_rows)
     assert thin.y.tolist() == data.y[kept].tolist()
-    assert kept[0] == 0
-    steps = np.diff(kept)
-    assert (steps >= 1).all()
-    assert not len(steps) or steps.max() - steps.min() <= 1
+    assert (np.diff(kept) >= 1).all()
+    assert np.array_equal(data.thinned(max_rows).X, thin.X)
+
+
+def test_drawn_clusters():
+    X, labels = draw_clusters(4000, 30, 5, 2.0, seed=1)
+    assert (X.shape, X.dtype) == ((4000, 30), np.float32)
+    centers = np.array([X[labels == one].mean(axis=0) for one in range(5)])
+    assert centers.std() == pytest.approx(2.0, rel=0.3)
+    assert (X - centers[labels]).std() == pytest.approx(1.0, rel=0.02)
+    data = load_dataset("planted/30/5/2", None)
+    assert data.X.shape == (40_000, 30)
+    assert data.n_classes == len(set(data.truth.leaves_of(list("01234")).tolist())) == 5
 
 
 def test_scaling(made):

@@ -1,6 +1,7 @@
 import itertools
 import json
 import warnings
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -17,9 +18,10 @@ from experiments.methods import (
     Method,
     find_method,
     fit,
-    measure,
+    place,
     run_job,
     sampled_rows,
+    summarise_tree,
     write_settings,
 )
 from taxarbor import HMMC, Taxarbor
@@ -204,7 +206,7 @@ def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypa
 def test_how_a_tree_reads(made):
     data = load_dataset("animals", None)
     tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    found = measure(tree, data)
+    found = summarise_tree(tree)
     inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
     used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
     sizes = [len(used[node]) for node in inner]
@@ -212,30 +214,59 @@ def test_how_a_tree_reads(made):
     assert found["most_features"] == max(sizes)
     shares = [len(used[n] & used[tree.parent(n)]) / len(used[n]) for n in inner[1:]]
     assert found["parent_overlap"] == pytest.approx(np.mean(shares))
+    assert found["n_rules"] == len(inner)
+    assert found["short_rules"] == sum(size <= 2 for size in sizes)
+    paths = [[node for node in tree.path(leaf) if node in used] for leaf in tree.leaves]
+    met = [sum(len(used[node]) for node in path) for path in paths]
+    assert found["path_features"] == pytest.approx(np.mean(met))
+
+
+def test_inner_nodes_without_a_rule_add_no_features(made):
+    """A rule above them may choose among their leaves."""
+    data = load_dataset("animals", None)
+    tree = fit(made.job("Taxarbor", n_clusters=6), data)
+    inner = [node for node in range(1, tree.n_nodes) if tree.rules[node] is not None]
+    bare = SimpleNamespace(
+        height=tree.height,
+        n_leaves=tree.n_leaves,
+        leaves=tree.leaves,
+        parents=tree.parents,
+        path=tree.path,
+        rules=[rule if node not in inner else None for node, rule in enumerate(tree.rules)],
+        n_features_used=np.where(np.isin(range(tree.n_nodes), inner), 0, tree.n_features_used),
+    )
+    found = summarise_tree(bare)
+    assert found["n_rules"] == 1.0
+    assert found["path_features"] == found["mean_features"] == tree.n_features_used[0]
+    assert "parent_overlap" not in found
 
 
 def test_what_is_not_known_of_rules_is_no_measure(made):
     data = load_dataset("animals", None)
-    greedy = measure(fit(made.job(), data), data)
+    greedy = summarise_tree(fit(made.job(), data))
     assert greedy["most_features"] >= greedy["median_features"] >= 1.0
-    without = measure(fit(made.job("AL"), data), data)
+    without = summarise_tree(fit(made.job("AL"), data))
     assert "median_features" not in without
     assert without["zero_weights"] == 0.0
-    assert "parent_overlap" not in measure(fit(made.job(n_clusters=2), data), data)
+    assert "parent_overlap" not in summarise_tree(fit(made.job(n_clusters=2), data))
 
 
-@pytest.mark.parametrize("name", ["Taxarbor", "Ward", "BKM", "HMMC", "variant"])
+@pytest.mark.parametrize("name", ["Taxarbor", "Ward", "BKM", "KM", "HMMC", "variant"])
 def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
     data = load_dataset("animals", None)
     job = made.job(name, '{"sample": "half"}', n_clusters=6)
     rows = sampled_rows(job, len(data.X))
     assert len(rows) == len(data.X) // 2
-    tree, outcome = fit(job, data), run_job(job, None)
+    tree, outcome = place(fit(job, data), job, data), run_job(job, None)
     assert tree.n_leaves == 6
     alone = find_method(name).fit(data.X[rows], job, {})
     assert np.array_equal(tree.labels[rows], alone.labels)
+    new = np.setdiff1d(np.arange(len(data.X)), rows)
+    if name in ("BKM", "KM"):  # by their own predict
+        model = (BisectingKMeans if name == "BKM" else KMeans)(6, random_state=0)
+        theirs = model.fit(data.X[rows]).predict(data.X)
+        assert same_partition(tree.labels, theirs)
     if name in ("Taxarbor", "BKM", "HMMC"):
-        new = np.setdiff1d(np.arange(len(data.X)), rows)
         assert np.array_equal(tree.labels[new], alone.predict(data.X[new]))
         assert outcome.measures["path_features"] >= outcome.measures["most_features"]
     is_new = np.isin(np.arange(len(data.X)), rows, invert=True)
@@ -250,12 +281,16 @@ def test_a_sample_has_rows_for_each_cluster(made):
     job = made.job("Taxarbor", '{"sample": 10}', n_clusters=6)
     assert len(sampled_rows(job, len(data.X))) == 60
     model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
-    assert np.array_equal(fit(job, data).labels, model.predict(data.X))
-    assert "new_rand" not in run_job(job, None).measures
+    labels = place(fit(job, data), job, data).labels
+    assert np.array_equal(labels, model.predict(data.X))
     with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
-        assert np.array_equal(
-            Taxarbor(6, random_state=0).fit(data.X).labels_, fit(job, data).labels
-        )
+        assert np.array_equal(Taxarbor(6, random_state=0).fit(data.X).labels_, labels)
+    half = job._replace(settings='{"sample": "half"}')
     many = job._replace(settings='{"sample": 1000}')
-    whole = Taxarbor(6, random_state=0).fit(data.X)
-    assert np.array_equal(fit(many, data).labels, whole.labels_)
+    rows = sampled_rows(half, len(data.X))
+    assert np.isin(sampled_rows(job, len(data.X)), rows).all()  # the same rows are new
+    assert np.array_equal(sampled_rows(many, len(data.X)), rows)
+    assert run_job(many, None).measures == run_job(half, None).measures
+    is_new = ~np.isin(np.arange(len(data.X)), rows)
+    expected = adjusted_rand_score(data.y[is_new], labels[is_new])
+    assert run_job(job, None).measures["new_adjusted_rand"] == pytest.approx(expected)

@@ -15,6 +15,7 @@ def test_assess_suggests_a_number_of_clusters(run, folder):
     assert done.exit_code == 0, done.output
     assert "came back in 4 of 4 refits" in done.output
     assert "The finest stable cut has 4 clusters." in done.output
+    assert "% of the rows left out go where the tree fitted with them puts them." in done.output
     tree = Hierarchy.load(folder / "model.taxarbor")
     assert tree.trust.n_refits == 4
     assert tree.feature_names == ["age", "spend", "visits", "items"]
@@ -31,6 +32,8 @@ def test_json_and_another_file(run, folder):
     trust = Hierarchy.load(folder / "new.taxarbor").trust
     assert told["suggested"] == trust.suggested == 4
     assert [node["came_back"] for node in told["nodes"]] == trust.came_back.tolist()
+    assert told["left_out"] == trust.left_out[0]
+    assert [node["left_out"] for node in told["nodes"]] == trust.left_out.tolist()
     assert told["curve"]["stability"] == trust.curve.stability.tolist()
     assert told["rows"] == trust.rows.tolist()
     again = run(*ASSESS, "-o", "new.taxarbor")

@@ -67,6 +67,7 @@ def test_json_says_what_came_back(assessed):
     assert trust["n_refits"] == 20
     assert trust["came_back"] == [20, 18, 20, 16, 3, 2]
     assert trust["feature_came_back"] == [[20, 20], [], [20], [], [], []]
+    assert trust["left_out"] == [0.83, 0.9, 0.95, 0.75, None, 0.5]
     assert trust["curve"]["stability"] == [1.0, None, 0.2, 0.1]
     assert document["made_by"] == {"estimator": "Taxarbor"}
 

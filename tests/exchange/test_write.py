@@ -36,7 +36,7 @@ def test_frame(known, assessed):
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
         *("objective", "n_features_used", "top_features"),
-        *("came_back", "apart", "rule_came_back", "is_stable", "note"),
+        *("came_back", "apart", "rule_came_back", "left_out", "is_stable", "note"),
     ]
     assert frame["node"].tolist() == list(range(6))
     assert frame["parent"].tolist() == [-1, 0, 0, 0, 2, 2]
@@ -54,6 +54,7 @@ def test_frame(known, assessed):
     frame = to_frame(assessed)
     for name in trust:
         assert frame[name].tolist() == getattr(assessed.trust, name).tolist()
+    np.testing.assert_array_equal(frame["left_out"], assessed.trust.left_out)
     assert frame["is_stable"].tolist() == [True, True, True, False, False, False]
 
 

@@ -86,6 +86,7 @@ def trusts(draw, tree):
         n_refits,
         *(counts(tree.n_nodes) * kept for kept in (1, 1, has_rule)),
         tuple(map(counts, used)),
+        np.linspace(1.0, 0.0, tree.n_nodes),
         draw(shares),
         Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
     )
@@ -206,7 +207,9 @@ def assessed(known):
     came_back, apart = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
     features = tuple(came_back[[0] * n] for n in (2, 0, 1, 0, 0, 0))
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
-    trust = Trust(20, came_back, apart, came_back // 2, features, np.linspace(0, 1, 10), curve)
+    left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])
+    shares = np.linspace(0, 1, 10)
+    trust = Trust(20, came_back, apart, came_back // 2, features, left_out, shares, curve)
     return dataclasses.replace(known, trust=trust, made_by={"estimator": "Taxarbor"})
 
 

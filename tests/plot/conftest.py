@@ -50,7 +50,8 @@ def trusted(tree, counts):
     features = tuple(np.zeros(n, dtype=int) for n in tree.n_features_used)
     numbers = np.arange(1, tree.n_leaves + 1)
     curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
-    trust = Trust(20, counts, counts, counts, features, np.ones(tree.n_rows), curve)
+    shares = counts / 20
+    trust = Trust(20, counts, counts, counts, features, shares, np.ones(tree.n_rows), curve)
     return replace(tree, trust=trust)
 
 

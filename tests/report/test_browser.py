@@ -277,6 +277,8 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
     assert told.capitalize() + ": not a stable cluster." in panel
+    share = f"{100 * tree.trust.left_out[node]:.0f} % of its rows left out go there."
+    assert share in panel
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
     page.select_option("#shade", "trust")
     assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
@@ -293,6 +295,7 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     page.click("#tab-measures")
     told = page.locator("#measures").text_content()
     assert f"The finest stable cut has {suggested} clusters" in told
+    assert tree.trust.describe_left_out() in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())

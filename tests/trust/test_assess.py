@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
@@ -37,7 +39,15 @@ def tree(model, planted):
 
 
 def same(trust, other):
-    for name in ("n_refits", "came_back", "apart", "rule_came_back", "rows", "curve"):
+    for name in (
+        "n_refits",
+        "came_back",
+        "apart",
+        "rule_came_back",
+        "left_out",
+        "rows",
+        "curve",
+    ):
         np.testing.assert_array_equal(getattr(trust, name), getattr(other, name), name)
     for one, two in zip(trust.feature_came_back, other.feature_came_back, strict=True):
         np.testing.assert_array_equal(one, two)
@@ -79,6 +89,70 @@ def test_planted_clusters_come_back(tree, model, planted):
 
 def test_the_number_of_threads_does_not_matter(tree, model, planted):
     same(assess(model, planted.X, n_refits=6, n_jobs=2).trust, tree.trust)
+
+
+class Recorded(Taxarbor):
+    """Remembers every fit, and the rows that it was of."""
+
+    fits: ClassVar = []
+
+    def fit(self, X, y=None, sample_weight=None):
+        self.fits.append((np.asarray(X), self))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_rows_left_out_by_brute_force(is_weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    X[:30] += [3.0, 0.0, 1.0, 0.0]
+    weights = rng.integers(1, 4, 60).astype(float) if is_weighted else None
+    Recorded.fits.clear()
+    model = Recorded(5, random_state=0).fit(X, sample_weight=weights)
+    tree, trust = model.hierarchy_, assess(model, X, n_refits=4).trust
+    w = np.ones(60) if weights is None else weights
+
+    def weigh(rows):
+        return w[sorted(rows)].sum()
+
+    nodes = [set(tree.rows(node).tolist()) for node in range(tree.n_nodes)]
+    sent, total = np.zeros((2, tree.n_nodes))
+    for seen, refit in Recorded.fits[1:5]:
+        used = {row for row in range(60) if (seen == X[row]).all(axis=1).any()}
+        assert len(used) == len(seen) == 30
+        other, labels = refit.hierarchy_, refit.predict(X)
+        below = [
+            {label for label, leaf in enumerate(other.leaves) if node in other.path(leaf)}
+            for node in range(other.n_nodes)
+        ]
+        others = [{row for row in range(60) if labels[row] in own} for own in below]
+        alike = np.array([[weigh(a & b) / weigh(a | b) for b in others] for a in nodes])
+        match = [None, *(1 + alike[1:, 1:].argmax(axis=1))]
+        pairs = linear_sum_assignment(-alike[tree.leaves][:, other.leaves])
+        match = dict(enumerate(match)) | dict(
+            zip(tree.leaves[pairs[0]].tolist(), other.leaves[pairs[1]].tolist(), strict=True)
+        )
+        for node in range(1, tree.n_nodes):
+            left_out = nodes[node] - used
+            total[node] += weigh(left_out)
+            sent[node] += weigh(left_out & others[match[node]])
+    np.testing.assert_allclose(trust.left_out[1:], sent[1:] / total[1:])
+    of_leaves = sent[tree.leaves].sum() / total[tree.leaves].sum()
+    assert trust.left_out[0] == pytest.approx(of_leaves)
+
+
+def test_rows_left_out_of_clusters_and_of_noise():
+    planted = make_planted_tree(240, depth=2, n_noise_features=2, random_state=1).X
+    clear = assess(Taxarbor(4, random_state=0).fit(planted), planted, n_refits=5).trust
+    assert clear.left_out.min() > 0.95
+    assert (
+        "of the rows left out go where the tree fitted with them" in clear.describe_left_out()
+    )
+    noise = np.random.default_rng(0).normal(size=(240, 6))
+    unclear = assess(Taxarbor(8, random_state=0).fit(noise), noise, n_refits=5).trust
+    assert unclear.left_out[0] < 0.5
+    one = assess(Taxarbor(1).fit(noise), noise, n_refits=2).trust
+    assert one.left_out.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +232,12 @@ def test_pruned_trees_keep_their_part(tree):
     assert small.trust.curve.n_clusters.tolist() == [1, 2, 3]
     assert small.trust.suggested <= 3
     assert not small.trust.rule_came_back[small.leaves].any()
+    left_out = small.trust.left_out
+    np.testing.assert_array_equal(left_out[1:], tree.trust.left_out[1:5])
+    sizes = small.sizes[small.leaves]
+    assert left_out[0] == pytest.approx(np.average(left_out[small.leaves], weights=sizes))
+    assert tree.prune(1).trust.left_out.tolist() == [1.0]
+    assert tree.prune(6).trust.left_out[0] == tree.trust.left_out[0]
     assert tree.prune(1).trust.suggested == 1
     assert tree.rename_features([f"f{j}" for j in range(10)]).trust is tree.trust
 
@@ -174,6 +254,9 @@ def test_trust_is_saved(tree, tmp_path):
         {"came_back": tree.trust.came_back[1:]},
         {"apart": tree.trust.apart + 9},
         {"feature_came_back": ()},
+        {"left_out": tree.trust.left_out[1:]},
+        {"left_out": tree.trust.left_out + 1.0},
+        {"left_out": np.full(tree.n_nodes, np.nan)},
     ):
         with pytest.raises(ValueError, match="invalid hierarchy: "):
             replace(tree, trust=replace(tree.trust, **change))

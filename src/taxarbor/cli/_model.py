@@ -20,7 +20,7 @@ SUFFIXES: dict[str, Kind] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-NODE_TRUST = ("came_back", "apart", "rule_came_back", "is_stable")
+NODE_TRUST = ("came_back", "apart", "rule_came_back", "left_out", "is_stable")
 """What an assessment says of each node."""
 
 
@@ -391,6 +391,7 @@ def assess(
         "n_refits": trust.n_refits,
         "suggested": trust.suggested,
         "verdict": trust.curve.verdict(),
+        "left_out": trust.left_out[0].item(),
         "nodes": [
             {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
             for node in range(assessed.n_nodes)

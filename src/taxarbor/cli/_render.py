@@ -84,9 +84,9 @@ def say_tree(
 
 
 def say_verdict(trust: Trust) -> None:
-    """Print how many clusters to keep."""
+    """Print how many clusters to keep, and where refits send the rows left out."""
     verdict = trust.curve.verdict()
-    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.")
+    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.\n{trust.describe_left_out()}")
 
 
 def draw_tree(

@@ -50,7 +50,7 @@ def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
         "top_features": told,
         **{
             name: (unknown if trust is None else getattr(trust, name)).tolist()
-            for name in ("came_back", "apart", "rule_came_back", "is_stable")
+            for name in ("came_back", "apart", "rule_came_back", "left_out", "is_stable")
         },
         "note": list(hierarchy.notes),
     }
@@ -72,8 +72,8 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
         node's own rule), top_features (of the parent's rule: what sends rows here), came_back,
-        apart, rule_came_back and is_stable (as :class:`~taxarbor.hierarchy.Trust` has them;
-        NaN unless the tree was assessed) and note.
+        apart, rule_came_back, left_out and is_stable (as :class:`~taxarbor.hierarchy.Trust` has
+        them; NaN unless the tree was assessed) and note.
 
     Raises
     ------

@@ -250,6 +250,10 @@ def _trust(h: "Hierarchy") -> Claims:
     for counts in (trust.came_back, trust.apart, trust.rule_came_back):
         is_right = counts.shape == (n_nodes,) and (counts >= 0).all()
         yield is_right and (counts <= n_refits).all(), told
+    shares = trust.left_out
+    is_right = shares.shape == (n_nodes,) and shares[0] >= 0
+    is_right = is_right and ~((shares < 0) | (shares > 1)).any()
+    yield is_right, f"trust must have a share of rows left out for each of {n_nodes} nodes"
     used = [0 if rule is None else rule.n_features_used for rule in h.rules]
     are_right = [len(counts) for counts in trust.feature_came_back] == used
     yield are_right, "trust must have a count for each feature of each rule"

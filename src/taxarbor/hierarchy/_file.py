@@ -46,7 +46,10 @@ _INDICES = ("start", "stop", "parents", "birth")
 _OPTIONAL = ("order", "noise", "means", "two_values", "missing", "totals")
 _SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
-_TRUST = ("came_back", "apart", "rule_came_back", "feature_came_back", "rows", "curve")
+_TRUST = (
+    *("came_back", "apart", "rule_came_back", "feature_came_back"),
+    *("left_out", "rows", "curve"),
+)
 # What the standard library and NumPy raise on bytes that are no sound archive.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
@@ -159,7 +162,9 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
 def _unpack_trust(
     arrays: dict[str, NDArray[Any]], n_refits: int, rules: tuple[LinearRule | None, ...]
 ) -> Trust:
-    came_back, apart, rule, features, rows, curve = (arrays[f"trust_{name}"] for name in _TRUST)
+    came_back, apart, rule, features, left_out, rows, curve = (
+        arrays[f"trust_{name}"] for name in _TRUST
+    )
     sizes = [0 if one is None else one.n_features_used for one in rules]
     if features.shape != (sum(sizes),):
         raise FileFormatError("trust_feature_came_back does not fit the rules")
@@ -170,6 +175,7 @@ def _unpack_trust(
         apart=_counts(apart),
         rule_came_back=_counts(rule),
         feature_came_back=tuple(np.split(_counts(features), np.cumsum(sizes)[:-1])),
+        left_out=left_out.astype(np.float64),
         rows=rows.astype(np.float64),
         curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
     )

@@ -55,7 +55,7 @@ def pruned(
         # Splits that stay are counted anew: by depth, earlier ones may have gone.
         birth=np.unique(tree.birth[kept], return_inverse=True)[1],
         totals=None if tree.totals is None else tree.totals[kept],
-        trust=None if tree.trust is None else tree.trust.take(kept, is_inner),
+        trust=tree.trust and tree.trust.take(kept, is_inner, tree.node_weights[kept]),
     )
 
 

@@ -71,6 +71,11 @@ class Trust:
         does most for it.
     feature_came_back : tuple of int arrays
         The same of each feature: per node, in the order of ``rules[node].features``.
+    left_out : array of shape (n_nodes,)
+        Of the rows of the node that a refit was not fitted to, the share that the refit sends
+        to the matching node: the most similar one or, for leaves, their partner when leaves
+        are matched one to one. NaN where no row was left out. The first entry, the root's, is
+        the share of all rows left out that are sent to the matching leaf.
     rows : array of shape (n_rows,)
         The share of refits that put the row into the cluster that it is in.
     curve : Curve
@@ -92,12 +97,13 @@ class Trust:
     apart: IndexArray
     rule_came_back: IndexArray
     feature_came_back: tuple[IndexArray, ...]
+    left_out: Array
     rows: Array
     curve: Curve
 
     def __post_init__(self) -> None:
         arrays = self.came_back, self.apart, self.rule_came_back, self.rows
-        for array in (*arrays, *self.feature_came_back, *self.curve):
+        for array in (*arrays, self.left_out, *self.feature_came_back, *self.curve):
             array.setflags(write=False)
 
     @property
@@ -118,8 +124,25 @@ class Trust:
             return f"{text}, always without a gap"
         return f"{text}, in {n_without} of them without a gap" if n_without else text
 
-    def take(self, nodes: IndexArray, is_inner: NDArray[np.bool_]) -> "Trust":
-        """Return the trust of a pruned tree, of these nodes."""
+    def describe_left_out(self) -> str:
+        """Return in a sentence what refits do with the rows that they were not fitted to."""
+        return (
+            f"In refits to half of the rows, {100.0 * self.left_out[0]:.0f} % of the rows left "
+            "out go where the tree fitted with them puts them."
+        )
+
+    def take(
+        self, nodes: IndexArray, is_inner: NDArray[np.bool_], node_weights: Array
+    ) -> "Trust":
+        """Return the trust of a pruned tree, of these nodes, with the weights of their rows.
+
+        Its share of rows left out is then the mean over its leaves.
+        """
+        left_out = self.left_out[nodes]
+        if len(nodes) < len(self.left_out):
+            weights = np.where(is_inner | np.isnan(left_out), 0.0, node_weights)
+            mean = weights @ np.nan_to_num(left_out) / max(weights.sum(), 1e-300)
+            left_out[0] = mean if is_inner[0] else 1.0  # all rows go to the only cluster
         none = np.zeros(0, dtype=np.intp)
         features = (self.feature_came_back[node] for node in nodes.tolist())
         return replace(
@@ -130,6 +153,7 @@ class Trust:
             feature_came_back=tuple(
                 own if inner else none for own, inner in zip(features, is_inner, strict=True)
             ),
+            left_out=left_out,
             rows=self.rows,
             curve=Curve(
                 *(values[self.curve.n_clusters <= (~is_inner).sum()] for values in self.curve)

@@ -159,6 +159,7 @@ class _Nodes:
             values |= {
                 "came_back": int(trust.came_back[node]),
                 "returned": trust.told(node),
+                "left_out": _tidy(float(trust.left_out[node])),
                 "stable": bool(trust.is_stable[node]),
             }
         return values
@@ -407,6 +408,7 @@ def _trust(tree: Hierarchy) -> dict[str, Any] | None:
         "n_refits": int(trust.n_refits),
         "suggested": int(trust.suggested),
         "verdict": curve.verdict(),
+        "left_out": trust.describe_left_out(),
         "curve": [[int(n), _tidy(float(own)), _tidy(float(ref))] for n, own, ref in points],
     }
 

@@ -55,7 +55,9 @@ def assess(
     came back if a node of the refit has a Jaccard index of at least 0.75 with it. It is apart
     if the rows that the refit has not seen leave a gap between it and its siblings. The
     stability of each number of clusters is compared with that of reference rows without
-    clusters, drawn from one normal distribution of the same covariance.
+    clusters, drawn from one normal distribution of the same covariance. The rows that a refit
+    has not seen also say how new rows fare: ``trust.left_out`` is the share of them that go
+    where the model, which was fitted with them, puts them.
 
     Parameters
     ----------
@@ -212,6 +214,8 @@ class _Study:
         used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
         features = [np.zeros(n, dtype=np.intp) for n in used]
         stayed = np.zeros(tree.n_rows)
+        inside = tree.rows(tree.root)
+        sent, n_left_out = np.zeros((2, tree.n_nodes))
         Z = self.coordinates.values[:, :-1].astype(np.float64)
         top = [_top_feature(tree, node) for node in range(tree.n_nodes)]
         # Which value of a category a rule names may differ; -1 is in no rule.
@@ -220,8 +224,11 @@ class _Study:
         owner = np.append(owner, -1)
         for model, half, labels in zip(self.refits, self.halves, predicted, strict=True):
             other = model.hierarchy_
-            match, likeness, is_below = _match(tree, other, labels)
-            back = likeness >= LIKENESS
+            is_below = _below(other)
+            both = _count_common(tree, other, labels, inside)
+            likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows
+            match = likeness.argmax(axis=1)
+            back = likeness.max(axis=1) >= LIKENESS
             n_recovered += back
             own = np.zeros(len(self.rows), dtype=bool)
             own[half] = True
@@ -230,7 +237,10 @@ class _Study:
                     other, labels[self.rows], Z, own, np.unique(match[back])
                 )
             n_separated += back & is_apart[match]
-            inside = tree.rows(tree.root)
+            left_out = np.setdiff1d(inside, self.rows[half], assume_unique=True)
+            both = _count_common(tree, other, labels, left_out)
+            n_left_out += both[:, 0]
+            sent += _count_sent(tree, other, likeness, both)
             home = tree.leaves[tree.labels[inside]]
             stayed[inside] += back[home] & is_below[labels[inside], match[home]]
             for node in np.flatnonzero(back).tolist():
@@ -241,9 +251,17 @@ class _Study:
                 features[node] += is_used
                 rules[node] += owner[top[node]] in owner[again.features]
         n_refits = len(self.refits)
-        shares = stayed / n_refits
+        sent[0] = sent[tree.leaves].sum()
+        unknown = np.full(tree.n_nodes, np.nan)
         return Trust(
-            n_refits, n_recovered, n_separated, rules, tuple(features), shares, self.curve()
+            n_refits,
+            n_recovered,
+            n_separated,
+            rules,
+            tuple(features),
+            left_out=np.divide(sent, n_left_out, unknown, where=n_left_out > 0.0),
+            rows=stayed / n_refits,
+            curve=self.curve(),
         )
 
 
@@ -351,23 +369,36 @@ def _fit_all(
     return done
 
 
-def _match(
-    tree: Hierarchy, other: Hierarchy, labels: IndexArray
-) -> tuple[IndexArray, Array, NDArray[np.bool_]]:
-    """Return the node of another tree that is most like each node, and how alike they are.
+def _count_common(
+    tree: Hierarchy, other: Hierarchy, labels: IndexArray, rows: IndexArray
+) -> Array:
+    """Return the weight of those of some rows that are in each node of two trees.
 
-    Also which leaves of the other tree are below which of its nodes. ``labels`` are the leaves
-    of the rows there.
+    ``labels`` are the leaves of all rows in the other tree.
     """
     counts = np.zeros((tree.n_leaves, other.n_leaves))
-    rows, weights = tree.rows(tree.root), tree.weights
-    counted = 1.0 if weights is None else weights[rows]
-    np.add.at(counts, (tree.labels[rows], labels[rows]), counted)
-    is_below = _below(other)
-    both = _below(tree).T.astype(np.float64) @ counts @ is_below
-    likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows
-    match = likeness.argmax(axis=1)
-    return match, likeness[np.arange(len(match)), match], is_below
+    weights = 1.0 if tree.weights is None else tree.weights[rows]
+    np.add.at(counts, (tree.labels[rows], labels[rows]), weights)
+    return np.asarray(_below(tree).T.astype(np.float64) @ counts @ _below(other))
+
+
+def _count_sent(tree: Hierarchy, other: Hierarchy, likeness: Array, both: Array) -> Array:
+    """Return the weight of the rows of each node that are in the matching node, too.
+
+    Only the root matches the root, which has all rows. Leaves are matched one to one, so that
+    their Jaccard indices add up to the most.
+    """
+    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
+
+    sent = np.zeros(tree.n_nodes)
+    if other.n_nodes > 1:
+        match = 1 + likeness[:, 1:].argmax(axis=1)
+        sent = both[np.arange(tree.n_nodes), match]
+    pairs = likeness[np.ix_(tree.leaves, other.leaves)]
+    mine, theirs = linear_sum_assignment(pairs, maximize=True)
+    sent[tree.leaves] = 0.0
+    sent[tree.leaves[mine]] = both[tree.leaves[mine], other.leaves[theirs]]
+    return sent
 
 
 def _below(tree: Hierarchy) -> NDArray[np.bool_]:

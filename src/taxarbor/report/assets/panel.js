@@ -26,10 +26,10 @@ function credit(node) {
   if (!node.depth) lines.push(...data.notes.map((note) => html("p", { class: "note" }, note)));
   if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} ${data.n_absent === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}.`));
   if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
-  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}.`));
+  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}. ${data.trust.left_out}`));
   if (recurrence(node)) {
     lines.push(html("p", { class: node.stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }),
-      capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.")));
+      capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.") + (leftOut(node) && ` ${leftOut(node)}.`)));
   }
   return lines;
 }

@@ -99,6 +99,7 @@ const nameOf = (one) => data.rows[one.row][0];
 
 // In plain words: how often a cluster came back, and all there is to say of a node.
 const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
+const leftOut = (node) => (node.left_out === null ? "" : `${percent(node.left_out)} of its rows left out go there`);
 const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), recurrence(node)].filter(Boolean).join(", ");
 
 // Called when another node is chosen.

@@ -22,7 +22,7 @@ function standCell(node) {
 }
 function trustCell(node) {
   if (!node.depth) return html("td", {});
-  return html("td", { class: node.stable ? "num" : "num warn", title: node.returned }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, node.stable ? null : html("div", {}, 2 * node.came_back < data.trust.n_refits ? "not stable" : "without a gap: not stable"));
+  return html("td", { class: node.stable ? "num" : "num warn", title: node.returned }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }), `${node.came_back} of ${data.trust.n_refits}`, leftOut(node) && html("div", { class: "muted" }, leftOut(node)), node.stable ? null : html("div", {}, 2 * node.came_back < data.trust.n_refits ? "not stable" : "without a gap: not stable"));
 }
 function classCell(node) {
   const known = node.classes.filter(([code]) => code !== -2), tops = known.slice(0, 2).map(([code, rows]) => `${percent(shareOf(node, rows))} ${className(code)}`);
@@ -96,7 +96,7 @@ function showMeasures() {
   const parts = [html("h3", {}, "The tree, not cut"), factTable(lines)];
   if (data.trust) {
     const { n_refits: refits, suggested, curve: points } = data.trust, last = Math.max(data.n_clusters, ...points.map(([n]) => n)), where = 100 * (suggested - 1) / Math.max(1, last - 1);
-    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `${capital(data.trust.verdict)}. `,
+    parts.push(html("h3", {}, "How many clusters?"), html("p", {}, `${capital(data.trust.verdict)}. ${data.trust.left_out} `,
       html("span", { class: "muted" }, `Measured by ${plural(refits, "refit")} to halves of the rows. ` + "The line is the stability of each cut, from 0 to 1; the dashed one that of data of the same shape without clusters.")),
       html("div", { class: "chart" }, html("span", { class: "mark", style: { left: where + "%" } }, count(suggested)), curve(520, 150, last), html("div", { class: "axis" }, html("span", {}, "1 cluster"), html("span", {}, plural(last, "cluster")))));
   }
