@@ -174,7 +174,10 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
         for turn, child in enumerate(tree.children(node)):
             side[tree.rows(child)] = turn
         sides = side[row_of[builder.rows(int(node))]]
-        builder.add_split(int(node), sides, tree.rules[node])
+        builder.add_split(int(node), sides)
+    for ruled, rule in enumerate(tree.rules):
+        if rule is not None:
+            builder.explain(ruled, rule)
     return builder.freeze()
 
 
@@ -315,7 +318,8 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
         return {}
     counts = [int(mine.sum()) for mine in used.values()]
     on_path = [
-        sum(int(used[node].sum()) for node in tree.path(leaf)[:-1]) for leaf in tree.leaves
+        sum(int(used[node].sum()) for node in tree.path(leaf) if node in used)
+        for leaf in tree.leaves
     ]
     found = {
         "path_features": float(np.average(on_path, weights=tree.sizes[tree.leaves])),
