@@ -75,7 +75,7 @@ for node, ax in zip(inner, axes.flat, strict=False):
     first, second = tree.children(node)
     gap = (tree.means[first] - tree.means[second]).reshape(8, 8)
     ax.imshow(gap, cmap="RdBu_r", vmin=-16, vmax=16)
-    rows, columns = np.divmod(tree.rules[node].features, 8)
+    rows, columns = np.divmod(tree.rules[tree.decided_by(node)].features, 8)
     ax.scatter(columns, rows, s=60, facecolors="none", edgecolors="black", linewidths=1.2)
     ax.set_title(f"node {node} to {first} or {second}\n{len(rows)} pixels", fontsize=9)
     ax.set_axis_off()

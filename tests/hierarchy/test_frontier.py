@@ -7,6 +7,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
+from taxarbor import Taxarbor
 from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
@@ -311,3 +312,36 @@ def test_a_large_tree_in_a_notebook_speaks_of_the_whole_one():
     builder.explain(0, LinearRule(W, np.zeros(3)))
     tree = builder.freeze()
     assert "its rule chooses among 130 clusters by 3 features" in tree._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
+def test_words_are_true_of_the_rows_of_tables(make_cars):
+    """Of categories and missing values as well: with one rule among all clusters."""
+    n_seen = 0
+    for seed in range(3):
+        table = make_cars(seed, 300)
+        tree = Taxarbor(8, random_state=0).fit(table).hierarchy_
+        points = tree.means[tree.leaves]
+        scale = np.where(points.std(axis=0) > 0, points.std(axis=0), 1.0)
+        rule = LinearRule.nearest(points / scale)
+        rule = LinearRule(rule.weights / scale, rule.center * scale, rule.offsets)
+        tree = dataclasses.replace(tree, rules=(rule, *[None] * (tree.n_nodes - 1)))
+        tree = tree.prune(6).attach(table)
+        for node in range(1, tree.n_nodes):
+            rows = tree.rows(node)
+            rest = np.setdiff1d(tree.rows(tree.parent(node)), rows)
+            for reason in tree.reasons(node):
+                column, words = table[reason.name], reason.categories
+                assert reason.threshold is None
+                if words in (("known",), ("unknown",)):
+                    is_so = column.isna() == (words == ("unknown",))
+                elif words:
+                    is_so = column.where(column.isna(), column.isin(words)).astype(float)
+                else:
+                    is_so = column.astype(float)
+                here, beside = is_so.iloc[rows].mean(), is_so.iloc[rest].mean()
+                assert np.isnan(here) or (here - beside) * reason.sign >= 0.0
+                if reason.have is not None and not np.isnan(here):
+                    assert reason.have == pytest.approx(here)
+                n_seen += 1
+    assert n_seen > 50

@@ -149,7 +149,7 @@ def _leaf_scores(
 ) -> Iterator[Array]:
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
     weights, offsets, center = _stack(tree)
-    units = _units(tree)
+    units, frontiers = _units(tree), [list(tree.frontier(n)) for n in range(tree.n_nodes)]
     rows = as_rows(expand(X, tree).data, center=center, n_threads=n_threads)
     wanted = range(0, rows.n_rows, every)
     step = max(BLOCK // len(weights), ROWS)
@@ -157,7 +157,7 @@ def _leaf_scores(
         some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = (some.scores(weights) + offsets).astype(np.float64)
-            yield _path_scores(tree, scores, units)
+            yield _path_scores(tree, scores, units, frontiers)
 
 
 def _stack(tree: "Hierarchy") -> tuple[Array, Array, Array]:
@@ -208,7 +208,9 @@ def _margins(scores: Array) -> Array:
     return margins
 
 
-def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
+def _path_scores(
+    tree: "Hierarchy", scores: Array, units: Array, frontiers: list[list[int]]
+) -> Array:
     """Return what the leaves score, from the scores of all rules: see above."""
     by_score, stop = np.ascontiguousarray(scores.T), 0
     missed = np.zeros((tree.n_nodes, len(scores)))
@@ -218,8 +220,7 @@ def _path_scores(tree: "Hierarchy", scores: Array, units: Array) -> Array:
             continue
         own, stop = slice(stop, stop + rule.n_scores), stop + rule.n_scores
         margins = _margins(best_scores(rule, by_score[own])) / units[node]
-        frontier = list(tree.frontier(node))
-        missed[frontier] = missed[node] + np.minimum(margins, 0.0)
-        least[frontier] = np.minimum(least[node], margins)
+        missed[frontiers[node]] = missed[node] + np.minimum(margins, 0.0)
+        least[frontiers[node]] = np.minimum(least[node], margins)
     found: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
     return found.T

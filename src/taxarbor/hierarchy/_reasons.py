@@ -427,7 +427,8 @@ def _family_of(hierarchy: "Hierarchy", parent: int) -> _Family:
         begins, parts = hierarchy.start[frontier][rule.targets], np.ones(rule.n_scores)
         if decider != parent or rule.n_scores > len(children):
             sizes = hierarchy.node_weights[frontier]
-            sizes = np.maximum(sizes, 1e-12 * (float(sizes.max()) or 1.0))  # none is nothing
+            # Nodes whose rows count for nothing are compared, too.
+            sizes = np.maximum(sizes, 1e-12 * (float(sizes.max()) or 1.0))
             parts = (sizes / np.bincount(rule.targets))[rule.targets]
         own = _scores_below(hierarchy, parent, begins)
         mean = _mean(rule.weights[own], parts[own])
