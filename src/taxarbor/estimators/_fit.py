@@ -27,6 +27,7 @@ from taxarbor.hierarchy._route import expand, place_rows, with_means
 from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
+from taxarbor.sources._local import LocalSource
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_jobs, check_range
 from taxarbor.tables._features import Features, make_features
@@ -234,7 +235,7 @@ def route_all(
 def keep_columns(source: Source, tree: Hierarchy) -> Source:
     """Return a source without columns that a tree does not use, such as an embedding."""
     encoding = tree.encoding
-    if encoding is None or not encoding.has_names:
+    if not isinstance(source, LocalSource) or encoding is None or not encoding.has_names:
         return source
     return source.keep({one.name for one in encoding.columns})
 

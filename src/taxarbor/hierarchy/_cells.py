@@ -31,10 +31,8 @@ class Factor(NamedTuple):
 def as_frame(X: Any) -> Any:
     """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
 
-    Of AnnData the matrix ``X`` is returned.
-
     Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
-    read into memory.
+    read into memory. Of AnnData the matrix ``X`` is returned.
     """
     if is_frame(X):
         return X
@@ -188,11 +186,11 @@ def as_vectors(
     another length than the first, or is not of finite numbers.
     """
     found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
-    if found.ndim == 1:
-        vectors = [_as_vector(cell) for cell in found]
-        lengths = np.array([-1 if vector is None else len(vector) for vector in vectors])
-        width = width or int(lengths[np.argmax(lengths >= 0)])
-        is_right = (lengths == width) & (width > 0)
+    is_right = np.zeros(len(found), dtype=bool)
+    if found.ndim == 1 and len(found):
+        vectors = [as_vector(cell) for cell in found]
+        lengths = np.array([0 if vector is None else len(vector) for vector in vectors])
+        is_right = lengths == (width or max(lengths[np.argmax(lengths > 0)], 1))
         if is_right.all():
             found = np.stack([vector for vector in vectors if vector is not None])
     if found.ndim == 2:
@@ -204,25 +202,21 @@ def as_vectors(
         cell = " ".join(repr(found[row]).split())[:40]
         where = f"row {row if rows is None else rows[row]}, counted from 0"
         where += "" if name is None else f", of column {name!r}"
-        expected = f"{width} finite numbers are expected; fix it or leave the row out"
-        raise InputError(f"holds {cell} in {where}, where {expected}", parameter)
+        expected = "where a vector of finite numbers, as long as all others, is expected"
+        raise InputError(
+            f"holds {cell} in {where}, {expected}; fix it or leave the row out", parameter
+        )
     return found
 
 
-def is_vector(cell: Any) -> bool:
-    """Say whether a cell holds a list of numbers."""
-    has_items = isinstance(cell, list | tuple | np.ndarray) or is_polars(cell)
-    vector = _as_vector(cell) if has_items else None
-    return vector is not None and len(vector) > 0
-
-
-def _as_vector(cell: Any) -> NDArray[Any] | None:
+def as_vector(cell: Any) -> NDArray[Any] | None:
     """Return a list of numbers as an array, None for all else."""
     try:
         vector = np.asarray(cell)
     except ValueError:  # lists of different lengths in a list
         return None
-    return vector if vector.ndim == 1 and vector.dtype.kind in "fiub" else None
+    is_vector = vector.ndim == 1 and vector.size and vector.dtype.kind in "fiub"
+    return vector if is_vector else None
 
 
 def as_factor(cells: Any) -> Factor:

@@ -349,14 +349,15 @@ class Encoding:
             sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
         else:
             sheet = _DenseSheet(n, dtype, *scaling)
-        vectors: dict[str, Array] = {}
-        for at, (one, place) in enumerate(zip(self.columns, places, strict=True)):
-            if one.kind == "vector" and one.name not in vectors:
-                width = sum(other.name == one.name for other in self.columns)
-                vectors[one.name] = as_vectors(column(table, place), one.name, width=width)
-            is_part = one.kind == "vector"
-            source: Any = vectors[one.name][:, one.part] if is_part else column(table, place)
-            cells = _read(one, source)
+        pairs = [*zip(self.columns, places, strict=True)]
+        by_part = sorted(pairs, key=lambda pair: pair[0].part)
+        widths = {place: one.part + 1 for one, place in by_part}
+        vectors: dict[int, Array] = {}
+        for at, (one, place) in enumerate(pairs):
+            source = column(table, place) if place not in vectors else vectors[place]
+            if one.kind == "vector" and place not in vectors:
+                source = vectors[place] = as_vectors(source, one.name, width=widths[place])
+            cells = _read(one, source[:, one.part] if one.kind == "vector" else source)
             if cells.dtype.kind == "i":
                 gaps[:, at] = cells < 0
                 sheet.put_codes(starts[at], cells, one.fill)

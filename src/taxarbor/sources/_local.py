@@ -190,11 +190,9 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
     """Return a sample with the vectors of its rows, from a column of it or from a reader."""
     if embedding is None:
         return sample
-    column = None
-    if isinstance(embedding, str):
-        column, cells = embedding, sample.table[embedding]
-    else:
-        cells = embedding.take(sample.rows)
+    column = embedding if isinstance(embedding, str) else None
+    reader: Any = embedding
+    cells = reader.take(sample.rows) if column is None else sample.table[column]
     vectors = as_vectors(cells, column, parameter="embedding", rows=sample.rows)
     return replace(sample, embedding=vectors, embedding_column=column)
 

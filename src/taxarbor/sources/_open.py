@@ -77,7 +77,7 @@ def open_source(
         return source
     try:
         found = _open_embedding(embedding, X, source)
-    except FileFormatError as error:
+    except (FileFormatError, OSError) as error:
         raise InputError(f"cannot be read: {error}", "embedding") from error
     if not isinstance(found, str) and found.n_rows != source.n_rows:
         sizes = f"has {counted(found.n_rows, 'row')}, and X has {source.n_rows:,}"
@@ -139,20 +139,17 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
         stored: Any = getattr(getattr(source, "reader", None), "stored", None)
-        known, what = source.names or [], "columns"
-        if is_anndata(X):
-            known, what = [*X.obsm], "entries of obsm"
-        elif isinstance(stored, H5adMatrix):
-            known, what = list_obsm(stored.file), "entries of obsm"
+        is_h5ad, known = isinstance(stored, H5adMatrix), source.names or []
+        if is_h5ad or is_anndata(X):
+            known = list_obsm(stored.file) if is_h5ad else [*X.obsm]
+        if embedding in known and is_anndata(X):
+            return _open_vectors(X.obsm[embedding])
         if embedding in known:
-            if is_anndata(X):
-                return _open_vectors(X.obsm[embedding])
-            is_entry = isinstance(stored, H5adMatrix)
-            return ArrayReader(open_obsm(stored.file, embedding)) if is_entry else embedding
+            return ArrayReader(open_obsm(stored.file, embedding)) if is_h5ad else embedding
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
-            present = f"X has the {what} {list_names(known)}" if known else f"X has no {what}"
             problem = f"is {embedding!r}, which is neither in X nor a .npy file"
-            raise InputError(f"{problem}: {present}; name one, or pass an array", "embedding")
+            remedy = f"name one of {list_names(known)}" if known else "pass an array"
+            raise InputError(f"{problem}; {remedy}", "embedding")
     if isinstance(embedding, str | os.PathLike):
         return ArrayReader(open_npy(embedding))
     if isinstance(embedding, Memory | ArrayReader | ParquetReader):
@@ -170,7 +167,7 @@ def _open_vectors(embedding: Any) -> Memory:
         array = embedding if isinstance(embedding, np.ndarray) else np.asarray(embedding)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no matrix of numbers: {error}", "embedding") from error
-    if array.ndim == 1 and array.dtype == object:
+    if array.ndim == 1 and array.dtype == object and len(array):
         array = as_vectors(array, parameter="embedding")
     if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
         raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")

@@ -20,13 +20,13 @@ from taxarbor.hierarchy._cells import (
     as_days,
     as_factor,
     as_numbers,
+    as_vector,
     as_vectors,
     column,
     column_names,
     is_gap,
     is_number,
     is_plain,
-    is_vector,
     list_cells,
     text_of,
 )
@@ -389,7 +389,7 @@ def find_kind(cells: Any) -> tuple[str, Factor | None]:
         kind = _find_kind_of_objects([cell for cell in list_cells(cells) if not is_gap(cell)])
     elif dtype.startswith(LIST_DTYPES):
         first = next((cell for cell in cells if not is_gap(cell)), None)
-        kind = "vector" if is_vector(first) else f"of type {dtype}"
+        kind = f"of type {dtype}" if as_vector(first) is None else "vector"
     else:
         prefixes = (one for one in DTYPE_PREFIXES if dtype.startswith(one))
         kind = DTYPE_PREFIXES.get(next(prefixes, ""), f"of type {dtype}")
@@ -411,7 +411,8 @@ def _find_kind_of_objects(cells: Sequence[Any]) -> str:
         return "text"
     if all(is_number(cell) for cell in cells):
         return "number"
-    if is_vector(cells[0]) and all(isinstance(one, list | tuple | np.ndarray) for one in cells):
+    is_list = all(isinstance(cell, list | tuple | np.ndarray) for cell in cells)
+    if is_list and as_vector(cells[0]) is not None:
         return "vector"
     return (
         "date" if all(hasattr(one, "weekday") for one in cells) else "neither numbers nor text"

@@ -167,9 +167,9 @@ class _Study:
         weights = None if tree.weights is None else tree.weights[rows]
         vectors = _read_embedding(tree, X, embedding)
         points = None if vectors is None else vectors[rows]
-        likeness = some if points is None else points
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
+            likeness = some if points is None else points
             coordinates = find_coordinates(likeness, int(rng.randint(2**31 - 1)))
             drawn = _draw_reference(coordinates, rng)
             reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
