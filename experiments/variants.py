@@ -26,6 +26,7 @@ from taxarbor.clusters import (
     find_clusters,
     find_coordinates,
 )
+from taxarbor.clusters._compete import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, Refusal, _gap
@@ -104,9 +105,11 @@ def fit_variant(
         coordinates = find_coordinates(fitted, run.seed)
         clusters = find_clusters(coordinates, splitter, branching=2, stop=stop, run=run)
     labels = np.zeros(len(X), dtype=np.intp)
-    if clusters.scores is not None:
-        scores = clusters.scores
-        labels = as_rows(X, center=scores.center).best(scores.weights, scores.offsets)
+    if clusters.tree.n_leaves > 1:
+        leaves = Leaves.of(clusters.labels, clusters.tree.n_leaves, coordinates)
+        model, _ = fit_leaves(leaves, coordinates)
+        weights = model.weights @ coordinates.directions
+        labels = as_rows(X, center=coordinates.center).best(weights, model.offsets)
     labels[slice(None) if rows is None else rows] = clusters.labels
     clusters.tree.resize(np.bincount(labels))
     tree = clusters.tree.freeze(order=np.argsort(labels, kind="stable"))

@@ -172,23 +172,6 @@ def halve(rng):
     return native.halve, {"data": data, **fields}
 
 
-def rule(rng):
-    data, X = draw_data(rng)
-    (n, p), K = X.shape, int(rng.integers(2, max(2, min(len(X), 4)) + 1))
-    fields = {
-        "labels": rng.integers(0, K, n).astype("i4"),
-        "n_children": K,
-        "weights": rng.choice([0.0, 0.5, 1.0], n),
-        "penalty_factor": rng.choice([0.0, 1.0, 2.0], p),
-        "owner": None if rng.random() < 0.5 else rng.integers(0, p, p),
-        "rounding": float(rng.choice([0.0, 1.0])),
-        "price": float(rng.choice([0.0, 0.1])),
-        "ridge": float(rng.choice([0.0, 1e-3])),
-        "max_features": int(rng.integers(0, 4)),
-    }
-    return native.rule, {"data": data, **fields}
-
-
 def hinge_multi(rng):
     S = draw_matrix(rng)
     return native.hinge_multi, {
@@ -289,14 +272,14 @@ def ward_links(rng):
 
 CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
 CASES += [lloyd, principal]
-CASES += [pair, kway, halve, rule, hinge_multi, hinge_costs]
+CASES += [pair, kway, halve, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
 CASES += [hashes, plane_scores, route, distances, sort_by_label]
 
 
 def call(kernel, arguments):
     """Call a kernel; rows that it makes are swept, so that nothing wrong with them hides."""
-    if kernel in (native.pair, native.kway, native.halve, native.rule):
+    if kernel in (native.pair, native.kway, native.halve):
         given = dict(arguments)
         return kernel(given.pop("data"), SimpleNamespace(**given))
     if kernel is native.route:

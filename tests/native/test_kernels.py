@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor.native import _kernels
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import KwayProblem, PairProblem, RuleProblem
+from taxarbor.rows._problems import KwayProblem, PairProblem
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5
@@ -41,7 +41,6 @@ PAIR = PairProblem(
 KWAY = KwayProblem(
     np.zeros((3, P)), LABELS, False, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
-RULE = RuleProblem(LABELS, 3, np.ones(N), np.ones(P), None, 0.0, 0.1, 1e-3, 2)
 
 
 def ints(*values):
@@ -70,10 +69,6 @@ def pair(data, **fields):
 
 def kway(data, **fields):
     return native.kway(data, replace(KWAY, **fields))
-
-
-def rule(data, **fields):
-    return native.rule(data, replace(RULE, **fields))
 
 
 TWICE = changed(S.indices, 1, S.indices[0])
@@ -174,29 +169,6 @@ ON_ROWS = [
     (lambda d: kway(d, group=-1.0), "group must be finite and not negative"),
     (lambda d: kway(d, l1=np.zeros(P - 1)), "l1 must"),
     (lambda d: kway(d, max_working=0), "max_working must be at least 1"),
-    (lambda d: rule(d, labels=LABELS[:-1]), "labels must"),
-    (lambda d: rule(d, labels=changed(LABELS, 0, 3)), "labels must lie between 0 and 2; got 3"),
-    (lambda d: rule(d, labels=changed(LABELS, 0, -1)), "labels must lie between 0 and 2"),
-    (lambda d: rule(d, n_children=1), "n_children must be at least 2"),
-    (lambda d: rule(d, n_children=N + 1), "n_children must be at most 12"),
-    (lambda d: rule(d, weights=np.ones(N - 1)), "weights must"),
-    (lambda d: rule(d, weights=np.ones(N, "f4")), "weights must"),
-    (lambda d: rule(d, weights=changed(np.ones(N), 2, -1.0)), "weights must not be negative"),
-    (lambda d: rule(d, weights=changed(np.ones(N), 2, np.nan)), "weights must be finite"),
-    (lambda d: rule(d, penalty_factor=np.ones(P + 1)), "penalty_factor must"),
-    (lambda d: rule(d, penalty_factor=-np.ones(P)), "penalty_factor must not be negative"),
-    (lambda d: rule(d, penalty_factor=np.full(P, np.inf)), "penalty_factor must be finite"),
-    (lambda d: rule(d, penalty_factor=None), "penalty_factor cannot be read from"),
-    (lambda d: rule(d, owner=np.full(P, P)), "owner must"),
-    (lambda d: rule(d, owner=ints(0)), "owner must"),
-    (lambda d: rule(d, price=-1.0), "price must be finite and not negative"),
-    (lambda d: rule(d, ridge=np.nan), "ridge must be finite and not negative"),
-    (lambda d: rule(d, max_features=-1), "max_features must be at least 0"),
-    (lambda d: rule(d, rounding=-1.0), "rounding must be finite and not negative"),
-    (
-        lambda d: native.rule(d.take(ints(), np.zeros(P)), RULE),
-        "number of rows must be at least",
-    ),
 ]
 
 COSTS = np.zeros((10, 3))

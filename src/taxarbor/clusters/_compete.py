@@ -92,7 +92,7 @@ def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
         labels = _assign(LeafModel(means, offsets, 0.0), coordinates)
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)  # none is empty
         leaves = Leaves.of(labels, int(labels.max()) + 1, coordinates)
-        means = leaves.means
+        means = leaves.means.astype(np.float64)
     return leaves
 
 
@@ -101,10 +101,11 @@ def _assign(model: LeafModel, coordinates: Coordinates) -> Labels:
     return coordinates.rows.best(lifted, model.offsets).astype(np.int32)
 
 
-def compete(leaves: Leaves, coordinates: Coordinates) -> Leaves:
+def compete(leaves: Leaves, coordinates: Coordinates) -> tuple[Leaves, LeafModel]:
     """Let leaves, two at least, compete for the rows: move each to the leaf that it fits best.
 
-    A round in which a leaf would lose all of its rows is not made.
+    Also, the model by which rows moved last. A round in which a leaf would lose all of its rows
+    is not made.
     """
     ridge = None
     for _ in range(ROUNDS):
@@ -113,7 +114,7 @@ def compete(leaves: Leaves, coordinates: Coordinates) -> Leaves:
         if not moved.counts.all():
             break
         leaves = moved
-    return leaves
+    return leaves, model
 
 
 def fit_leaves(

@@ -67,9 +67,6 @@ def pair(data: Data, problem: object) -> tuple[Array, NDArray[int8], Array, list
 def kway(data: Data, problem: object) -> tuple[Array, NDArray[int32], Array, list[float], str, float]:
     """Solve a split into K children, given by the fields of a KwayProblem."""
 
-def rule(data: Data, problem: object) -> tuple[Array, Array]:
-    """Find a sparse rule, given the fields of a RuleProblem."""
-
 def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array]: ...
 
 def hinge_costs(S: Array) -> Array: ...

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array
 
 
 @final
@@ -95,20 +95,3 @@ class Half:
     status: str
     n_passes: float
     weights: Array  #: (n_features,), of the scores: about the centre, but for the last feature
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RuleProblem:
-    """A division of the rows, and what a feature that helps to reproduce it may cost."""
-
-    labels: NDArray[np.int32]  #: the child of each row
-    n_children: int
-    weights: Array  #: (n_rows,), what a row in another child costs
-    #: (n_features,), by which a feature's price is multiplied; 0 keeps it out
-    penalty_factor: Array
-    owner: IndexArray | None  #: (n_features,), the column that each is of; None: its own
-    rounding: float  #: beside a feature's own: what deviates by no more is not used
-    price: float  #: by which a child's column must lower the loss: half the squared hinges
-    ridge: float  #: weight of squared weights, per unit of ``weights`` and of variance
-    max_features: int  #: the most columns that may be in use; 0 for any number

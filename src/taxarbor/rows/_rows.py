@@ -20,7 +20,6 @@ from taxarbor.rows._problems import (
     HalveProblem,
     KwayProblem,
     PairProblem,
-    RuleProblem,
     SplitSolution,
 )
 
@@ -238,14 +237,6 @@ class Rows:
         """Divide lifted rows in two, where the gap is; None if all are equal."""
         found = native.halve(self._data, problem)
         return None if found is None else Half(*found)
-
-    def find_rule(self, problem: RuleProblem) -> tuple[Array, Array]:
-        """Return weights and offsets of a sparse rule, a model per child or one for two.
-
-        A row is sent to the child of the highest score, or, of two, to the first if the
-        score is not negative.
-        """
-        return native.rule(self._data, problem)
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""

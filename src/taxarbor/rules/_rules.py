@@ -1,27 +1,29 @@
 r"""The rules of a tree: which few features tell its clusters apart.
 
-Clusters are found where likeness is measured; rules are sought in the features, which people can
-read. A rule sits at a node and chooses among a frontier of its descendants by linear scores on a
-few shared features. The scores are those of linear discriminant analysis: with the means m_k of
-the clusters and S, the scatter within them plus a ridge, restricted to the features of the rule,
+Clusters are found where likeness is measured; rules are sought in the features, which people
+can read. A rule sits at a node and chooses among a frontier of its descendants by linear scores
+on a few shared features. The scores are those of linear discriminant analysis: with the means
+m_k of the clusters and S, the scatter within them plus a ridge, both in the features of the
+rule,
 
     s_k(x) = m_k' S^-1 x - m_k' S^-1 m_k / 2.
 
-Everything that is chosen is chosen by rows left out: moments of one half of a sample make the
-rule, the rows of the other half say how many of them it sends to their cluster.
+Whatever is chosen is chosen by rows left out: moments of one half of a sample make the rule,
+and the rows of the other half say how many of them it sends to their cluster.
 
 **Frontier.** Where one or two columns divide the two children of a node nearly as well as all
 columns do, they decide, and the words of the rule are exact. Elsewhere one rule chooses among
 all clusters below the node, and the splits between only nest and describe.
 
-**Columns.** Removing column j from all that a rule uses lowers what it separates,
+**Columns.** What a rule separates is
 
     Q = 1/2 sum_kl w_kl (m_k - m_l)' S^-1 (m_k - m_l),    w_kl = n_k n_l / D_kl^4,
 
-D being the distance in all features, so that near clusters count most, by b_j' (A_jj)^-1 b_j
-with A = S^-1 and b = A M' sqrt(L), where L is the Laplacian of w. Columns are removed from all of
-them, those that are worth least first, so weak features that only work together are not missed.
-The features of one column of a table, such as the values of a category, stay or go together.
+where D is the distance in all features, so that near clusters count most. Without column j it
+is less by b_j' (A_jj)^-1 b_j, with A = S^-1, b = A M' sqrt(L) and L the Laplacian of w. Columns
+are removed from all of them, those that are worth least first, so weak features that only work
+together are not missed. The features of one column of a table, such as the values of a
+category, stay or go together.
 """
 
 from collections.abc import Sequence
@@ -56,14 +58,14 @@ MAX_CANDIDATES = 1000
 """Features that are looked at together; of more, those that separate most by themselves."""
 
 PRICE = 0.0002
-"""The share of left-out rows that a column must sort. Of rules within a standard error of the best
-the one of fewest columns is taken. With five times the price rows of the shared sets meet 37
-features instead of 58, and lose 0.7 of the adjusted mutual information."""
+"""The share of left-out rows that a column must sort. Of rules within a standard error of the
+best the one of fewest columns is taken. With five times the price a row of the shared sets
+meets 37 features instead of 57, and 0.7 of the adjusted mutual information is lost."""
 
 TOLERANCE = 0.08
-"""The share of left-out rows that a rule of one or two columns may send to another child than all
-columns do, divided by the binary logarithm of the number of clusters below, as every level adds
-its errors. With twice as much the shared sets lose a point of most measures; with less tables
+"""The share of left-out rows that a rule of one or two columns may send to another child than
+all columns do, divided by the binary logarithm of the number of clusters below, as every level
+adds its errors. With twice as much the shared sets lose a point of most measures; with less tables
 of a dozen columns lose their thresholds."""
 
 N_SIMPLE = 6
@@ -227,12 +229,11 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
     # Of every two rows of a leaf one is in each half, and so of those that choose.
     is_choosing = rank // 2 % (1 + len(own) // CHOICE_ROWS) == 0
     sizes, n_choosing = np.bincount(labels), np.bincount(own[is_choosing])
-    rows = X[drawn]
+    rows: Any = X[drawn]
     center = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     features, deviations = _choose_candidates(rows, own, n_leaves, center)
     scale = deviations if sparsity.is_scaled else np.ones(len(features))
-    values = rows[:, features]
-    values = values.toarray() if issparse(values) else values
+    values = rows[:, features].toarray() if issparse(X) else rows[:, features]
     values = ((values - center[features]) / scale).astype(X.dtype)
     owner = np.arange(X.shape[1]) if sparsity.owner is None else sparsity.owner
     return _RuleSample(
@@ -254,10 +255,11 @@ def _choose_candidates(
     """Return the features that vary, of many those that separate most alone; deviations."""
     n, counts = len(labels), np.bincount(labels, minlength=n_leaves)
     indicator = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_leaves))
-    squares = rows.multiply(rows) if issparse(rows) else rows.astype(np.float64) ** 2
+    is_sparse = issparse(rows)
+    squares = rows.multiply(rows) if is_sparse else rows.astype(np.float64) ** 2
     total = np.asarray(squares.mean(axis=0, dtype=np.float64)).ravel() - center**2
     sums: Any = indicator.T @ rows
-    means = (sums.toarray() if issparse(sums) else sums) / counts[:, None] - center
+    means = (sums.toarray() if is_sparse else sums) / counts[:, None] - center
     between = counts @ means**2 / n
     deviations = np.sqrt(np.maximum(total, 0.0))
     # What rounding makes of a constant is not used.
@@ -376,7 +378,7 @@ def _remove_columns(
 
 def _measure_worth(A: Array, B: Array, columns: IndexArray, n_columns: int) -> Array:
     """Return how much less is separated without each column."""
-    worth = np.einsum("jk,jk->j", B, B) / np.diag(A)
+    worth: Array = np.einsum("jk,jk->j", B, B) / np.diag(A)
     if len(columns) == n_columns:
         return worth
     found = np.zeros(n_columns)
@@ -392,7 +394,7 @@ def _measure_worth(A: Array, B: Array, columns: IndexArray, n_columns: int) -> A
 
 
 class _Choice(NamedTuple):
-    """A rule in the features of some columns: between two children, or among all leaves below."""
+    """A rule in some columns: between two children, or among all leaves below."""
 
     columns: IndexArray
     weights: Array  # (n_scores, n_features of the columns)
@@ -489,7 +491,7 @@ class _Search:
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
     ) -> list["_Plane"]:
-        """Return the planes of one and of two columns that divide rows best; none if none do."""
+        """Return the planes of one and of two columns that divide rows best, if any do."""
         sample = self.sample
         values, weights = sample.values[rows].astype(np.float64), sample.weights[rows]
         masses = weights @ ~is_second, weights @ is_second
@@ -503,7 +505,7 @@ class _Search:
         separation = difference**2 / np.maximum(variances, 1e-12 * values.var(axis=0) + 1e-300)
         by_column = np.zeros(sample.n_columns)
         np.maximum.at(by_column, sample.columns, separation)
-        handicap = {column: NOVELTY_SHARE * self.sparsity.novelty for column in known}
+        handicap = dict.fromkeys(known, NOVELTY_SHARE * self.sparsity.novelty)
         columns = np.argsort(-by_column, kind="stable")[:N_SIMPLE].tolist()
         best = []
         for n_columns in (1, 2):

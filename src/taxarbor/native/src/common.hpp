@@ -201,7 +201,6 @@ void descend(
 void bind_data(nb::module_& m);
 void bind_pair(nb::module_& m);
 void bind_kway(nb::module_& m);
-void bind_rule(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_assign(nb::module_& m);
 void bind_ward(nb::module_& m);

@@ -18,7 +18,6 @@ NB_MODULE(_kernels, m) {
   bind_data(m);
   bind_pair(m);
   bind_kway(m);
-  bind_rule(m);
   bind_hinge(m);
   bind_assign(m);
   bind_ward(m);
