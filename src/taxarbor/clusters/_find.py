@@ -23,7 +23,7 @@ most: with four times as many nothing is gained, and large trees have small leav
 TORN, SEEDS = 1 / 3, 3
 """Where more than this share of the rows leave the leaf that they were grown in, planes have
 torn apart clusters that have no order, and leaves begin anew from random rows, so many for each
-cluster. On the shared sets 0.3 do at most; of 200 planted clusters in 768 weak features, 0.67."""
+cluster. On the shared sets 0.3 do at most, of 200 planted clusters in 768 features 0.67."""
 
 
 @final

@@ -15,15 +15,14 @@ and the rows of the other half say how many of them it sends to their cluster.
 columns do, they decide, and the words of the rule are exact. Elsewhere one rule chooses among
 all clusters below the node, and the splits between only nest and describe.
 
-**Columns.** What a rule separates is
+**Columns.** What is lost where clusters are near each other is measured by
 
-    Q = 1/2 sum_kl w_kl (m_k - m_l)' S^-1 (m_k - m_l),    w_kl = n_k n_l / D_kl^4,
+    sum_kl n_k n_l / D_kl^2,    D_kl^2 = (m_k - m_l)' S^-1 (m_k - m_l).
 
-where D is the distance in all features, so that near clusters count most. Without column j it
-is less by b_j' (A_jj)^-1 b_j, with A = S^-1, b = A M' sqrt(L) and L the Laplacian of w. Columns
-are removed from all of them, those that are worth least first, so weak features that only work
-together are not missed. The features of one column of a table, such as the values of a
-category, stay or go together.
+Without column j each squared distance is less by (b_jk - b_jl)^2 / A_jj, with A = S^-1 and
+b = A M', so to first order the sum grows by that over D_kl^4. Columns are removed from all of
+them, those that are worth least first, so weak features that only work together are not missed.
+The features of one column of a table, such as the values of a category, stay or go together.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 from scipy.sparse import csr_array, issparse
 
 from taxarbor import native
@@ -65,20 +63,26 @@ meets 37 features instead of 57, and 0.7 of the adjusted mutual information is l
 TOLERANCE = 0.08
 """The share of left-out rows that a rule of one or two columns may send to another child than
 all columns do, divided by the binary logarithm of the number of clusters below, as every level
-adds its errors. With twice as much the shared sets lose a point of most measures; with less tables
-of a dozen columns lose their thresholds."""
+adds its errors. With twice as much the shared sets lose a point of most measures; with less
+tables of a dozen columns lose their thresholds."""
+
+ONE_COLUMN = 0.03
+"""The share of left-out rows that a second column must sort."""
 
 N_SIMPLE = 6
 """Columns that rules of one or two columns are made of: those that separate most."""
 
 NOVELTY_SHARE = 0.01
-"""The share of rows that a column of a rule above must sort beyond others, for a novelty of 1."""
+"""The share of rows that a column of rules above must sort beyond others, at novelty 1."""
 
 SHRINKAGE = 1.0
 """The ridge, as a share of the mean variance within clusters, as clusters have it."""
 
 STEP = 0.88
 """The share of its columns that a rule keeps when some are removed."""
+
+DIGITS = 5
+"""To which values are compared: rounding must not choose."""
 
 DRAWN = 7
 """What tells the hashes of these rows from those of others."""
@@ -145,7 +149,7 @@ def find_rules(
             node, known = waiting.pop()
             choice = search.find(node, known)
             tree.explain(node, sample.make_rule(choice))
-            if choice.is_binary:
+            if choice.is_near:
                 known |= {*choice.columns.tolist()}
                 waiting += [
                     (child, known) for child in tree.children(node) if tree.children(child)
@@ -255,22 +259,34 @@ def _choose_candidates(
     """Return the features that vary, of many those that separate most alone; deviations."""
     n, counts = len(labels), np.bincount(labels, minlength=n_leaves)
     indicator = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_leaves))
-    is_sparse = issparse(rows)
-    squares = rows.multiply(rows) if is_sparse else rows.astype(np.float64) ** 2
-    total = np.asarray(squares.mean(axis=0, dtype=np.float64)).ravel() - center**2
     sums: Any = indicator.T @ rows
-    means = (sums.toarray() if is_sparse else sums) / counts[:, None] - center
-    between = counts @ means**2 / n
+    matrix, squares = rows, np.zeros(len(center))
+    if issparse(rows):
+        stored, size = matrix.indices, len(center)
+        squares += np.bincount(stored, (matrix.data - center[stored]) ** 2, minlength=size)
+        squares += (n - np.bincount(stored, minlength=size)) * center**2
+        sums = np.asarray(sums.todense())
+    else:
+        squares += ((rows - center) ** 2).sum(axis=0)
+    total: Array = squares / n
+    between = counts @ (sums / counts[:, None] - center) ** 2 / n
     deviations = np.sqrt(np.maximum(total, 0.0))
     # What rounding makes of a constant is not used.
-    rounding = 16.0 * float(np.finfo(rows.dtype).eps)
+    rounding = 64.0 * float(np.finfo(rows.dtype).eps)
     varies = deviations > rounding * (np.abs(center) + deviations.max())
     worth = between / np.maximum(total - between, 1e-6 * total + 1e-300) * varies
     features = np.flatnonzero(varies)
     if len(features) > MAX_CANDIDATES:
-        features = np.sort(np.argsort(-worth, kind="stable")[:MAX_CANDIDATES])
+        features = np.sort(_order(worth)[:MAX_CANDIDATES])
     features = features if len(features) else np.arange(1)
     return features, np.where(varies, deviations, 1.0)[features]
+
+
+def _order(values: Array) -> IndexArray:
+    """Return positions, the largest value first; of those that differ by rounding, in order."""
+    mantissas, exponents = np.frexp(values)
+    rounded = np.ldexp(np.round(mantissas, DIGITS), exponents)
+    return np.argsort(-rounded, kind="stable")
 
 
 # Linear discriminant analysis in some of the features
@@ -333,20 +349,6 @@ class _Moments:
         offsets = -0.5 * np.einsum("kj,kj->k", weights, means)
         return weights, np.where(self.counts[leaves] > 0, offsets, -np.inf)
 
-    def contrasts(self, leaves: Any) -> Array:
-        """Return M' sqrt(L), of shape (n_features, n_leaves); see the module."""
-        means, counts = self.means[leaves], self.counts[leaves]
-        products = means @ self.inverse @ means.T
-        squares = np.diag(products)
-        distances = np.maximum(squares[:, None] + squares - 2.0 * products, 0.0)
-        least = 1e-6 * distances.max() or 1.0
-        near = np.outer(counts, counts) / np.maximum(distances, least) ** 2
-        np.fill_diagonal(near, 0.0)
-        near /= near.sum() or 1.0
-        laplacian = np.diag(near.sum(axis=1) + 1e-12) - near
-        roots: Array = means.T @ cholesky(laplacian, lower=True)
-        return roots
-
 
 def _remove_columns(
     moments: _Moments, leaves: Any, columns: IndexArray, sizes: Sequence[int], keenness: Array
@@ -356,15 +358,17 @@ def _remove_columns(
     Columns are removed in turn, from all, those that are worth least; ``keenness`` multiplies
     what each column is worth.
     """
-    A, own = moments.inverse, np.arange(len(columns))
-    B = A @ moments.contrasts(leaves)
+    means, counts, own = moments.means[leaves], moments.counts[leaves], np.arange(len(columns))
+    A = moments.inverse
+    B = A @ means.T
     kept = {}
     for size in sizes:
         left, at = np.unique(columns[own], return_inverse=True)
         if size < len(left):
-            worth = _measure_worth(A, B, at, len(left)) * keenness[left]
+            near = _weigh_pairs(means[:, own] @ B, counts)
+            worth = _measure_worth(A, B, near, at) * keenness[left]
             stays = np.zeros(len(left), dtype=bool)
-            stays[np.argsort(-worth, kind="stable")[:size]] = True
+            stays[_order(worth)[:size]] = True
             is_in, gone = np.flatnonzero(stays[at]), np.flatnonzero(~stays[at])
             both = np.hstack([A[np.ix_(gone, is_in)], B[gone]])
             update = np.linalg.solve(A[np.ix_(gone, gone)], both)
@@ -376,30 +380,45 @@ def _remove_columns(
     return kept
 
 
-def _measure_worth(A: Array, B: Array, columns: IndexArray, n_columns: int) -> Array:
+def _weigh_pairs(products: Array, counts: Array) -> Array:
+    """Return how much each two leaves count, given the products of their means."""
+    squares = np.diag(products)
+    distances = np.maximum(squares[:, None] + squares - products - products.T, 0.0)
+    least = 1e-3 * distances.max() or 1.0
+    near: Array = np.outer(counts, counts) / np.maximum(distances, least) ** 2
+    np.fill_diagonal(near, 0.0)
+    return near
+
+
+def _measure_worth(A: Array, B: Array, near: Array, columns: IndexArray) -> Array:
     """Return how much less is separated without each column."""
-    worth: Array = np.einsum("jk,jk->j", B, B) / np.diag(A)
-    if len(columns) == n_columns:
+
+    def add_pairs(one: Array, other: Array) -> Array:
+        added: Array = (one * other) @ near.sum(axis=1) - ((one @ near) * other).sum(axis=1)
+        return np.maximum(added, 0.0)
+
+    worth: Array = add_pairs(B, B) / np.diag(A)
+    if len(columns) == columns[-1] + 1:
         return worth
-    found = np.zeros(n_columns)
-    for column in range(n_columns):
+    first = np.flatnonzero(np.diff(columns, prepend=-1))
+    by_column = worth[first]
+    for column in np.flatnonzero(np.bincount(columns) > 1).tolist():
         own = np.flatnonzero(columns == column)
-        found[column] = worth[own[0]]
-        if len(own) > 1:
-            found[column] = (B[own] * np.linalg.solve(A[np.ix_(own, own)], B[own])).sum()
-    return found
+        parts = np.linalg.solve(A[np.ix_(own, own)], B[own])
+        by_column[column] = add_pairs(B[own], parts).sum()
+    return by_column
 
 
 # The rule of a node
 
 
 class _Choice(NamedTuple):
-    """A rule in some columns: between two children, or among all leaves below."""
+    """A rule in some columns: among the children, or all leaves below."""
 
     columns: IndexArray
     weights: Array  # (n_scores, n_features of the columns)
     offsets: Array  # (n_scores,)
-    is_binary: bool
+    is_near: bool  # whether it chooses among the children
 
 
 @final
@@ -433,60 +452,90 @@ class _Search:
 
     def find(self, node: int, known: frozenset[int]) -> _Choice:
         """Return the rule of a node, given the columns of the rules above it."""
-        leaves, children = self._spans[node], self.tree.children(node)
-        parts, labels = [self._spans[child] for child in children], self.sample.labels
+        leaves, labels = self._spans[node], self.sample.labels
+        parts = [self._spans[child] for child in self.tree.children(node)]
+        starts = [part.start for part in parts]
         own = slice(*np.searchsorted(labels, [leaves.start, leaves.stop]))
         places = slice(*np.searchsorted(self._choosing, [own.start, own.stop]))
-        rows, second = self._choosing[places], parts[1].start
-        is_second = labels[rows] >= second
-        if len(children) > 2 or self.sparsity.is_free:
-            return self._find_wide(self._moments, leaves, rows, known)[0]
-        is_capped = self.sparsity.max_features is not None
-        if is_capped:
-            wide, assigned = self._find_wide(self._moments, leaves, rows, known)
-        else:
+        rows, cap = self._choosing[places], self.sparsity.max_features
+        children = np.searchsorted(starts, labels[rows], side="right") - 1
+
+        def agree(sent: IndexArray) -> float:
+            """Return the share of rows that go to their child, given the leaves they go to."""
+            sides = np.searchsorted(starts, sent, side="right") - 1
+            return self._agree(rows, sides == children)
+
+        wide = None
+        if cap is not None or self.sparsity.is_free:
+            wide = self._find_wide(
+                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
+            )
+        if len(parts) == 2 and not self.sparsity.is_free:
             within = slice(leaves.start, leaves.stop)
-            assigned = leaves.start + self._scores[places, within].argmax(axis=1)
-        agreement = self._agree(rows, (assigned >= second) == is_second)
-        n_columns = self._count_columns(
-            rows, is_second, known, agreement - TOLERANCE / np.log2(len(leaves))
-        )
-        if n_columns:
+            by_all = self._scores[places, within].argmax(axis=1) + leaves.start
+            least = agree(by_all if wide is None else wide[1])
+            least -= TOLERANCE / np.log2(len(leaves))
             drawn = np.arange(own.start, own.stop, 1 + (own.stop - own.start) // CHOICE_ROWS)
-            planes = self._find_planes(drawn, labels[drawn] >= second, known)
-            if len(planes) >= n_columns:
-                return planes[n_columns - 1].as_choice()
-        if not is_capped:
-            return self._find_wide(self._moments, leaves, rows, known)[0]
+            simple = self._find_simple(drawn, rows, starts[1], known, least)
+            if simple is not None:
+                return simple
+        if wide is None:
+            wide = self._find_wide(
+                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
+            )
+        choice, sent = wide
+        n_levels = np.log(len(leaves)) / np.log(len(parts))
+        most = cap or int(len(choice.columns) / n_levels)
+        if len(parts) == len(leaves) or most < 1 or self.sparsity.is_free:
+            return choice
+        # Only the children, where as few columns on the path tell them apart as well.
         merged = [moments.merge(parts) for moments in self._moments]
-        binary, sides = self._find_wide(
-            merged, range(2), rows, known, is_second.astype(np.intp)
+        near, sides = self._find_wide(
+            merged, range(len(parts)), rows, labels=children, known=known, most=most
         )
-        is_better = self._agree(rows, (sides == 1) == is_second) > agreement
-        return binary if is_better and len(leaves) > 2 else wide
+        share, near_share = agree(sent), self._agree(rows, sides == children)
+        # Clusters of which most rows go elsewhere, or that get none.
+        at = labels[rows] - leaves.start
+        n_lost = np.count_nonzero(np.bincount(at, sides != children) > 0.5 * np.bincount(at))
+        n_empty = len(leaves) - len(np.unique(sent))
+        is_worse = n_lost > n_empty or (n_lost == n_empty and near_share < share)
+        return choice if is_worse else near
 
     def _agree(self, rows: IndexArray, is_right: NDArray[np.bool_]) -> float:
         weights = self.sample.weights[rows]
         return float(weights @ is_right / weights.sum())
 
-    def _count_columns(
+    def _find_simple(
         self,
+        drawn: IndexArray,
         rows: IndexArray,
-        is_second: NDArray[np.bool_],
+        second: int,
         known: frozenset[int],
         least: float,
-    ) -> int:
-        """Return how few columns divide rows left out well enough: 1, 2, or 0 if neither do."""
-        is_right = np.zeros((2, len(rows)), dtype=bool)
+    ) -> _Choice | None:
+        """Return the rule of one or two columns that divides two children, None if none does.
+
+        It must divide enough of the rows left out, and most drawn rows of every cluster.
+        """
+        values, labels = self.sample.values, self.sample.labels
+        is_second, is_right = labels[rows] >= second, np.zeros((2, len(rows)), dtype=bool)
         for half in (0, 1):
             own = self.sample.halves[rows] == half
             for at, plane in enumerate(self._find_planes(rows[own], is_second[own], known)):
-                is_right[at, ~own] = (
-                    plane.divide(self.sample.values, rows[~own]) == is_second[~own]
-                )
-        most = self.sparsity.max_features or 2
-        agreements = [self._agree(rows, each) for each in is_right[:most]]
-        return next((n for n, share in enumerate(agreements, 1) if share >= least), 0)
+                is_right[at, ~own] = plane.divide(values, rows[~own]) == is_second[~own]
+        shares = [self._agree(rows, each) for each in is_right]
+        n_columns = 1 if shares[0] >= max(least, shares[1] - ONE_COLUMN) else 2
+        if shares[n_columns - 1] < least or n_columns > (self.sparsity.max_features or 2):
+            return None
+        is_second = labels[drawn] >= second
+        planes = self._find_planes(drawn, is_second, known)
+        if len(planes) < n_columns:
+            return None
+        plane = planes[n_columns - 1]
+        clusters = np.unique(labels[drawn], return_inverse=True)[1]
+        is_lost = plane.divide(values, drawn) != is_second
+        lost = np.bincount(clusters, is_lost) / np.bincount(clusters)
+        return plane.as_choice() if lost.max() <= 0.5 else None
 
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
@@ -502,28 +551,33 @@ class _Search:
         around = values - np.where(is_second[:, None], means[1], means[0])
         variances = weights @ around**2 / weights.sum()
         difference = means[1] - means[0]
-        separation = difference**2 / np.maximum(variances, 1e-12 * values.var(axis=0) + 1e-300)
+        least = 1e-6 * (variances + difference**2) + 1e-300
+        separation = difference**2 / np.maximum(variances, least)
         by_column = np.zeros(sample.n_columns)
         np.maximum.at(by_column, sample.columns, separation)
         handicap = dict.fromkeys(known, NOVELTY_SHARE * self.sparsity.novelty)
-        columns = np.argsort(-by_column, kind="stable")[:N_SIMPLE].tolist()
+        columns = np.sort(_order(by_column)[:N_SIMPLE]).tolist()
         best = []
         for n_columns in (1, 2):
             planes = []
             for chosen in combinations(columns, n_columns):
                 features = np.flatnonzero(np.isin(sample.columns, chosen))
                 part = around[:, features]
+                apart = difference[features]
                 scatter = (part.T * weights) @ part / weights.sum()
-                trace = np.trace(scatter) or 1.0
-                scatter[np.diag_indices(len(features))] += 1e-3 * trace / len(features)
-                direction = np.linalg.solve(scatter, difference[features])
+                ridge = 1e-3 * (np.trace(scatter) + apart @ apart) / len(features) + 1e-300
+                scatter[np.diag_indices(len(features))] += ridge
+                direction = np.linalg.solve(scatter, apart)
+                distance = float(apart @ direction) or 1.0
+                direction /= distance  # the means are one apart
                 cut = _find_cut(values[:, features] @ direction, is_second, weights)
                 if cut is not None:
-                    share = cut[1] - sum(handicap.get(column, 0.0) for column in chosen)
-                    planes.append(_Plane(np.sort(chosen), features, direction, cut[0], share))
+                    share = round(cut[1] - sum(handicap.get(one, 0.0) for one in chosen), 9)
+                    key = share, float(f"{distance:.{DIGITS}g}")
+                    planes.append(_Plane(np.sort(chosen), features, direction, cut[0], key))
             if not planes:
                 break
-            best.append(max(planes, key=lambda plane: plane.share))
+            best.append(max(planes, key=lambda plane: plane.key))
         return best
 
     def _find_wide(
@@ -531,15 +585,15 @@ class _Search:
         moments: Sequence[_Moments],
         leaves: range,
         rows: IndexArray,
+        *,
+        labels: IndexArray,
         known: frozenset[int],
-        labels: IndexArray | None = None,
+        most: int | None,
     ) -> tuple[_Choice, IndexArray]:
         """Return the rule that chooses among some leaves, and where it sends rows left out."""
         sample, within = self.sample, slice(leaves.start, leaves.stop)
-        labels = sample.labels[rows] if labels is None else labels
         n_columns = sample.n_columns
-        sizes = _falling_sizes(n_columns, self.sparsity.max_features or n_columns)
-        sizes = [n_columns] if self.sparsity.is_free else sizes
+        sizes = [n_columns] if self.sparsity.is_free else _falling_sizes(n_columns, most)
         keenness = np.ones(n_columns)
         keenness[[*known]] /= 1.0 + self.sparsity.novelty
         kept = [
@@ -548,7 +602,8 @@ class _Search:
         ]
         worth: dict[int, float] = {}
         sent: dict[int, IndexArray] = {}
-        for size in reversed(sizes):
+        compared = [size for size in reversed(sizes) if size <= (most or n_columns)]
+        for size in compared:
             if worth and 1.0 - PRICE * size < max(worth.values()):
                 break  # it cannot be better, whatever it sorts
             sent[size] = np.empty(len(rows), dtype=np.intp)
@@ -563,21 +618,26 @@ class _Search:
         share = min(worth[best] + PRICE * best, 1.0)
         error = np.sqrt(share * (1.0 - share) / len(rows))
         size = min(size for size in worth if worth[size] >= worth[best] - error)
-        until = sizes[: sizes.index(size) + 1]
-        features = _remove_columns(moments[2], within, sample.columns, until, keenness)[size]
-        weights, offsets = moments[2].discriminate(within, features)
-        choice = _Choice(
-            np.unique(sample.columns[features]), weights, offsets, len(leaves) == 2
-        )
-        return choice, sent[size]
+        final = _remove_columns(moments[2], within, sample.columns, sizes, keenness)
+        # More columns, where so few would leave a cluster without rows.
+        for features in (final[more] for more in compared if more >= size):
+            weights, offsets = moments[2].discriminate(within, features)
+            scores = sample.values[np.ix_(rows, features)] @ weights.T + offsets
+            if len(np.unique(scores.argmax(axis=1))) == len(leaves):
+                break
+        columns, is_near = np.unique(sample.columns[features]), moments is not self._moments
+        return _Choice(columns, weights, offsets, is_near), sent[size]
 
 
-def _falling_sizes(n_columns: int, most: int) -> list[int]:
-    """Return numbers of columns at which rules are compared, from the most down to one."""
-    sizes = [min(n_columns, most)]
+def _falling_sizes(n_columns: int, most: int | None) -> list[int]:
+    """Return numbers of columns from all down to one, with the most that a rule may use.
+
+    Few are removed at a time: of columns that say the same, each is worth little.
+    """
+    sizes = [n_columns]
     while sizes[-1] > 1:
         sizes.append(min(int(STEP * sizes[-1]), sizes[-1] - 1))
-    return sizes
+    return sorted({*sizes, min(most or n_columns, n_columns)}, reverse=True)
 
 
 class _Plane(NamedTuple):
@@ -587,7 +647,7 @@ class _Plane(NamedTuple):
     features: IndexArray
     weights: Array
     threshold: float
-    share: float  # of the rows that it was found on, those on their side
+    key: tuple[float, float]  # by which it is chosen: the rows on their side, the distance
 
     def divide(self, values: Array, rows: IndexArray) -> NDArray[np.bool_]:
         """Return which rows go to the second child."""
@@ -599,7 +659,7 @@ class _Plane(NamedTuple):
     def as_choice(self) -> _Choice:
         weights = 0.5 * np.stack([-self.weights, self.weights])
         offsets = 0.5 * np.array([self.threshold, -self.threshold])
-        return _Choice(self.columns, weights, offsets, is_binary=True)
+        return _Choice(self.columns, weights, offsets, is_near=True)
 
 
 def _find_cut(
