@@ -5,6 +5,7 @@ from taxarbor.clusters._coordinates import (
     count_coordinates,
     draw_rows,
     find_coordinates,
+    reduce_wide,
 )
 from taxarbor.clusters._find import Clusters, find_clusters
 from taxarbor.clusters._outliers import find_outliers
@@ -17,4 +18,5 @@ __all__ = [
     "find_clusters",
     "find_coordinates",
     "find_outliers",
+    "reduce_wide",
 ]

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import randomized_svd
 
 from taxarbor import native
 from taxarbor._run import node_seed
@@ -31,6 +33,11 @@ LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its
 weight, the intercept, is negligible, and small enough not to cost digits."""
 
+MIN_WIDE, MAX_DENSITY, N_WIDE = 1000, 0.1, 100
+"""Rows of more columns than that, of which so few values are not zero, are texts or the like:
+they are reduced to so many dimensions. Of 10,000 short texts in 5,000 words the largest of 30
+clusters then has a third of the rows instead of two thirds."""
+
 BITS = 22
 """Coordinates are multiples of a power of two, the farthest row having so many bits: their
 sums are exact, so that neither threads nor dense and sparse storage matter."""
@@ -43,6 +50,24 @@ def draw_rows(n_rows: int, size: int, key: int) -> IndexArray:
         return np.argsort(hashes, kind="stable")
     lowest = np.argpartition(hashes, size)[:size]
     return lowest[np.lexsort((lowest, hashes[lowest]))]
+
+
+def reduce_wide(X: Any) -> Any:
+    """Return rows of many columns, most values zero, in few dimensions, scaled to length one.
+
+    By a truncated singular value decomposition, so that angles between rows count, as is usual
+    for texts. Other rows are returned as they are.
+    """
+    n_rows, n_columns = X.shape
+    if n_columns <= MIN_WIDE or n_rows <= N_WIDE:
+        return X
+    n_values = csr_array(X).nnz if issparse(X) else np.count_nonzero(X)
+    if n_values > MAX_DENSITY * n_rows * n_columns:
+        return X
+    vectors, lengths, _ = randomized_svd(csr_array(X), N_WIDE, random_state=0)
+    points = vectors * lengths
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    return (points / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
 
 
 @final

@@ -16,6 +16,7 @@ from taxarbor.clusters import (
     find_clusters,
     find_coordinates,
     find_outliers,
+    reduce_wide,
 )
 from taxarbor.estimators._base import HierarchyEstimator, check_growth, warn_if_short
 from taxarbor.estimators._fit import Training, route_all, start_run
@@ -328,11 +329,13 @@ def _find_tree(training: Training, settings: _Settings, run: Run) -> tuple[Hiera
     stop, splitter = training.stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # or there is no bound, however little a row counts for
         splitter = replace(splitter, min_size=training.in_sample(splitter.min_size))
-    outliers = find_outliers(training.points(), run.seed, training.copies_per_row)
+    points = reduce_wide(training.points())
+    outliers = find_outliers(points, run.seed, training.copies_per_row)
     training = training.without(outliers)
+    points = points if outliers is None else points[~outliers]
     X = training.copies()
     size = count_coordinates(stop.n_leaves)
-    coordinates = find_coordinates(training.points(), run.seed, run.width, size)
+    coordinates = find_coordinates(points, run.seed, run.width, size)
     clusters = find_clusters(
         coordinates, splitter, branching=settings.branching, stop=stop, run=run
     )

@@ -15,7 +15,7 @@ from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
 from taxarbor._run import GrowthEvent, Observer, ignore
 from taxarbor._types import Array, IndexArray
-from taxarbor.clusters import Coordinates, find_coordinates
+from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.hierarchy import Hierarchy, Trust
 from taxarbor.hierarchy._memberships import calibrated
 from taxarbor.hierarchy._tree import hierarchy_of
@@ -170,7 +170,7 @@ class _Study:
         halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
         with one_blas_thread():
             likeness = some if points is None else points
-            coordinates = find_coordinates(likeness, int(rng.randint(2**31 - 1)))
+            coordinates = find_coordinates(reduce_wide(likeness), int(rng.randint(2**31 - 1)))
             drawn = _draw_reference(coordinates, rng)
             reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
         own = _unfitted(model, tree, size, n)
