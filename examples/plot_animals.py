@@ -41,7 +41,7 @@ tree = model.hierarchy_
 print(tree)
 
 # %%
-# Most splits need one feature.
+# Most rules need one feature.
 
 frame = to_frame(tree).set_index("node")
 frame.loc[~frame.is_leaf, ["n_rows", "n_features_used", "top_features"]]
@@ -71,13 +71,13 @@ for label, leaf in enumerate(tree.leaves):
     print(f"leaf {label}: {', '.join(one['words'] for one in why.standout(leaf, 4))}")
 
 # %%
-# And why is the platypus where it is? ``margin`` says how clear each step was: 1 is usual, 0 is
-# the border. ``surer_than`` is the share of the child's rows with a smaller margin: the
-# platypus gives milk, but no mammal is closer to the others.
+# And why is the platypus where it is? There is a step for each rule that it meets. ``margin``
+# says how clear the step was: 1 is usual, 0 is the border. ``surer_than`` is the share of the
+# child's rows with a smaller margin.
 
 for step in why.row("platypus")["steps"]:
-    told = f"margin {step['margin']:.2f}, surer than {step['surer_than']:.0%}"
-    print(f"{step['child_name']}: {told}")
+    margin = f"margin {step['margin']:.2f}, surer than {step['surer_than']:.0%}"
+    print(f"{step['child_name']}: {margin}")
 
 # %%
 # Against biology
@@ -89,9 +89,9 @@ kinds = np.array(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))
 pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%
-# Then the shape. ``score_hierarchy`` compares two trees; corrected for chance, 0 is what
-# shuffled rows would get and 1 is the truth. Other methods' clusterings become trees too, so
-# that they can be compared.
+# Then the shape, for the rows of the fit. ``score_hierarchy`` compares two trees; corrected for
+# chance, 0 is what shuffled rows would get and 1 is the truth. Other methods' clusterings
+# become trees too, so that they can be compared.
 
 rivals = {
     "Taxarbor": tree,
@@ -128,13 +128,13 @@ for label, leaf in enumerate(tree.leaves):
 # What to conclude
 # ----------------
 # - Mammals, birds, fish, reptiles, amphibians and arthropods have leaves of their own. The
-#   table of leaves by classes has few entries off the pattern, and each is a story: the moray
-#   eel has no paired fins and ended among the amphibians; one leaf gathers what has neither a
-#   backbone nor an exoskeleton.
+#   table of leaves by classes has few entries off the pattern, and each is a story: the axolotl
+#   keeps its gills and is among the fish; one leaf gathers what has neither a backbone nor many
+#   legs.
 # - The *shape* differs from biology's. Biologists divide vertebrates from invertebrates first;
-#   by these attributes, what most animals differ in is milk. Taxarbor comes about as close to
-#   the true tree as Ward, and bisecting k-means a little closer.
-# - One data set of 206 rows says little about methods. The pages :doc:`/defaults` and
-#   :doc:`/results` compare them on larger ones.
-# - Only this tree gives reasons: one to five features per split, most of them words that a
+#   by these attributes, what most animals differ in is milk. For the rows of the fit, Taxarbor
+#   comes about as close to the true tree as Ward, and bisecting k-means a little closer.
+# - One data set of 206 rows says little about methods. :doc:`/rules` compares them on larger
+#   ones, with rows left out of the fit.
+# - Only this tree gives reasons: most splits are decided by one feature, in words that a
 #   zoologist would use.

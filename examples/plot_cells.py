@@ -57,26 +57,27 @@ print(f"{(counts == 0).mean():.0%} of the counts are zero")
 # ---------------------
 # Most counts are zero, so the table is a sparse matrix, of logarithms, as single counts of
 # hundreds should not decide alone. It is never made dense. With ``metric="cosine"`` every cell
-# is brought to length 1: else the tree would divide cells by how deeply they were read.
+# is scaled to length 1: else the tree would divide cells by how deeply they were read.
 
 X = csr_array(np.log1p(counts))
 cosine = TableEncoder(metric="cosine")
-for told, encoder in (("as they are", None), ("cosine", cosine)):
-    found = Taxarbor(n_clusters=6, encoder=encoder, random_state=0).fit(X)
-    print(f"ARI, {told}: {adjusted_rand_score(types, found.labels_):.2f}")
+for rows, encoder in (("as they are", None), ("of length 1", cosine)):
+    model = Taxarbor(n_clusters=6, encoder=encoder, random_state=0).fit(X)
+    score = adjusted_rand_score(types, model.labels_)
+    print(f"ARI of the rows of the fit, {rows}: {score:.2f}")
 
 # %%
 # Six clusters
 # ------------
 # A sparse matrix has no column names; ``rename_features`` returns the tree with the genes.
 
-tree = found.hierarchy_.rename_features(genes)
+tree = model.hierarchy_.rename_features(genes)
 print(tree.to_text(n_top=4))
 
 # %%
-# The names of the genes tell the story: the first split turns on lymphoid markers, the next
-# ones on those of single types. Each rule has four to eleven of the 800 genes, and most of them
-# are markers.
+# The names of the genes tell the story: the first split is about lymphoid and myeloid markers,
+# the next ones about those of single types. No gene or two divide the root well enough, so one
+# rule chooses among all six clusters. It uses 25 of the 800 genes, and all of them are markers.
 
 used = sorted({genes[j] for rule in tree.rules if rule for j in rule.features})
 print(fill(f"{len(used)} genes in all rules: {', '.join(used)}", 90))
@@ -89,8 +90,8 @@ pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 # %%
 # How many clusters?
 # ------------------
-# We ask for ten, and fit again to halves of the cells: what is not there does not come back.
-# The clusters that did not are drawn in pale colours.
+# We ask for ten, and fit again to halves of the cells. Clusters that do not come back are drawn
+# in pale colours.
 
 model = Taxarbor(n_clusters=10, encoder=cosine, random_state=0).fit(X)
 large = assess(model, X, n_refits=5, random_state=0).rename_features(genes)

@@ -48,8 +48,8 @@ typical = {
 def describe(node):
     """Return the number of images and the two most frequent digits."""
     counts = pd.Series(digit[tree.rows(node)]).value_counts(normalize=True)
-    told = [f"{share:.0%} are {which}" for which, share in counts.items() if share > 0.1]
-    return [f"{len(tree.rows(node))} images", *told[:2]]
+    lines = [f"{share:.0%} are {which}" for which, share in counts.items() if share > 0.1]
+    return [f"{len(tree.rows(node))} images", *lines[:2]]
 
 
 drawn = plot_tree(
@@ -64,26 +64,27 @@ drawn = plot_tree(
 # %%
 # Where the ink decides
 # ---------------------
-# The rule of a split has few of the 64 pixels. Drawn over the difference of the two children's
-# mean images: red where the first child has more ink, blue where the second has. The rule needs
-# only the pixels with a circle.
+# No one or two pixels divide the images well, so a single rule at the root chooses among all
+# twelve clusters by 40 of the 64 pixels. For each split, the picture is the difference of the
+# two children's mean images: red where the first child has more ink, blue where the second has.
+# Circles mark the six pixels of the rule that separate the two most.
 
 # sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(2, 4, figsize=(9.5, 5.8), layout="constrained")
 inner = [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 for node, ax in zip(inner, axes.flat, strict=False):
     first, second = tree.children(node)
-    gap = (tree.means[first] - tree.means[second]).reshape(8, 8)
-    ax.imshow(gap, cmap="RdBu_r", vmin=-16, vmax=16)
-    rows, columns = np.divmod(tree.rules[tree.decided_by(node)].features, 8)
+    difference = (tree.means[first] - tree.means[second]).reshape(8, 8)
+    ax.imshow(difference, cmap="RdBu_r", vmin=-16, vmax=16)
+    rows, columns = np.divmod([reason.feature for reason in tree.reasons(first, 6)], 8)
     ax.scatter(columns, rows, s=60, facecolors="none", edgecolors="black", linewidths=1.2)
-    ax.set_title(f"node {node} to {first} or {second}\n{len(rows)} pixels", fontsize=9)
+    ax.set_title(f"node {node} to {first} or {second}", fontsize=9)
     ax.set_axis_off()
 
 # %%
 # On the border
 # -------------
-# The images of the root that lie closest to its border could have gone either way.
+# The images that lie closest to a border could have gone elsewhere.
 
 figure, axes = plt.subplots(1, 10, figsize=(9.5, 1.3), layout="constrained")
 for ax, example in zip(axes, why.borderline(0, 10), strict=True):
@@ -95,6 +96,7 @@ plt.show()
 # %%
 # Against the digits
 # ------------------
+# For the rows of the fit:
 
 print({name: round(value, 2) for name, value in score_hierarchy(tree, digit).items()})
 pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
@@ -102,9 +104,8 @@ pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 # %%
 # What to conclude
 # ----------------
-# - Most leaves are one digit. Ones and fives have two leaves each, for two ways to write them:
-#   the strips of typical images show it.
-# - Where digits share a leaf, such as eights and nines, more leaves would tell them apart.
-# - A rule on single pixels is honest and still not how we would say it. For images, a picture
-#   of the rule says more than a list of names.
+# - Most leaves are one digit. Fives and sevens have two leaves each, for two ways to write
+#   them: the strips of typical images show it.
+# - Eights share a leaf with ones, and another with nines: more leaves would tell them apart.
+# - For images, a picture of the rule says more than a list of names.
 # - For photographs take features of a network instead of pixels; :doc:`/results` has such sets.

@@ -1,16 +1,16 @@
 """
-Wines: measurements in odd units, with gaps
-===========================================
+Wines: different units and missing values
+=========================================
 
 178 wines and 13 chemical measurements. One column runs to 1,680 and another stays below 1, and
-a tenth of the cells is empty: a table as laboratories have it.
+a tenth of the values is missing: a table as laboratories have it.
 """
 
 # %%
 # The table
 # ---------
-# scikit-learn's wines have no gaps, so we blank cells at random. ``wine.target`` says which of
-# three growers a wine is from; the tree will not see it.
+# scikit-learn's wines are complete, so we remove values at random. ``wine.target`` says which
+# of three growers a wine is from; the tree will not see it.
 
 import numpy as np
 import pandas as pd
@@ -38,19 +38,18 @@ tree = model.hierarchy_
 print(*tree.encoding.notes, sep="\n")
 
 # %%
-# *Units.* Columns were divided by their deviations, because without it proline alone would
-# decide. That happens inside the fit only: all that the tree says is in the units of the table.
+# *Units.* Columns were standardized, as otherwise proline alone would decide. That happens
+# inside the fit only: all that the tree says is in the units of the table.
 #
-# *Gaps.* A cell without a value counts as the mean of its column, so that it pulls the wine to
-# neither side.
+# *Missing values* are imputed by the mean of their column, which pulls the wine to neither
+# side.
 
 print(tree)
 
 # %%
 # Read the clusters
 # -----------------
-# The means of the clusters, in the table's units, are over the values that are there, and over
-# the column's mean where there is none.
+# The means of the clusters, in the table's units, with missing values imputed.
 
 names = [f"c{label}" for label in range(tree.n_leaves)]
 means = pd.DataFrame(tree.means[tree.leaves].T, tree.feature_names, names)
@@ -72,28 +71,30 @@ for name, leaf in zip(names, tree.leaves, strict=True):
 drawn = plot_tree(tree, classes=np.array(wine.target_names)[wine.target])
 
 # %%
-# What the gaps cost
-# ------------------
+# What missing values cost
+# ------------------------
 # Only one wine in four has all of its values: to drop the others would leave few. Beside the
-# fit of the table before cells were blanked:
+# fit of the complete table, for the rows of the fit:
 
 whole = Taxarbor(n_clusters=3, encoder=TableEncoder(), random_state=0).fit(wine.data)
 print(f"complete rows: {table.notna().all(axis=1).sum()} of {len(table)}")
-for told, found in (("with gaps", tree), ("without", whole.hierarchy_)):
-    print(f"ARI with the growers, {told}: {adjusted_rand_score(wine.target, found.labels):.2f}")
+for which, one in (("with missing values", tree), ("complete", whole.hierarchy_)):
+    score = adjusted_rand_score(wine.target, one.labels)
+    print(f"ARI with the growers, {which}: {score:.2f}")
 
 # %%
 # A new wine
 # ----------
-# New rows may have gaps, too.
+# New rows may have missing values, too.
 
 model.predict(table.head(3).assign(proline=np.nan))
 
 # %%
 # What to conclude
 # ----------------
-# - Nothing needs to be filled, scaled or dropped before the fit.
-# - :doc:`/gaps` measures what gaps cost on a dozen sets. Where columns tell much of each other,
-#   as here, ``KNNImputer`` before the fit keeps more of the clusters once many cells are empty.
-# - If a gap itself means something, such as a test that was not done for a reason, ask for
-#   ``TableEncoder(missing="indicator")``: then rules may turn on it.
+# - Nothing needs to be imputed, scaled or dropped before the fit.
+# - :doc:`/gaps` measures what missing values cost on a dozen sets. Where columns are
+#   correlated, as here, ``KNNImputer`` before the fit keeps more of the clusters once many
+#   values are missing.
+# - If it means something that a value is missing, such as a test that was not done for a
+#   reason, ask for ``TableEncoder(missing="indicator")``: then rules may use it.

@@ -34,18 +34,18 @@ table.iloc[wrong].max(axis=1).round(0).tolist()
 # Fit
 # ---
 # ``Taxarbor`` looks for rows that are far from all others, and alone, before it grows the tree.
-# These have no part in the fit; then the rules place them like new rows. A small group that is
-# far away has company and stays.
+# These outliers are excluded from the fit; then the rules route them like new rows. A small
+# group that is far away stays.
 
 model = Taxarbor(n_clusters=3, encoder=TableEncoder(), random_state=0).fit(table)
 tree = model.hierarchy_
 print(tree)
 
 # %%
-# What had no part has weight 0. All twelve are among them.
+# Outliers have weight 0. All twelve wrong rows are among them.
 
 apart = np.flatnonzero(tree.weights == 0)
-print(f"{len(apart)} rows had no part in the fit: {apart.tolist()}")
+print(f"{len(apart)} outliers: {apart.tolist()}")
 print(f"found: {np.isin(wrong, apart).sum()} of {len(wrong)}")
 
 # %%
@@ -77,8 +77,8 @@ print(np.isin(wrong, quiet.hierarchy_.noise).all(), quiet.predict(table.iloc[wro
 # %%
 # Beside methods that have no such step
 # -------------------------------------
-# The clusters of three methods, with the mistakes and without, against the diagnosis,
-# for the rows that have none.
+# The clusters of three methods, with the mistakes and without, against the diagnosis: the
+# adjusted Rand index of the rows of the fit that have no mistake.
 
 right = np.setdiff1d(np.arange(len(table)), wrong)
 scale = StandardScaler()
@@ -87,13 +87,13 @@ methods = {
     "bisecting k-means": BisectingKMeans(3, random_state=0),
     "Ward": AgglomerativeClustering(3),
 }
-found = {}
+scores = {}
 for name, method in methods.items():
-    for told, rows in (("without mistakes", tumours.data), ("with", table)):
+    for which, rows in (("without mistakes", tumours.data), ("with", table)):
         X = rows if name == "Taxarbor" else scale.fit_transform(rows)
         labels = method.fit_predict(X)[right]
-        found.setdefault(name, {})[told] = adjusted_rand_score(tumours.target[right], labels)
-pd.DataFrame(found).T.round(2)
+        scores.setdefault(name, {})[which] = adjusted_rand_score(tumours.target[right], labels)
+pd.DataFrame(scores).T.round(2)
 
 # %%
 # A picture
@@ -105,10 +105,10 @@ plt.show()
 # %%
 # What to conclude
 # ----------------
-# - A row without a part is not deleted: it has a label. Look at such rows: most are mistakes,
-#   and some are discoveries.
+# - An outlier is not deleted: it has a label. Look at such rows: most are mistakes, and some
+#   are discoveries.
 # - A row is an outlier where it is several times as far out as nine in ten rows, and has fewer
 #   than five others around it. A long tail loses its last rows only.
-# - Many wrong values in one and the same column have company, and pass for a group: then the
-#   tree shows them, as a small cluster with a strange mean.
+# - Many wrong values in one and the same column pass for a group: then the tree shows them, as
+#   a small cluster with a strange mean.
 # - :doc:`/gaps` measures outliers on a dozen sets.

@@ -55,10 +55,9 @@ means = pd.DataFrame(tree.means[tree.leaves].T, tree.feature_names, names)
 means.assign(all=tree.means[0]).round(2)
 
 # %%
-# A value that nobody had
-# -----------------------
-# A category that was not seen in the fit counts as missing, as does a gap: the other columns
-# decide.
+# A category that was not seen
+# ----------------------------
+# A category that was not seen in the fit counts as a missing value: the other columns decide.
 
 new = patients.head(2).astype({"weight": str})
 new["weight"] = ["underweight", None]

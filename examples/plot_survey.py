@@ -48,7 +48,7 @@ print(plain.hierarchy_)
 # With weights
 # ------------
 # ``sample_weight`` is what each row counts for: a weight of 2 is as good as the same row twice,
-# and 0 leaves a row out of the fit. It is still placed.
+# and 0 leaves a row out of the fit. It is still labelled.
 
 model = Taxarbor(n_clusters=5, random_state=0).fit(X, sample_weight=weight)
 tree = model.hierarchy_
@@ -56,11 +56,11 @@ print(tree)
 
 # %%
 # Five clusters, and what is in them. Unweighted, two of the five go to mammals. Weighted, all
-# mammals are one cluster, and fish are divided: by those of the sea, and others.
+# mammals are one cluster, and reptiles and amphibians are divided.
 
 counts = [
-    pd.crosstab(found.labels, kind.to_numpy(), rownames=["cluster"], colnames=[told])
-    for told, found in (("without", plain.hierarchy_), ("with weights", tree))
+    pd.crosstab(one.labels, kind.to_numpy(), rownames=["cluster"], colnames=[name])
+    for name, one in (("without", plain.hierarchy_), ("with weights", tree))
 ]
 counts[0]
 
@@ -76,16 +76,17 @@ counts[1]
 share = tree.node_weights / tree.node_weights[0]
 why = explain(model, X)
 for label, leaf in enumerate(tree.leaves):
-    told = ", ".join(one["words"] for one in why.standout(leaf, 3))
-    print(f"c{label}: {len(tree.rows(leaf))} animals, {share[leaf]:.0%} of all species: {told}")
+    words = ", ".join(one["words"] for one in why.standout(leaf, 3))
+    size = f"{len(tree.rows(leaf))} animals, {share[leaf]:.0%} of all species"
+    print(f"c{label}: {size}: {words}")
 
 # %%
 # Pictures show the rows themselves.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), layout="constrained")
-for ax, one, told in zip(axes, (plain.hierarchy_, tree), ("without", "with"), strict=True):
+for ax, one, title in zip(axes, (plain.hierarchy_, tree), ("without", "with"), strict=True):
     plot_tree(one, ax=ax, classes=kind.to_numpy())
-    ax.set_title(f"{told} weights")
+    ax.set_title(f"{title} weights")
 plt.show()
 
 # %%
