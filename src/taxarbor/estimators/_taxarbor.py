@@ -50,10 +50,11 @@ class Taxarbor(HierarchyEstimator):
 
     The tree is found on a sample: grown from the root down, each split by the widest margin
     that can be found, to more leaves than asked for; then the leaves compete for the rows, and
-    the closest are linked, to the clusters and to the tree above them. For each split a rule is
-    sought that tells its children apart by few features, preferably ones that the splits above
-    it do not use. Every row then goes where the rules send it, in ``fit`` and ``predict``
-    alike. Fitted and read like :class:`sklearn.cluster.BisectingKMeans`.
+    the closest are linked, to the clusters and to the tree above them. Rules on few features
+    are found for it: one or two columns where these divide two children nearly as well as all
+    columns do, elsewhere a linear discriminant that chooses among all clusters below a node.
+    Every row then goes where the rules send it, in ``fit`` and ``predict`` alike. Fitted and
+    read like :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
@@ -65,10 +66,10 @@ class Taxarbor(HierarchyEstimator):
     branching : int, default=2
         The most children of a split. Nodes have fewer where the leaves run out.
     max_features : int or None, default=None
-        The most features that a split's rule uses. None: as many as are worth it.
+        The most columns that a rule uses. None: as many as rows left out show to be worth it.
     novelty : float, default=1.0
-        How strongly a rule avoids the features of the splits above it. 0 lets levels share
-        features; larger values make them differ more.
+        How strongly a rule avoids the columns of the rules above it, where others do nearly as
+        well. 0 lets levels share columns.
     balance : float, pair of float or None, default=0.5
         Least and greatest size of the two children when a node is split in growth, as multiples
         of half of it. A number ``b`` means ``(b, 2 - b)``; None sets no sizes, but no child is
@@ -82,16 +83,17 @@ class Taxarbor(HierarchyEstimator):
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     noise : float, default=0.0
-        Share of the rows, by weight, 0.5 at most, that is set apart, with the label -1: those
-        farthest from every cluster, by a threshold that is found on the sample. ``predict``
-        sets apart what is as far. A cluster of nothing else is removed.
+        Share of the rows, by weight, 0.5 at most, that has the label -1: those farthest from
+        every cluster, by a threshold that is found on the sample. ``predict`` uses the same
+        threshold. A cluster of nothing but noise is removed.
     n_init : int, default=1
         Starts per split, on a sample of its rows, of which the best is kept: along the
         principal direction, from Ward's clusters of a few hundred, and from rows far apart.
     encoder : "auto", TableEncoder or None, default="auto"
         What makes features of a table. "auto": frames are encoded as
-        :class:`~taxarbor.TableEncoder` does, which fills gaps, reads categories and scales
-        columns of different units; of arrays only gaps are filled. None: numbers only.
+        :class:`~taxarbor.TableEncoder` does, which imputes missing values, one-hot encodes
+        categories and standardizes columns of different units; of arrays only missing values
+        are imputed. None: numbers only.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples and the starts.
     n_jobs : int or None, default=None
@@ -120,18 +122,24 @@ class Taxarbor(HierarchyEstimator):
     are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
     rows, means and shares of missing values of the sample.
 
-    Clusters are found in up to 63 principal coordinates, where a split minimises the squared
-    hinge loss with a light ridge and an intercept. Leaves that compete for the rows do so by
-    linear scores in all features. The target of a row at a split is the side of its best leaf,
-    and its weight is how much worse the other side fits; a rule takes a feature if that sorts
-    enough rows.
+    Clusters are found in up to 63 principal coordinates, and up to 255 for many clusters, where
+    a split minimises the squared hinge loss with a light ridge and an intercept. Rows of more
+    than 1,000 columns with a tenth of the values not zero at most are first reduced to 100
+    dimensions and scaled to length 1.
 
-    About twice as many leaves are grown as asked for, and linked by Ward's method, a leaf of n
-    rows weighing as much as n to the power 0.75; the score of a node is what the union of its
-    first two children adds to the scatter. With a ``max_depth`` the tree stays as it was grown.
+    About twice as many leaves are grown as asked for. Where more than a third of the rows
+    change leaf when the leaves compete, the leaves begin anew from random rows. They are linked
+    by Ward's method, a leaf of n rows weighing as much as n to the power 0.75; the score of a
+    node is what the union of its first two children adds to the scatter. With a ``max_depth``
+    the tree stays as it was grown.
 
-    Rows that are far from all others, and alone, are outliers: they have no part in finding the
-    tree, and are routed like all rows.
+    Rules are those of linear discriminant analysis. Their columns are chosen by rows left out:
+    each half of a sample makes rules, which are compared on the other half. Where a rule
+    chooses among all clusters below its node, the splits between have no rule
+    (``hierarchy_.decided_by``): they nest the clusters and describe them.
+
+    Rows that are far from all others, and alone, are outliers: they are excluded from finding
+    the tree, and routed like all rows.
 
     Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
     ``hierarchy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator as it was.
@@ -182,7 +190,7 @@ class Taxarbor(HierarchyEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, embedding: Any = None
     ) -> Self:
-        """Grow the tree, let its leaves compete, and find its rules.
+        """Find the clusters, the tree above them and its rules, and route all rows.
 
         Parameters
         ----------
@@ -197,8 +205,8 @@ class Taxarbor(HierarchyEstimator):
             Present by convention.
         sample_weight : array-like of shape (n_rows,), optional
             Non-negative sample weights. Integer weights are equivalent to repeating rows where
-            the sample is all rows, and in expectation beyond; rows of weight 0 have no part in
-            the fit, and are routed like new ones. Other weights, and integers that would make
+            the sample is all rows, and in expectation beyond; rows of weight 0 are excluded
+            from the fit, and routed like new ones. Other weights, and integers that would make
             more than 20,000 copies and four times the rows, are rounded: to about one part in
             ten of the average weight, or, of 10,000 rows and more, to multiples of it.
         embedding : array-like of shape (n_rows, n_dimensions), path or str, optional
@@ -219,8 +227,8 @@ class Taxarbor(HierarchyEstimator):
         Warns
         -----
         GrowthWarning
-            If there are fewer leaves than asked for, with the leaves that refused and why; or
-            if ``n_clusters="auto"`` finds no clusters.
+            If there are fewer leaves than asked for, with the leaves that could not be split
+            and why; or if ``n_clusters="auto"`` finds no clusters.
         """
         with start_run(self) as run:
             source = open_source(X, embedding=embedding)
