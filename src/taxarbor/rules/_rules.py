@@ -46,7 +46,7 @@ from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._remade import resize
 from taxarbor.hierarchy._route import place_rows
 
-RULE_ROWS, MIN_LEAF_ROWS = 20_000, 50
+RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows on which rules are sought, as many of each leaf; and of each leaf at least."""
 
 CHOICE_ROWS = 4000
@@ -66,8 +66,9 @@ all columns do, divided by the binary logarithm of the number of clusters below,
 adds its errors. With twice as much the shared sets lose a point of most measures; with less
 tables of a dozen columns lose their thresholds."""
 
-ONE_COLUMN = 0.03
-"""The share of left-out rows that a second column must sort."""
+ONE_COLUMN, FAR_BELOW = 0.03, 0.05
+"""The share of left-out rows that a second column must sort. And the share that two columns may
+lack beyond the tolerance for a few more to be tried."""
 
 N_SIMPLE = 6
 """Columns that rules of one or two columns are made of: those that separate most."""
@@ -237,8 +238,10 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
     center = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     features, deviations = _choose_candidates(rows, own, n_leaves, center)
     scale = deviations if sparsity.is_scaled else np.ones(len(features))
-    values = rows[:, features].toarray() if issparse(X) else rows[:, features]
-    values = ((values - center[features]) / scale).astype(X.dtype)
+    is_whole = len(features) == X.shape[1] and not issparse(X)
+    values = rows if is_whole else rows[:, features]
+    values = values.toarray() if issparse(X) else values
+    values = (values - center[features].astype(X.dtype)) / scale.astype(X.dtype)
     owner = np.arange(X.shape[1]) if sparsity.owner is None else sparsity.owner
     return _RuleSample(
         np.ascontiguousarray(values),
@@ -465,7 +468,7 @@ class _Search:
             sides = np.searchsorted(starts, sent, side="right") - 1
             return self._agree(rows, sides == children)
 
-        wide = None
+        wide, is_hard = None, False
         if cap is not None or self.sparsity.is_free:
             wide = self._find_wide(
                 self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
@@ -476,9 +479,10 @@ class _Search:
             least = agree(by_all if wide is None else wide[1])
             least -= TOLERANCE / np.log2(len(leaves))
             drawn = np.arange(own.start, own.stop, 1 + (own.stop - own.start) // CHOICE_ROWS)
-            simple = self._find_simple(drawn, rows, starts[1], known, least)
+            simple, share = self._find_simple(drawn, rows, starts[1], known, least)
             if simple is not None:
                 return simple
+            is_hard = cap is None and share < least - FAR_BELOW
         if wide is None:
             wide = self._find_wide(
                 self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
@@ -486,7 +490,7 @@ class _Search:
         choice, sent = wide
         n_levels = np.log(len(leaves)) / np.log(len(parts))
         most = cap or int(len(choice.columns) / n_levels)
-        if len(parts) == len(leaves) or most < 1 or self.sparsity.is_free:
+        if len(parts) == len(leaves) or most < 1 or is_hard or self.sparsity.is_free:
             return choice
         # Only the children, where as few columns on the path tell them apart as well.
         merged = [moments.merge(parts) for moments in self._moments]
@@ -512,10 +516,11 @@ class _Search:
         second: int,
         known: frozenset[int],
         least: float,
-    ) -> _Choice | None:
+    ) -> tuple[_Choice | None, float]:
         """Return the rule of one or two columns that divides two children, None if none does.
 
-        It must divide enough of the rows left out, and most drawn rows of every cluster.
+        It must divide enough of the rows left out, and most drawn rows of every cluster. Also
+        the share of the rows left out that two columns divide.
         """
         values, labels = self.sample.values, self.sample.labels
         is_second, is_right = labels[rows] >= second, np.zeros((2, len(rows)), dtype=bool)
@@ -526,16 +531,16 @@ class _Search:
         shares = [self._agree(rows, each) for each in is_right]
         n_columns = 1 if shares[0] >= max(least, shares[1] - ONE_COLUMN) else 2
         if shares[n_columns - 1] < least or n_columns > (self.sparsity.max_features or 2):
-            return None
+            return None, shares[1]
         is_second = labels[drawn] >= second
         planes = self._find_planes(drawn, is_second, known)
         if len(planes) < n_columns:
-            return None
+            return None, shares[1]
         plane = planes[n_columns - 1]
         clusters = np.unique(labels[drawn], return_inverse=True)[1]
         is_lost = plane.divide(values, drawn) != is_second
         lost = np.bincount(clusters, is_lost) / np.bincount(clusters)
-        return plane.as_choice() if lost.max() <= 0.5 else None
+        return (plane.as_choice() if lost.max() <= 0.5 else None), shares[1]
 
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
