@@ -33,7 +33,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor import native
 from taxarbor._run import Run, node_seed
@@ -44,7 +45,7 @@ from taxarbor.clusters._links import build_tree
 from taxarbor.grow import Gathering
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._remade import resize
-from taxarbor.hierarchy._route import place_rows
+from taxarbor.hierarchy._route import place_rows, sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows on which rules are sought, as many of each leaf; and of each leaf at least."""
@@ -235,12 +236,19 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
     is_choosing = rank // 2 % (1 + len(own) // CHOICE_ROWS) == 0
     sizes, n_choosing = np.bincount(labels), np.bincount(own[is_choosing])
     rows: Any = X[drawn]
-    center = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
-    features, deviations = _choose_candidates(rows, own, n_leaves, center)
-    scale = deviations if sparsity.is_scaled else np.ones(len(features))
-    is_whole = len(features) == X.shape[1] and not issparse(X)
-    values = rows if is_whole else rows[:, features]
-    values = values.toarray() if issparse(X) else values
+    if issparse(X):
+        center, variances = (each.astype(float) for each in mean_variance_axis(rows, axis=0))
+    else:
+        center, variances = (each(rows, axis=0, dtype=float) for each in (np.mean, np.var))
+    means = sum_by_label(rows, own, n_leaves) / np.bincount(own)[:, None]
+    between = np.bincount(own) @ (means - center) ** 2 / len(own)
+    features = _choose_candidates(center, variances, between, np.finfo(X.dtype))
+    scale = np.sqrt(variances[features]) if sparsity.is_scaled else np.ones(len(features))
+    scale[scale == 0.0] = 1.0
+    if issparse(X):
+        values = rows[:, features].toarray()
+    else:
+        values = rows if len(features) == X.shape[1] else rows[:, features]
     values = (values - center[features].astype(X.dtype)) / scale.astype(X.dtype)
     owner = np.arange(X.shape[1]) if sparsity.owner is None else sparsity.owner
     return _RuleSample(
@@ -257,32 +265,18 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
 
 
 def _choose_candidates(
-    rows: Any, labels: IndexArray, n_leaves: int, center: Array
-) -> tuple[IndexArray, Array]:
-    """Return the features that vary, of many those that separate most alone; deviations."""
-    n, counts = len(labels), np.bincount(labels, minlength=n_leaves)
-    indicator = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_leaves))
-    sums: Any = indicator.T @ rows
-    matrix, squares = rows, np.zeros(len(center))
-    if issparse(rows):
-        stored, size = matrix.indices, len(center)
-        squares += np.bincount(stored, (matrix.data - center[stored]) ** 2, minlength=size)
-        squares += (n - np.bincount(stored, minlength=size)) * center**2
-        sums = np.asarray(sums.todense())
-    else:
-        squares += ((rows - center) ** 2).sum(axis=0)
-    total: Array = squares / n
-    between = counts @ (sums / counts[:, None] - center) ** 2 / n
-    deviations = np.sqrt(np.maximum(total, 0.0))
+    center: Array, total: Array, between: Array, precision: np.finfo[Any]
+) -> IndexArray:
+    """Return the features that vary, of many those that separate most by themselves."""
+    deviations = np.sqrt(total)
     # What rounding makes of a constant is not used.
-    rounding = 64.0 * float(np.finfo(rows.dtype).eps)
+    rounding = 64.0 * float(precision.eps)
     varies = deviations > rounding * (np.abs(center) + deviations.max())
-    worth = between / np.maximum(total - between, 1e-6 * total + 1e-300) * varies
     features = np.flatnonzero(varies)
     if len(features) > MAX_CANDIDATES:
+        worth = between / np.maximum(total - between, 1e-6 * total + 1e-300) * varies
         features = np.sort(_order(worth)[:MAX_CANDIDATES])
-    features = features if len(features) else np.arange(1)
-    return features, np.where(varies, deviations, 1.0)[features]
+    return features if len(features) else np.arange(1)
 
 
 def _order(values: Array) -> IndexArray:
