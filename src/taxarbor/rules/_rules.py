@@ -27,7 +27,7 @@ The features of one column of a table, such as the values of a category, stay or
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, NamedTuple, final
 
@@ -462,11 +462,10 @@ class _Search:
             sides = np.searchsorted(starts, sent, side="right") - 1
             return self._agree(rows, sides == children)
 
-        wide, is_hard = None, False
-        if cap is not None or self.sparsity.is_free:
-            wide = self._find_wide(
-                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
-            )
+        options: Any = {"labels": labels[rows], "known": known, "most": cap}
+        find_wide = partial(self._find_wide, self._moments, leaves, rows, **options)
+        wide = find_wide() if cap is not None or self.sparsity.is_free else None
+        is_hard = self.sparsity.is_free
         if len(parts) == 2 and not self.sparsity.is_free:
             within = slice(leaves.start, leaves.stop)
             by_all = self._scores[places, within].argmax(axis=1) + leaves.start
@@ -477,14 +476,10 @@ class _Search:
             if simple is not None:
                 return simple
             is_hard = cap is None and share < least - FAR_BELOW
-        if wide is None:
-            wide = self._find_wide(
-                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
-            )
-        choice, sent = wide
+        choice, sent = wide or find_wide()
         n_levels = np.log(len(leaves)) / np.log(len(parts))
         most = cap or int(len(choice.columns) / n_levels)
-        if len(parts) == len(leaves) or most < 1 or is_hard or self.sparsity.is_free:
+        if len(parts) == len(leaves) or most < 1 or is_hard:
             return choice
         # Only the children, where as few columns on the path tell them apart as well.
         merged = [moments.merge(parts) for moments in self._moments]
@@ -617,7 +612,8 @@ class _Search:
         share = min(worth[best] + PRICE * best, 1.0)
         error = np.sqrt(share * (1.0 - share) / len(rows))
         size = min(size for size in worth if worth[size] >= worth[best] - error)
-        final = _remove_columns(moments[2], within, sample.columns, sizes, keenness)
+        until = sizes[: sizes.index(size) + 1]
+        final = _remove_columns(moments[2], within, sample.columns, until, keenness)
         # More columns, where so few would leave a cluster without rows.
         for features in (final[more] for more in compared if more >= size):
             weights, offsets = moments[2].discriminate(within, features)
