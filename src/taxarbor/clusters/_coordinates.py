@@ -58,10 +58,10 @@ def reduce_wide(X: Any) -> Any:
     By a truncated singular value decomposition, so that angles between rows count, as is usual
     for texts. Other rows are returned as they are.
     """
-    n_rows, n_columns = X.shape
+    (n_rows, n_columns), is_sparse = X.shape, issparse(X)
     if n_columns <= MIN_WIDE or n_rows <= N_WIDE:
         return X
-    n_values = csr_array(X).nnz if issparse(X) else np.count_nonzero(X)
+    n_values = X.nnz if is_sparse else np.count_nonzero(X)
     if n_values > MAX_DENSITY * n_rows * n_columns:
         return X
     vectors, lengths, _ = randomized_svd(csr_array(X), N_WIDE, random_state=0)
@@ -105,6 +105,11 @@ class Coordinates:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.values)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates, without the constant one."""
+        return len(self.directions)
 
     @property
     def rows(self) -> Rows:

@@ -21,9 +21,10 @@ MIN_GROWN, MAX_EXTRA = 16, 500
 most: with four times as many nothing is gained, and large trees have small leaves anyway."""
 
 TORN, SEEDS = 1 / 3, 3
-"""Where more than this share of the rows leave the leaf that they were grown in, planes have
-torn apart clusters that have no order, and leaves begin anew from random rows, so many for each
-cluster. On the shared sets 0.3 do at most, of 200 planted clusters in 768 features 0.67."""
+"""Planes need not divide more clusters than there are coordinates without tearing some apart.
+Where more than this share of the rows then leave the leaf that they were grown in, leaves begin
+anew from random rows, so many for each cluster. Of 200 planted clusters in 768 features, 0.67
+do."""
 
 
 @final
@@ -82,7 +83,8 @@ def find_clusters(
     leaves, _ = compete(leaves, coordinates)
     if is_linked:
         moved = np.count_nonzero(leaves.labels != grown) / len(grown)
-        if stop.n_leaves is not None and moved > TORN:
+        if (stop.n_leaves or 0) > coordinates.n_coordinates and moved > TORN:
+            assert stop.n_leaves is not None
             seeds = seed_leaves(coordinates, SEEDS * stop.n_leaves, run.seed)
             leaves, _ = compete(seeds, coordinates)
         leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)

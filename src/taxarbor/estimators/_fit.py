@@ -24,6 +24,7 @@ from taxarbor.hierarchy._reasons import find_two_values
 from taxarbor.hierarchy._remade import for_new_rows, regroup, resize
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.hierarchy._route import expand, place_rows, with_means
+from taxarbor.hierarchy._rule import dividing_feature
 from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
@@ -170,7 +171,8 @@ class Training:
         if encoding is not None:
             frozen = encoding.decode(frozen)
         expanded = expand(self.sample.table, frozen)
-        if has_round_thresholds:
+        rules = [rule for rule in frozen.rules if rule is not None]
+        if has_round_thresholds and any(dividing_feature(rule) is not None for rule in rules):
             labels = place_rows(frozen, expanded.data)
             frozen = round_thresholds(frozen, expanded.data, labels)
         return frozen, expanded

@@ -27,13 +27,14 @@ The features of one column of a table, such as the values of a category, stay or
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor import native
 from taxarbor._run import Run, node_seed
@@ -44,9 +45,9 @@ from taxarbor.clusters._links import build_tree
 from taxarbor.grow import Gathering
 from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
 from taxarbor.hierarchy._remade import resize
-from taxarbor.hierarchy._route import place_rows
+from taxarbor.hierarchy._route import place_rows, sum_by_label
 
-RULE_ROWS, MIN_LEAF_ROWS = 20_000, 50
+RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows on which rules are sought, as many of each leaf; and of each leaf at least."""
 
 CHOICE_ROWS = 4000
@@ -66,8 +67,9 @@ all columns do, divided by the binary logarithm of the number of clusters below,
 adds its errors. With twice as much the shared sets lose a point of most measures; with less
 tables of a dozen columns lose their thresholds."""
 
-ONE_COLUMN = 0.03
-"""The share of left-out rows that a second column must sort."""
+ONE_COLUMN, FAR_BELOW = 0.03, 0.05
+"""The share of left-out rows that a second column must sort. And the share that two columns may
+lack beyond the tolerance for a few more to be tried."""
 
 N_SIMPLE = 6
 """Columns that rules of one or two columns are made of: those that separate most."""
@@ -234,11 +236,20 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
     is_choosing = rank // 2 % (1 + len(own) // CHOICE_ROWS) == 0
     sizes, n_choosing = np.bincount(labels), np.bincount(own[is_choosing])
     rows: Any = X[drawn]
-    center = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
-    features, deviations = _choose_candidates(rows, own, n_leaves, center)
-    scale = deviations if sparsity.is_scaled else np.ones(len(features))
-    values = rows[:, features].toarray() if issparse(X) else rows[:, features]
-    values = ((values - center[features]) / scale).astype(X.dtype)
+    if issparse(X):
+        center, variances = (each.astype(float) for each in mean_variance_axis(rows, axis=0))
+    else:
+        center, variances = (each(rows, axis=0, dtype=float) for each in (np.mean, np.var))
+    means = sum_by_label(rows, own, n_leaves) / np.bincount(own)[:, None]
+    between = np.bincount(own) @ (means - center) ** 2 / len(own)
+    features = _choose_candidates(center, variances, between, np.finfo(X.dtype))
+    scale = np.sqrt(variances[features]) if sparsity.is_scaled else np.ones(len(features))
+    scale[scale == 0.0] = 1.0
+    if issparse(X):
+        values = rows[:, features].toarray()
+    else:
+        values = rows if len(features) == X.shape[1] else rows[:, features]
+    values = (values - center[features].astype(X.dtype)) / scale.astype(X.dtype)
     owner = np.arange(X.shape[1]) if sparsity.owner is None else sparsity.owner
     return _RuleSample(
         np.ascontiguousarray(values),
@@ -254,32 +265,18 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
 
 
 def _choose_candidates(
-    rows: Any, labels: IndexArray, n_leaves: int, center: Array
-) -> tuple[IndexArray, Array]:
-    """Return the features that vary, of many those that separate most alone; deviations."""
-    n, counts = len(labels), np.bincount(labels, minlength=n_leaves)
-    indicator = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_leaves))
-    sums: Any = indicator.T @ rows
-    matrix, squares = rows, np.zeros(len(center))
-    if issparse(rows):
-        stored, size = matrix.indices, len(center)
-        squares += np.bincount(stored, (matrix.data - center[stored]) ** 2, minlength=size)
-        squares += (n - np.bincount(stored, minlength=size)) * center**2
-        sums = np.asarray(sums.todense())
-    else:
-        squares += ((rows - center) ** 2).sum(axis=0)
-    total: Array = squares / n
-    between = counts @ (sums / counts[:, None] - center) ** 2 / n
-    deviations = np.sqrt(np.maximum(total, 0.0))
+    center: Array, total: Array, between: Array, precision: np.finfo[Any]
+) -> IndexArray:
+    """Return the features that vary, of many those that separate most by themselves."""
+    deviations = np.sqrt(total)
     # What rounding makes of a constant is not used.
-    rounding = 64.0 * float(np.finfo(rows.dtype).eps)
+    rounding = 64.0 * float(precision.eps)
     varies = deviations > rounding * (np.abs(center) + deviations.max())
-    worth = between / np.maximum(total - between, 1e-6 * total + 1e-300) * varies
     features = np.flatnonzero(varies)
     if len(features) > MAX_CANDIDATES:
+        worth = between / np.maximum(total - between, 1e-6 * total + 1e-300) * varies
         features = np.sort(_order(worth)[:MAX_CANDIDATES])
-    features = features if len(features) else np.arange(1)
-    return features, np.where(varies, deviations, 1.0)[features]
+    return features if len(features) else np.arange(1)
 
 
 def _order(values: Array) -> IndexArray:
@@ -465,28 +462,24 @@ class _Search:
             sides = np.searchsorted(starts, sent, side="right") - 1
             return self._agree(rows, sides == children)
 
-        wide = None
-        if cap is not None or self.sparsity.is_free:
-            wide = self._find_wide(
-                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
-            )
+        options: Any = {"labels": labels[rows], "known": known, "most": cap}
+        find_wide = partial(self._find_wide, self._moments, leaves, rows, **options)
+        wide = find_wide() if cap is not None or self.sparsity.is_free else None
+        is_hard = self.sparsity.is_free
         if len(parts) == 2 and not self.sparsity.is_free:
             within = slice(leaves.start, leaves.stop)
             by_all = self._scores[places, within].argmax(axis=1) + leaves.start
             least = agree(by_all if wide is None else wide[1])
             least -= TOLERANCE / np.log2(len(leaves))
             drawn = np.arange(own.start, own.stop, 1 + (own.stop - own.start) // CHOICE_ROWS)
-            simple = self._find_simple(drawn, rows, starts[1], known, least)
+            simple, share = self._find_simple(drawn, rows, starts[1], known, least)
             if simple is not None:
                 return simple
-        if wide is None:
-            wide = self._find_wide(
-                self._moments, leaves, rows, labels=labels[rows], known=known, most=cap
-            )
-        choice, sent = wide
+            is_hard = cap is None and share < least - FAR_BELOW
+        choice, sent = wide or find_wide()
         n_levels = np.log(len(leaves)) / np.log(len(parts))
         most = cap or int(len(choice.columns) / n_levels)
-        if len(parts) == len(leaves) or most < 1 or self.sparsity.is_free:
+        if len(parts) == len(leaves) or most < 1 or is_hard:
             return choice
         # Only the children, where as few columns on the path tell them apart as well.
         merged = [moments.merge(parts) for moments in self._moments]
@@ -512,10 +505,11 @@ class _Search:
         second: int,
         known: frozenset[int],
         least: float,
-    ) -> _Choice | None:
+    ) -> tuple[_Choice | None, float]:
         """Return the rule of one or two columns that divides two children, None if none does.
 
-        It must divide enough of the rows left out, and most drawn rows of every cluster.
+        It must divide enough of the rows left out, and most drawn rows of every cluster. Also
+        the share of the rows left out that two columns divide.
         """
         values, labels = self.sample.values, self.sample.labels
         is_second, is_right = labels[rows] >= second, np.zeros((2, len(rows)), dtype=bool)
@@ -526,16 +520,16 @@ class _Search:
         shares = [self._agree(rows, each) for each in is_right]
         n_columns = 1 if shares[0] >= max(least, shares[1] - ONE_COLUMN) else 2
         if shares[n_columns - 1] < least or n_columns > (self.sparsity.max_features or 2):
-            return None
+            return None, shares[1]
         is_second = labels[drawn] >= second
         planes = self._find_planes(drawn, is_second, known)
         if len(planes) < n_columns:
-            return None
+            return None, shares[1]
         plane = planes[n_columns - 1]
         clusters = np.unique(labels[drawn], return_inverse=True)[1]
         is_lost = plane.divide(values, drawn) != is_second
         lost = np.bincount(clusters, is_lost) / np.bincount(clusters)
-        return plane.as_choice() if lost.max() <= 0.5 else None
+        return (plane.as_choice() if lost.max() <= 0.5 else None), shares[1]
 
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
@@ -618,7 +612,8 @@ class _Search:
         share = min(worth[best] + PRICE * best, 1.0)
         error = np.sqrt(share * (1.0 - share) / len(rows))
         size = min(size for size in worth if worth[size] >= worth[best] - error)
-        final = _remove_columns(moments[2], within, sample.columns, sizes, keenness)
+        until = sizes[: sizes.index(size) + 1]
+        final = _remove_columns(moments[2], within, sample.columns, until, keenness)
         # More columns, where so few would leave a cluster without rows.
         for features in (final[more] for more in compared if more >= size):
             weights, offsets = moments[2].discriminate(within, features)
