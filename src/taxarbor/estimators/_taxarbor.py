@@ -127,11 +127,11 @@ class Taxarbor(HierarchyEstimator):
     than 1,000 columns with a tenth of the values not zero at most are first reduced to 100
     dimensions and scaled to length 1.
 
-    About twice as many leaves are grown as asked for. Where more than a third of the rows
-    change leaf when the leaves compete, the leaves begin anew from random rows. They are linked
-    by Ward's method, a leaf of n rows weighing as much as n to the power 0.75; the score of a
-    node is what the union of its first two children adds to the scatter. With a ``max_depth``
-    the tree stays as it was grown.
+    About twice as many leaves are grown as asked for. Where there are more clusters than
+    coordinates, and more than a third of the rows change leaf when the leaves compete, the
+    leaves begin anew from random rows. They are linked by Ward's method, a leaf of n rows
+    weighing as much as n to the power 0.75; the score of a node is what the union of its first
+    two children adds to the scatter. With a ``max_depth`` the tree stays as it was grown.
 
     Rules are those of linear discriminant analysis. Their columns are chosen by rows left out:
     each half of a sample makes rules, which are compared on the other half. Where a rule
