@@ -509,7 +509,7 @@ class _Search:
         """Return the rule of one or two columns that divides two children, None if none does.
 
         It must divide enough of the rows left out, and most drawn rows of every cluster. Also
-        the share of the rows left out that two columns divide.
+        the share of the rows left out that such a rule divides.
         """
         values, labels = self.sample.values, self.sample.labels
         is_second, is_right = labels[rows] >= second, np.zeros((2, len(rows)), dtype=bool)
@@ -518,18 +518,20 @@ class _Search:
             for at, plane in enumerate(self._find_planes(rows[own], is_second[own], known)):
                 is_right[at, ~own] = plane.divide(values, rows[~own]) == is_second[~own]
         shares = [self._agree(rows, each) for each in is_right]
+        if self.sparsity.max_features == 1:
+            shares[1] = 0.0
         n_columns = 1 if shares[0] >= max(least, shares[1] - ONE_COLUMN) else 2
-        if shares[n_columns - 1] < least or n_columns > (self.sparsity.max_features or 2):
-            return None, shares[1]
+        if shares[n_columns - 1] < least:
+            return None, max(shares)
         is_second = labels[drawn] >= second
         planes = self._find_planes(drawn, is_second, known)
         if len(planes) < n_columns:
-            return None, shares[1]
+            return None, max(shares)
         plane = planes[n_columns - 1]
         clusters = np.unique(labels[drawn], return_inverse=True)[1]
         is_lost = plane.divide(values, drawn) != is_second
         lost = np.bincount(clusters, is_lost) / np.bincount(clusters)
-        return (plane.as_choice() if lost.max() <= 0.5 else None), shares[1]
+        return (plane.as_choice() if lost.max() <= 0.5 else None), max(shares)
 
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
