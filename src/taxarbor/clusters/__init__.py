@@ -5,6 +5,7 @@ from taxarbor.clusters._coordinates import (
     count_coordinates,
     draw_rows,
     find_coordinates,
+    find_density,
     reduce_wide,
 )
 from taxarbor.clusters._find import Clusters, find_clusters
@@ -17,6 +18,7 @@ __all__ = [
     "draw_rows",
     "find_clusters",
     "find_coordinates",
+    "find_density",
     "find_outliers",
     "reduce_wide",
 ]

@@ -52,17 +52,26 @@ def draw_rows(n_rows: int, size: int, key: int) -> IndexArray:
     return lowest[np.lexsort((lowest, hashes[lowest]))]
 
 
+def find_density(X: Any) -> float:
+    """Return the share of values that are not zero, of rows of many columns; else 1.
+
+    Where it is less than 1, rows are texts or the like, and zeros say little.
+    """
+    (n_rows, n_columns), is_sparse = X.shape, issparse(X)
+    if n_columns <= MIN_WIDE or n_rows <= N_WIDE:
+        return 1.0
+    n_values = X.nnz if is_sparse else np.count_nonzero(X)
+    density = float(n_values / (n_rows * n_columns))
+    return density if density <= MAX_DENSITY else 1.0
+
+
 def reduce_wide(X: Any) -> Any:
     """Return rows of many columns, most values zero, in few dimensions, scaled to length one.
 
     By a truncated singular value decomposition, so that angles between rows count, as is usual
     for texts. Other rows are returned as they are.
     """
-    (n_rows, n_columns), is_sparse = X.shape, issparse(X)
-    if n_columns <= MIN_WIDE or n_rows <= N_WIDE:
-        return X
-    n_values = X.nnz if is_sparse else np.count_nonzero(X)
-    if n_values > MAX_DENSITY * n_rows * n_columns:
+    if find_density(X) == 1.0:
         return X
     vectors, lengths, _ = randomized_svd(csr_array(X), N_WIDE, random_state=0)
     points = vectors * lengths
