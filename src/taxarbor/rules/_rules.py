@@ -84,6 +84,9 @@ SHRINKAGE = 1.0
 STEP = 0.88
 """The share of its columns that a rule keeps when some are removed."""
 
+ROUNDING = 64.0
+"""Roundings of a value up to which a feature counts as constant."""
+
 DIGITS = 5
 """To which values are compared: rounding must not choose."""
 
@@ -275,7 +278,7 @@ def _choose_candidates(
     """Return the features that vary, of many those that separate most by themselves."""
     deviations = np.sqrt(total)
     # What rounding makes of a constant is not used.
-    rounding = 64.0 * float(precision.eps)
+    rounding = ROUNDING * float(precision.eps)
     varies = deviations > rounding * (np.abs(center) + deviations.max())
     features = np.flatnonzero(varies)
     if len(features) > MAX_CANDIDATES:
@@ -441,6 +444,9 @@ class _Search:
             first, last = (self._spans[tree.children(node)[at]] for at in (0, -1))
             self._spans[node] = range(first.start, last.stop)
         self._choosing = np.flatnonzero(sample.is_choosing)
+        # What rounding alone may add to the variance of a feature.
+        self._rounding = (ROUNDING * np.abs(sample.values).max(axis=0)) ** 2
+        self._rounding *= float(np.finfo(sample.values.dtype).eps) ** 2
 
     @cached_property
     def _scores(self) -> Array:
@@ -553,16 +559,18 @@ class _Search:
         around = values - np.where(is_second[:, None], means[1], means[0])
         variances = weights @ around**2 / weights.sum()
         difference = means[1] - means[0]
-        least = 1e-6 * (variances + difference**2) + 1e-300
-        separation = difference**2 / np.maximum(variances, least)
+        total = variances + difference**2
+        separation = difference**2 / np.maximum(variances, 1e-6 * total + 1e-300)
+        separation[total <= self._rounding] = 0.0  # the feature is constant here
         by_column = np.zeros(sample.n_columns)
         np.maximum.at(by_column, sample.columns, separation)
         handicap = dict.fromkeys(known, NOVELTY_SHARE * self.sparsity.novelty)
-        columns = np.sort(_order(by_column)[:N_SIMPLE]).tolist()
+        columns = _order(by_column)[:N_SIMPLE]
+        columns = np.sort(columns[by_column[columns] > 0.0])
         best = []
         for n_columns in (1, 2):
             planes = []
-            for chosen in combinations(columns, n_columns):
+            for chosen in combinations(columns.tolist(), n_columns):
                 features = np.flatnonzero(np.isin(sample.columns, chosen))
                 part = around[:, features]
                 apart = difference[features]
