@@ -1,6 +1,5 @@
 """Rules of few features that send rows to the clusters of a tree."""
 
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import GrowthWarning, Taxarbor, make_planted_tree
+from taxarbor import Taxarbor, make_planted_tree
 from taxarbor._run import Run
 from taxarbor.clusters import Clusters, find_clusters, find_coordinates
 from taxarbor.clusters._links import link_leaves
@@ -18,7 +17,13 @@ from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.hierarchy._route import place_rows
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.rules._rules import MAX_CANDIDATES, _Moments, _remove_columns
+from taxarbor.rules._rules import (
+    MAX_CANDIDATES,
+    _draw_sample,
+    _Moments,
+    _remove_columns,
+    _Search,
+)
 from taxarbor.split import GapSplitter
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -238,6 +243,22 @@ def test_a_threshold_is_the_best_one():
         assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
 
 
+@pytest.mark.xfail(
+    strict=True, reason="of one column at most none is cut where two would sort 3 % more rows"
+)
+def test_a_threshold_is_the_best_one_where_one_column_is_allowed():
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        truth = np.arange(400) % 2
+        X = rng.standard_normal((400, 2)) * np.where(truth[:, None], [2.0, 1.0], [0.6, 1.0])
+        X += np.outer(truth, [3.5, 2.4])
+        rule, labels = choose(X, truth, Sparsity(max_features=1))
+        (own,) = features(rule)
+        sides = X[:, own] > np.sort(X[:, own])[:, None]
+        right = np.mean(sides == labels, axis=1)
+        assert accuracy(X, labels, rule) >= max(right.max(), 1.0 - right.min()) - 1e-9
+
+
 def test_a_small_cluster_is_seen():
     """Of a thousand rows six are another cluster: the threshold lies in the gap."""
     X = np.random.default_rng(0).standard_normal((1000, 4))
@@ -279,6 +300,24 @@ def test_the_values_of_a_category_stay_or_go_together():
         assert used(tree) == {0: set(range(3, 9))}  # two children, one column
 
 
+@pytest.mark.xfail(
+    strict=True, reason="what rounding makes of a constant counts as separation at a node"
+)
+def test_columns_that_are_constant_at_a_node_are_not_looked_at(data):
+    X = data["animals"]
+    clusters = find(X, 6)
+    sample = _draw_sample(clusters, X, Sparsity(), 0)
+    search = _Search(clusters.tree, sample, Sparsity())
+    rng = np.random.default_rng(0)
+    for leaf in range(6):
+        own = np.flatnonzero(sample.labels == leaf)
+        for _ in range(10):
+            planes = search._find_planes(own, rng.random(len(own)) < 0.5, frozenset())
+            for plane in planes:
+                values = sample.values[np.ix_(own, plane.features)]
+                assert np.ptp(values, axis=0).min() > 0.0
+
+
 def test_constant_columns_are_never_used():
     for dtype in ("float32", "float64"):
         for n_clusters in (2, 5):
@@ -303,6 +342,20 @@ def test_max_features_is_kept_and_no_clear_cluster_is_lost():
             assert max(len(own) for own in used(tree).values()) <= most
             least = 0.95 if most > 2 else 0.75
             assert adjusted_rand_score(truth, place_rows(tree, X)) >= least
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a rule of one column among all leaves is preferred to thresholds"
+)
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+def test_clear_clusters_are_not_given_up_for_a_small_budget():
+    """The corners of a cube, each side of which is told by one column."""
+    for seed in (6, 8):
+        rng = np.random.default_rng(seed)
+        bits = rng.integers(0, 2, (800, 3))
+        X = rng.standard_normal((800, 3)) + 8.0 * bits
+        model = Taxarbor(8, max_features=1, random_state=0).fit(X)
+        assert adjusted_rand_score(bits @ [1, 2, 4], model.labels_) >= 0.7
 
 
 def test_of_very_many_columns_those_that_separate_are_looked_at():
@@ -424,98 +477,3 @@ def test_of_large_leaves_some_rows_stand_for_all():
     for kind in KINDS.values():
         tree = find_rules(clusters, kind(X), Sparsity(), Run())
         np.testing.assert_array_equal(place_rows(tree, kind(X)), clusters.labels)
-
-
-# ---- rules that decide ----
-
-
-def check_decided(model, X):
-    """Every row is where the rules send it, one by one and in any order."""
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    backwards = np.arange(len(model.labels_))[::-1]
-    np.testing.assert_array_equal(model.predict(X[backwards]), model.labels_[::-1])
-    tree = model.hierarchy_
-    np.testing.assert_array_equal(np.bincount(model.labels_), tree.sizes[tree.leaves])
-    return tree
-
-
-@pytest.mark.parametrize("kind", KINDS.values())
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_row_follows_every_rule(data, dtype, kind):
-    for name, X in data.items():
-        for branching in (2, 3, 5):
-            Z = kind(X.astype(dtype))
-            model = Taxarbor(9, branching=branching, random_state=0).fit(Z)
-            assert check_decided(model, Z).n_leaves == 9, name
-
-
-def odd_sets():
-    """Return data on which many scores are equal."""
-    rng = np.random.default_rng(0)
-    few = rng.standard_normal((25, 4))
-    return {
-        "whole": rng.integers(0, 4, (150, 5)).astype(np.float64),
-        "binary": (rng.random((150, 12)) < 0.3).astype(np.float64),
-        "repeated": few[rng.integers(0, 25, 150)],
-        "one column": np.round(rng.standard_normal((150, 1)), 1),
-        "ordinary": rng.standard_normal((150, 6)),
-    }
-
-
-@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
-@pytest.mark.parametrize("X", odd_sets().values(), ids=odd_sets())
-def test_sizes_and_depth_hold(X):
-    for branching in (2, 3, 5):
-        for least, most, depth in ((1, 40, None), (6, None, None), (5, 30, 3)):
-            model = Taxarbor(
-                None if most else 9,
-                branching=branching,
-                min_leaf_size=least,
-                max_leaf_size=most,
-                max_depth=depth,
-                random_state=0,
-            ).fit(X)
-            tree = check_decided(model, X)
-            assert tree.n_leaves > 1
-            assert tree.sizes[tree.leaves].min() >= least
-            assert depth is None or tree.height <= depth
-
-
-def test_rows_that_no_rule_tells_apart():
-    rng = np.random.default_rng(0)
-    five = np.repeat(rng.standard_normal((5, 3)), 8, axis=0)
-    for X, n_clusters, n_distinct in (
-        (five, 9, 5),
-        (np.repeat([[0.0, 1.0], [1.0, 1.0]], 4, axis=0), 3, 2),
-        (np.ones((7, 3)), 2, 1),
-        (np.array([[3.0], [3.0]]), 2, 1),
-    ):
-        for branching in (2, 3):
-            for Z in (X, sparse.csr_array(X), X.astype(np.float32)):
-                model = Taxarbor(n_clusters, branching=branching, random_state=0)
-                with pytest.warns(GrowthWarning):
-                    model.fit(Z)
-                assert check_decided(model, Z).n_leaves == n_distinct
-    two = Taxarbor(2, random_state=0).fit([[0.0, 5.0], [1.0, 5.0]] * 2)
-    assert two.labels_.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
-    assert used(two.hierarchy_) == {0: {0}}
-
-
-def test_columns_of_unlike_scales():
-    for exponents in ([60, -60, 0], [-60, -60, -60], [30, 30, -30]):
-        X = blobs(3, 3, 3, distance=8.0)[0] * 10.0 ** np.array(exponents, dtype=float)
-        check_decided(Taxarbor(3, random_state=0).fit(X), X)
-
-
-def test_fewer_leaves_than_asked_for_are_never_silent():
-    """Also where no leaf says why: what was too small was merged with another."""
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((300, 6)) + 6.0 * rng.integers(0, 3, (300, 1))
-        for least in (5, 15, 40):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).hierarchy_
-            names = [one.category for one in caught]
-            assert (GrowthWarning in names) == (tree.n_leaves < 8)
-            assert tree.n_leaves >= 3
