@@ -26,6 +26,7 @@ def test_clear_clusters_are_certain():
     assert found.measured_error < 0.01
 
 
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")  # of halves of few rows
 def test_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("experiments.calibration.N_REFITS", 1)
     assert command.main(["calibration", "--quick", "--out", str(tmp_path)]) == 0

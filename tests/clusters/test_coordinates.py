@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor.clusters import draw_rows, find_coordinates
-from taxarbor.clusters._coordinates import BITS, DIRECTION_ROWS, LIFT, MAX_GRAM, N_COORDINATES
+from taxarbor.clusters import count_coordinates, draw_rows, find_coordinates
+from taxarbor.clusters._coordinates import (
+    BITS,
+    CLUSTERS_PER_COORDINATE,
+    DIRECTION_ROWS,
+    LIFT,
+    MAX_COORDINATES,
+    MAX_GRAM,
+    N_COORDINATES,
+)
 
 KINDS = [np.asarray, sparse.csr_array]
 
@@ -100,16 +108,20 @@ def test_some_of_the_rows(data):
     assert (few.n_rows, few.unit) == (len(some), found.unit)
 
 
-def test_a_rule_on_coordinates_is_one_on_features(data):
-    for name in ("cloud", "middle", "wide"):
-        X = data[name]
-        for kind in KINDS:
-            found = find_coordinates(kind(X), 0)
-            Z, rng = plain(found), np.random.default_rng(1)
-            weights, offsets = rng.normal(size=(4, Z.shape[1])), rng.normal(size=4)
-            rule = found.rule(weights, offsets)
-            here = (X - rule.center) @ rule.weights.T + rule.offsets
-            np.testing.assert_allclose(here, Z @ weights.T + offsets, atol=40 * found.unit)
+def test_of_many_clusters_more_coordinates_are_kept():
+    numbers = [count_coordinates(n) for n in range(1, 2000)]
+    assert numbers == sorted(numbers)
+    assert set(numbers) == {N_COORDINATES, 127, MAX_COORDINATES}
+    assert count_coordinates(None) == N_COORDINATES
+    for n_clusters, size in enumerate(numbers, 1):
+        assert size >= min(n_clusters / CLUSTERS_PER_COORDINATE, MAX_COORDINATES)
+    X = with_decay(300, 200)
+    for size in (5, N_COORDINATES, 127, 255):
+        found = find_coordinates(X, 0, size=size)
+        assert found.directions.shape == (min(size, 200), 200)
+        best = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:size] ** 2
+        kept = plain(found) / np.linalg.norm(found.directions, axis=1).mean()
+        np.testing.assert_allclose((kept**2).sum(), best.sum(), rtol=1e-5)
 
 
 def turn(values):

@@ -4,9 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
+from taxarbor import Taxarbor
 from taxarbor._run import Run
-from taxarbor.clusters import find_clusters, find_coordinates
+from taxarbor.clusters import _find, find_clusters, find_coordinates
+from taxarbor.clusters._compete import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.split import GapSplitter
 
@@ -27,15 +30,18 @@ def notes(clusters):
     return [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
 
 
-def test_labels_and_scores_are_those_of_the_leaves(data):
+def test_labels_are_those_of_the_leaves(data):
     for X in data.values():
         for n_leaves, limits in ((2, {}), (7, {}), (None, {"max_depth": 3})):
             found = find(X, n_leaves, **limits)
             assert found.labels.dtype == np.int32
             assert np.bincount(found.labels).tolist() == sizes(found)
             assert n_leaves in (None, found.tree.n_leaves)
-            rule = found.scores
-            best = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
+            coordinates = find_coordinates(X, 0)
+            leaves = Leaves.of(found.labels, found.tree.n_leaves, coordinates)
+            model, _ = fit_leaves(leaves, coordinates)
+            Z = coordinates.values[:, :-1]
+            best = (Z @ model.weights.T + model.offsets).argmax(axis=1)
             assert np.mean(best == found.labels) > 0.95
 
 
@@ -44,8 +50,21 @@ def test_clusters_depend_on_the_rows_and_the_seed_alone(data):
     with ThreadPoolExecutor(2) as pool:
         other = find(data["cloud"], 6, run=Run(pool=pool, width=3))
     np.testing.assert_array_equal(plain.labels, other.labels)
-    np.testing.assert_array_equal(plain.scores.weights, other.scores.weights)
     assert plain.tree.parents == other.tree.parents
+
+
+def test_clusters_without_order_are_found(monkeypatch):
+    """A hundred about random points: planes tear them apart, and leaves begin anew."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(4000) % 100
+    X = rng.standard_normal((100, 32))[truth] + rng.standard_normal((4000, 32))
+    model = Taxarbor(100, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) >= 0.9
+    grown = find(X, 100).labels
+    monkeypatch.setattr(_find, "TORN", 1.0)
+    kept = find(X, 100).labels
+    scores = [adjusted_rand_score(truth, labels) for labels in (kept, grown)]
+    assert scores[0] < scores[1]
 
 
 def test_limits_hold(data):
@@ -63,7 +82,7 @@ def test_a_root_on_its_own():
         (np.arange(20.0)[:, None], 4, 15),
     ):
         found = find(X, n_leaves, min_size=min_size)
-        assert found.scores is None
+        assert found.tree.n_leaves == 1
         assert sizes(found) == [20]
         assert not found.labels.any()
 

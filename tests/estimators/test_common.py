@@ -34,6 +34,9 @@ NAMES = ("planted", "animals", "cloud")
 GROWING = [Taxarbor, HMMC]
 DECIDED_BY_ROUNDING = {("hmmc", "animals"), ("hmmc, raw", "animals")}
 """Where sizes bind among yes-or-no rows with equal scores, or these are equally near."""
+TIED = {("taxarbor, to a depth", "animals")}
+"""Where two columns are equal on the rows of a node, and its rule takes the first of them; and
+a row left out is exactly at a threshold. The same input still has the same tree."""
 CROWDED = ["hmmc", "hmmc, raw"]
 
 
@@ -339,6 +342,8 @@ def test_dense_and_csr(data, structure, name, model):
 
 def test_order_of_the_columns_and_shift(data, name, model):
     for given in NAMES:
+        if (name, given) in TIED:
+            continue
         X = data[given]
         labels = refit(model, X).labels_
         if (name, given) not in DECIDED_BY_ROUNDING:

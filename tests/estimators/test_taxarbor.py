@@ -1,5 +1,7 @@
 """Our method: sizes of leaves, rules that decide, a budget that is kept."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -23,6 +25,21 @@ def cancer():
     return StandardScaler().fit_transform(load_breast_cancer().data)
 
 
+def check_rules(tree, inner, most=None):
+    """Each rule uses some features, and their frontiers reach every leaf once."""
+    ends, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        if tree.rules[node] is None:
+            ends.append(node)
+        else:
+            assert 1 <= tree.n_features_used[node] <= (most or tree.n_features)
+            assert tree.rules[node].n_targets == len(tree.frontier(node))
+            waiting += tree.frontier(node)
+    assert sorted(ends) == sorted(tree.leaves.tolist())
+    assert {node for node, rule in enumerate(tree.rules) if rule} <= {*inner}
+
+
 # ---- the tree as a whole ----
 
 
@@ -37,9 +54,7 @@ def test_the_tree_is_whole(data, as_kind, inner):
                 np.testing.assert_array_equal(model.predict(X), model.labels_)
                 dtypes = {rule.dtype for rule in tree.rules if rule}
                 assert dtypes == {np.dtype(kind.split()[0])}
-                has_rule = [node for node in range(tree.n_nodes) if tree.rules[node]]
-                assert has_rule == inner(tree)
-                assert (tree.n_features_used[inner(tree)] >= 1).all()
+                check_rules(tree, inner(tree))
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -51,8 +66,7 @@ def test_the_budget_is_kept(data, inner):
                 # One yes or no does not make three children.
                 is_hard = (name, branching) == ("animals", 3) and most < 5
                 assert tree.n_leaves == 7 or is_hard
-                used = tree.n_features_used[inner(tree)]
-                assert not len(used) or 1 <= used.min() <= used.max() <= most
+                check_rules(tree, inner(tree), most)
 
 
 def test_labels_are_predicted_whatever_the_balance(data, as_kind):
@@ -189,3 +203,92 @@ def test_clusters_that_rounding_hides(settings):
         tree = model.fit(X.astype(np.float32), sample_weight=weights).hierarchy_
         assert np.isfinite(tree.means).all()
         assert set(model.labels_) - {-1} == set(range(tree.n_leaves))
+
+
+# ---- rules that decide ----
+
+
+def check_decided(model, X):
+    """Every row is where the rules send it, one by one and in any order."""
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    backwards = np.arange(len(model.labels_))[::-1]
+    np.testing.assert_array_equal(model.predict(X[backwards]), model.labels_[::-1])
+    tree = model.hierarchy_
+    np.testing.assert_array_equal(np.bincount(model.labels_), tree.sizes[tree.leaves])
+    return tree
+
+
+def odd_sets():
+    """Return data on which many scores are equal."""
+    rng = np.random.default_rng(0)
+    few = rng.standard_normal((25, 4))
+    return {
+        "whole": rng.integers(0, 4, (150, 5)).astype(np.float64),
+        "binary": (rng.random((150, 12)) < 0.3).astype(np.float64),
+        "repeated": few[rng.integers(0, 25, 150)],
+        "one column": np.round(rng.standard_normal((150, 1)), 1),
+        "ordinary": rng.standard_normal((150, 6)),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@pytest.mark.parametrize("X", odd_sets().values(), ids=odd_sets())
+def test_sizes_and_depth_hold(X):
+    for branching in (2, 3, 5):
+        for least, most, depth in ((1, 40, None), (6, None, None), (5, 30, 3)):
+            model = Taxarbor(
+                None if most else 9,
+                branching=branching,
+                min_leaf_size=least,
+                max_leaf_size=most,
+                max_depth=depth,
+                random_state=0,
+            ).fit(X)
+            tree = check_decided(model, X)
+            assert tree.n_leaves > 1
+            assert tree.sizes[tree.leaves].min() >= least
+            assert depth is None or tree.height <= depth
+
+
+def test_rows_that_no_rule_tells_apart():
+    rng = np.random.default_rng(0)
+    five = np.repeat(rng.standard_normal((5, 3)), 8, axis=0)
+    for X, n_clusters, n_distinct in (
+        (five, 9, 5),
+        (np.repeat([[0.0, 1.0], [1.0, 1.0]], 4, axis=0), 3, 2),
+        (np.ones((7, 3)), 2, 1),
+        (np.array([[3.0], [3.0]]), 2, 1),
+    ):
+        for branching in (2, 3):
+            for Z in (X, sparse.csr_array(X), X.astype(np.float32)):
+                model = Taxarbor(n_clusters, branching=branching, random_state=0)
+                with pytest.warns(GrowthWarning):
+                    model.fit(Z)
+                assert check_decided(model, Z).n_leaves == n_distinct
+    two = Taxarbor(2, random_state=0).fit([[0.0, 5.0], [1.0, 5.0]] * 2)
+    assert two.labels_.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
+    assert two.hierarchy_.rules[0].features.tolist() == [0]
+
+
+def test_columns_of_unlike_scales():
+    for exponents in ([60, -60, 0], [-60, -60, -60], [30, 30, -30]):
+        X = (
+            np.random.default_rng(0).standard_normal((300, 3))
+            + 40.0 * np.eye(3)[[0, 1, 2] * 100]
+        )
+        X *= 10.0 ** np.array(exponents, dtype=float)
+        check_decided(Taxarbor(3, random_state=0).fit(X), X)
+
+
+def test_fewer_leaves_than_asked_for_are_never_silent():
+    """Also where no leaf says why: what was too small was merged with another."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 6)) + 6.0 * rng.integers(0, 3, (300, 1))
+        for least in (5, 15, 40):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).hierarchy_
+            names = [one.category for one in caught]
+            assert (GrowthWarning in names) == (tree.n_leaves < 8)
+            assert tree.n_leaves >= 3

@@ -19,7 +19,7 @@ def tree():
     """The animals' tree."""
     bundle = load_animals()
     X = bundle.X / bundle.X.max(axis=0)
-    return Taxarbor(20, max_features=1, random_state=0).fit(X).hierarchy_
+    return Taxarbor(20, max_features=3, random_state=0).fit(X).hierarchy_
 
 
 @st.composite
