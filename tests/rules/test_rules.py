@@ -243,9 +243,6 @@ def test_a_threshold_is_the_best_one():
         assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
 
 
-@pytest.mark.xfail(
-    strict=True, reason="of one column at most none is cut where two would sort 3 % more rows"
-)
 def test_a_threshold_is_the_best_one_where_one_column_is_allowed():
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -300,9 +297,6 @@ def test_the_values_of_a_category_stay_or_go_together():
         assert used(tree) == {0: set(range(3, 9))}  # two children, one column
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what rounding makes of a constant counts as separation at a node"
-)
 def test_columns_that_are_constant_at_a_node_are_not_looked_at(data):
     X = data["animals"]
     clusters = find(X, 6)
@@ -344,9 +338,6 @@ def test_max_features_is_kept_and_no_clear_cluster_is_lost():
             assert adjusted_rand_score(truth, place_rows(tree, X)) >= least
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a rule of one column among all leaves is preferred to thresholds"
-)
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 def test_clear_clusters_are_not_given_up_for_a_small_budget():
     """The corners of a cube, each side of which is told by one column."""

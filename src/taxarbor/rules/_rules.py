@@ -483,8 +483,11 @@ class _Search:
             by_all = self._scores[places, within].argmax(axis=1) + leaves.start
             least = agree(by_all if wide is None else wide[1])
             least -= TOLERANCE / np.log2(len(leaves))
+            n_lost = 0 if wide is None else _count_lost(labels[rows], wide[1] == labels[rows])
             drawn = np.arange(own.start, own.stop, 1 + (own.stop - own.start) // CHOICE_ROWS)
-            simple, share = self._find_simple(drawn, rows, starts[1], known, least)
+            simple, share = self._find_simple(
+                drawn, rows, starts[1], known=known, least=least, n_lost=n_lost
+            )
             if simple is not None:
                 return simple
             is_hard = cap is None and share < least - FAR_BELOW
@@ -499,9 +502,7 @@ class _Search:
             merged, range(len(parts)), rows, labels=children, known=known, most=most
         )
         share, near_share = agree(sent), self._agree(rows, sides == children)
-        # Clusters of which most rows go elsewhere, or that get none.
-        at = labels[rows] - leaves.start
-        n_lost = np.count_nonzero(np.bincount(at, sides != children) > 0.5 * np.bincount(at))
+        n_lost = _count_lost(labels[rows], sides == children)
         n_empty = len(leaves) - len(np.unique(sent))
         is_worse = n_lost > n_empty or (n_lost == n_empty and near_share < share)
         return choice if is_worse else near
@@ -515,13 +516,16 @@ class _Search:
         drawn: IndexArray,
         rows: IndexArray,
         second: int,
+        *,
         known: frozenset[int],
         least: float,
+        n_lost: int,
     ) -> tuple[_Choice | None, float]:
         """Return the rule of one or two columns that divides two children, None if none does.
 
-        It must divide enough of the rows left out, and most drawn rows of every cluster. Also
-        the share of the rows left out that such a rule divides.
+        It must divide enough of the rows left out, and most drawn rows of every cluster, but
+        for as many clusters as are lost otherwise. Also the share of the rows left out that
+        such a rule divides.
         """
         values, labels = self.sample.values, self.sample.labels
         is_second, is_right = labels[rows] >= second, np.zeros((2, len(rows)), dtype=bool)
@@ -540,10 +544,9 @@ class _Search:
         if len(planes) < n_columns:
             return None, max(shares)
         plane = planes[n_columns - 1]
-        clusters = np.unique(labels[drawn], return_inverse=True)[1]
-        is_lost = plane.divide(values, drawn) != is_second
-        lost = np.bincount(clusters, is_lost) / np.bincount(clusters)
-        return (plane.as_choice() if lost.max() <= 0.5 else None), max(shares)
+        is_right = plane.divide(values, drawn) == is_second
+        is_kept = _count_lost(labels[drawn], is_right) <= n_lost
+        return (plane.as_choice() if is_kept else None), max(shares)
 
     def _find_planes(
         self, rows: IndexArray, is_second: NDArray[np.bool_], known: frozenset[int]
@@ -638,6 +641,12 @@ class _Search:
                 break
         columns, is_near = np.unique(sample.columns[features]), moments is not self._moments
         return _Choice(columns, weights, offsets, is_near), sent[size]
+
+
+def _count_lost(labels: IndexArray, is_right: NDArray[np.bool_]) -> int:
+    """Count the clusters of which most rows do not go where they belong."""
+    clusters = np.unique(labels, return_inverse=True)[1]
+    return int(np.count_nonzero(np.bincount(clusters, ~is_right) > 0.5 * np.bincount(clusters)))
 
 
 def _falling_sizes(n_columns: int, most: int | None) -> list[int]:
