@@ -157,9 +157,6 @@ def test_of_copies_one_is_kept(noise):
         assert accuracy(X, labels, rule) >= accuracy(X, labels, by_all) - 0.03
 
 
-@pytest.mark.xfail(
-    strict=True, reason="columns that are removed in one step may all be copies of each other"
-)
 @pytest.mark.parametrize("most", [None, 30, 20])
 def test_copies_do_not_go_in_one_step(most):
     """Halves are so far apart that each of four copies seems worth less than any other."""

@@ -81,8 +81,9 @@ NOVELTY_SHARE = 0.01
 SHRINKAGE = 1.0
 """The ridge, as a share of the mean variance within clusters, as clusters have it."""
 
-STEP = 0.88
-"""The share of its columns that a rule keeps when some are removed."""
+STEP, SURPRISE = 0.88, 0.02
+"""The share of its columns that a rule keeps when some are removed. And what that may cost
+beyond twice what these are worth, as a share of the sum so far, or fewer are removed."""
 
 ROUNDING = 64.0
 """Roundings of a value up to which a feature counts as constant."""
@@ -367,33 +368,45 @@ def _remove_columns(
     means, counts, own = moments.means[leaves], moments.counts[leaves], np.arange(len(columns))
     A = moments.inverse
     B = A @ means.T
+    near, lost = _weigh_pairs(means @ B, counts)
     kept = {}
     for size in sizes:
         left, at = np.unique(columns[own], return_inverse=True)
-        if size < len(left):
-            near = _weigh_pairs(means[:, own] @ B, counts)
+        while size < len(left):
             worth = _measure_worth(A, B, near, at) * keenness[left]
-            stays = np.zeros(len(left), dtype=bool)
-            stays[_order(worth)[:size]] = True
-            is_in, gone = np.flatnonzero(stays[at]), np.flatnonzero(~stays[at])
-            both = np.hstack([A[np.ix_(gone, is_in)], B[gone]])
-            update = np.linalg.solve(A[np.ix_(gone, gone)], both)
-            across = A[np.ix_(is_in, gone)]
-            A = A[np.ix_(is_in, is_in)] - across @ update[:, : len(is_in)]
-            B = B[is_in] - across @ update[:, len(is_in) :]
-            own = own[is_in]
+            order, n_gone = _order(worth)[::-1], len(left) - size
+            while True:
+                gone = np.flatnonzero(np.isin(at, order[:n_gone]))
+                A_left, B_left, is_in = _remove_features(A, B, gone)
+                new_near, new_lost = _weigh_pairs(means[:, own[is_in]] @ B_left, counts)
+                # Of columns that say the same each is worth little, and all together much.
+                expected = 2.0 * worth[order[:n_gone]].sum() + SURPRISE * lost
+                if n_gone == 1 or new_lost - lost <= expected:
+                    break
+                n_gone //= 2
+            A, B, near, lost, own = A_left, B_left, new_near, new_lost, own[is_in]
+            left, at = np.unique(columns[own], return_inverse=True)
         kept[size] = own
     return kept
 
 
-def _weigh_pairs(products: Array, counts: Array) -> Array:
-    """Return how much each two leaves count, given the products of their means."""
+def _remove_features(A: Array, B: Array, gone: IndexArray) -> tuple[Array, Array, IndexArray]:
+    """Return S^-1 and S^-1 M' without some features, and the positions of the others."""
+    is_in = np.setdiff1d(np.arange(len(A)), gone, assume_unique=True)
+    both = np.hstack([A[np.ix_(gone, is_in)], B[gone]])
+    update, across = np.linalg.solve(A[np.ix_(gone, gone)], both), A[np.ix_(is_in, gone)]
+    A_left = A[np.ix_(is_in, is_in)] - across @ update[:, : len(is_in)]
+    return A_left, B[is_in] - across @ update[:, len(is_in) :], is_in
+
+
+def _weigh_pairs(products: Array, counts: Array) -> tuple[Array, float]:
+    """Return how much each two leaves count, given the products of their means, and the sum."""
     squares = np.diag(products)
     distances = np.maximum(squares[:, None] + squares - products - products.T, 0.0)
-    least = 1e-3 * distances.max() or 1.0
-    near: Array = np.outer(counts, counts) / np.maximum(distances, least) ** 2
-    np.fill_diagonal(near, 0.0)
-    return near
+    distances = np.maximum(distances, 1e-3 * distances.max() or 1.0)
+    pairs = np.outer(counts, counts)
+    np.fill_diagonal(pairs, 0.0)
+    return pairs / distances**2, float((pairs / distances).sum())
 
 
 def _measure_worth(A: Array, B: Array, near: Array, columns: IndexArray) -> Array:
