@@ -23,6 +23,7 @@ from taxarbor.clusters import (
     _coordinates,
     _find,
     _links,
+    count_coordinates,
     find_clusters,
     find_coordinates,
 )
@@ -102,7 +103,8 @@ def fit_variant(
     n_leaves = min(options.pop("cut_of", 1) * n_clusters, len(fitted) // 4)
     stop = StoppingRule(max(n_leaves, n_clusters))
     with override(options), one_blas_thread():
-        coordinates = find_coordinates(fitted, run.seed)
+        size = count_coordinates(stop.n_leaves)
+        coordinates = find_coordinates(fitted, run.seed, size=size)
         clusters = find_clusters(coordinates, splitter, branching=2, stop=stop, run=run)
     labels = np.zeros(len(X), dtype=np.intp)
     if clusters.tree.n_leaves > 1:

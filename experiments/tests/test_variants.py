@@ -33,13 +33,7 @@ TELLING = (
     {"ridge": 1.0},
     {"n_init": 4},
     {"balance": None},
-    pytest.param(
-        {"coordinates": 2},
-        marks=pytest.mark.xfail(
-            strict=True,
-            reason="fit_variant leaves the number to a default that was bound on import",
-        ),
-    ),
+    {"coordinates": 2},
 )
 
 
