@@ -91,10 +91,8 @@ template <class T> class CsrView final : public View<T> {
   }
 
   // An entry that is not stored counts as -c.
-  void moment(Moment kind, double* out) const override {
-    const auto seen = [kind](double z) {
-      return kind == Moment::absolute ? std::abs(z) : kind == Moment::square ? z * z : z;
-    };
+  void mean(bool absolute, double* out) const override {
+    const auto seen = [absolute](double z) { return absolute ? std::abs(z) : z; };
     std::fill(out, out + p_, 0.0);
     std::vector<int64_t> stored(p_);
     for (int64_t i = 0; i < n_; ++i)
@@ -107,19 +105,6 @@ template <class T> class CsrView final : public View<T> {
       const double rest = static_cast<double>(n_ - stored[j]) * seen(-center_[j]);
       out[j] = (out[j] + rest) / static_cast<double>(n_);
     }
-  }
-
-  void columns(const int64_t* features, int64_t f, double* out) const override {
-    std::vector<int64_t> place(p_, -1);
-    for (int64_t j = 0; j < f; ++j) {
-      place[features[j]] = j;
-      std::fill(out + j * n_, out + (j + 1) * n_, -center_[features[j]]);
-    }
-    for (int64_t i = 0; i < n_; ++i)
-      for (int64_t e = starts_[row(i)]; e < starts_[row(i) + 1]; ++e) {
-        const int64_t j = place[columns_[e]];
-        if (j >= 0) out[j * n_ + i] += values_[e];
-      }
   }
 
   void gather(const std::vector<int64_t>& positions, T* out) const override {

@@ -133,12 +133,11 @@ nb::object gram(const Data& data, const Given& positions, const Given& features)
   });
 }
 
-nb::object moment(const Data& data, bool absolute) {
+nb::object spread(const Data& data) {
   return data.visit([&](const auto& rows) {
     if (rows.n_rows() == 0) refuse("the mean of no rows is not defined");
     const size_t p = rows.n_features();
-    return filled<double>(
-        {p}, [&](double* out) { rows.moment(absolute ? Moment::absolute : Moment::mean, out); });
+    return filled<double>({p}, [&](double* out) { rows.mean(true, out); });
   });
 }
 
@@ -259,8 +258,8 @@ void bind_data(nb::module_& m) {
       "adjoint", &adjoint, "data"_a, "R"_a, nb::sig("def adjoint(data: Data, R: Array) -> Array"));
   m.def("gram", &gram, "data"_a, "positions"_a, "features"_a,
       nb::sig("def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array"));
-  m.def("moment", &moment, "data"_a, "absolute"_a,
-      nb::sig("def moment(data: Data, absolute: bool) -> Array"));
+  m.def("spread", &spread, "data"_a, nb::sig("def spread(data: Data) -> Array"),
+      "The mean of each feature's distance from the centre.");
   m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a, "counts"_a.none() = nb::none(),
       nb::sig("def label_sums(X: Array, labels: Labels, n_labels: int, "
               "counts: NDArray[int32] | None = None) -> Array"));

@@ -285,17 +285,15 @@ TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p,
 }
 
 template <int Rows, class T>
-TAXARBOR_INLINE void add_moment(Moment kind, T* acc, const T* const* x, const T* c, int64_t p) {
-  if (kind == Moment::absolute)
+TAXARBOR_INLINE void add_sizes(bool absolute, T* acc, const T* const* x, const T* c, int64_t p) {
+  if (absolute)
     add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + std::abs(z); });
-  else if (kind == Moment::square)
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z * z; });
   else
     add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z; });
 }
 
-template <class T> TAXARBOR_CLONES void moment_rows(
-    const Block<T>& d, Moment kind, int64_t first, int64_t last, T* partial, double* sum) {
+template <class T> TAXARBOR_CLONES void mean_rows(
+    const Block<T>& d, bool absolute, int64_t first, int64_t last, T* partial, double* sum) {
   const int64_t p = d.n_features;
   for (int64_t from = first; from < last; from += Short) {
     const int64_t to = std::min(from + Short, last);
@@ -304,9 +302,9 @@ template <class T> TAXARBOR_CLONES void moment_rows(
       const int64_t n = std::min(Four, to - i);
       for (int64_t r = 0; r < n; ++r) fetch_ahead(d, i + r, to), x[r] = d.at(i + r);
       if (n == Four)
-        add_moment<Four>(kind, partial, x, d.center, p);
+        add_sizes<Four>(absolute, partial, x, d.center, p);
       else
-        for (int64_t r = 0; r < n; ++r) add_moment<1>(kind, partial, x + r, d.center, p);
+        for (int64_t r = 0; r < n; ++r) add_sizes<1>(absolute, partial, x + r, d.center, p);
     }
     flush(partial, sum, p);
   }
@@ -465,20 +463,13 @@ template <class T> class DenseView final : public View<T> {
     });
   }
 
-  void moment(Moment kind, double* out) const override {
+  void mean(bool absolute, double* out) const override {
     const Block<T> d = block();
     this->add_up(p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(p_);
-      moment_rows(d, kind, a, b, partial.data(), sum);
+      mean_rows(d, absolute, a, b, partial.data(), sum);
     });
     for (int64_t j = 0; j < p_; ++j) out[j] /= static_cast<double>(n_);
-  }
-
-  void columns(const int64_t* features, int64_t f, double* out) const override {
-    const Block<T> d = block();
-    for (int64_t i = 0; i < n_; ++i)
-      for (int64_t j = 0; j < f; ++j)
-        out[j * n_ + i] = static_cast<double>(d.at(i)[features[j]] - d.center[features[j]]);
   }
 
   void gather(const std::vector<int64_t>& positions, T* out) const override {

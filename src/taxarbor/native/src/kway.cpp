@@ -22,7 +22,6 @@ struct KwayProblem {
   const double* start;    // (K, n_features)
   const int32_t* labels;  // null: those of the weights
   int64_t n_children;
-  bool is_fixed;  // whether labels stay
   int64_t lower, upper;
   double group;
   const double* l1;
@@ -202,7 +201,7 @@ nb::object kway(const Data& data, nb::handle problem) {
           bounds.second);
     const KwayProblem checked{W,
         labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, K,
-        from.get<bool>("is_fixed"), bounds.first, std::min(bounds.second, n), from.weight("group"),
+        bounds.first, std::min(bounds.second, n), from.weight("group"),
         checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
         from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
     KwaySolver<Number<decltype(rows)>> solver(rows, checked);

@@ -19,7 +19,6 @@ namespace {
 struct PairProblem {
   const double* start;
   const int8_t* labels;  // null: those of the weights
-  bool is_fixed;         // whether labels stay
   int64_t lower, upper;
   const double* l1;
   double ridge, tol, violation;
@@ -155,7 +154,7 @@ nb::object pair(const Data& data, nb::handle problem) {
     check_bounds(bounds.first, bounds.second, n);
     const PairProblem checked{checked_finite("start", start, {p}),
         labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
-        from.get<bool>("is_fixed"), bounds.first, bounds.second, checked_weights("l1", l1, p),
+        bounds.first, bounds.second, checked_weights("l1", l1, p),
         from.weight("ridge"), from.weight("tol"), from.weight("violation"),
         from.count("max_alternations", 0), from.count("max_working", 1)};
     PairSolver<Number<decltype(rows)>> solver(rows, checked);

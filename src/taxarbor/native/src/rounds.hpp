@@ -31,7 +31,7 @@ template <class T, class Solver, class Problem> class Rounds {
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       signals_.listen();
       const char* end = step();
-      const bool moved = !a_.is_fixed && assign();
+      const bool moved = assign();
       if (moved) value_ = self().measure(f_);
       trace_.push_back(value_ + self().penalty(W_));
       if (end && !moved) return end;

@@ -7,8 +7,6 @@
 
 #include "common.hpp"
 
-enum class Moment { mean, absolute, square };
-
 // The values of a row as they are, without the centre: those of some columns, or of all in turn.
 template <class T> struct Entries {
   const T* values;
@@ -37,10 +35,8 @@ template <class T> class View {
   // the weights, none of them negative, or is the identity
   virtual void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
       double* out, const T* weights = nullptr) const = 0;
-  // out (n_features): mean of x - c, of |x - c|, or of (x - c)^2
-  virtual void moment(Moment kind, double* out) const = 0;
-  // out (f, n_rows) = (x - c)[features]
-  virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
+  // out (n_features): mean of x - c, or of |x - c|
+  virtual void mean(bool absolute, double* out) const = 0;
   // out (size of positions, n_features) = (x - c)[positions]
   virtual void gather(const std::vector<int64_t>& positions, T* out) const = 0;
   virtual Entries<T> entries(int64_t i) const = 0;
@@ -69,7 +65,7 @@ template <class T> class View {
 
   void move_to_mean() {
     std::vector<double> mean(p_);
-    moment(Moment::mean, mean.data());
+    this->mean(false, mean.data());
     for (int64_t j = 0; j < p_; ++j)
       mean[j] = static_cast<double>(static_cast<T>(center_[j] + mean[j]));
     set_center(std::move(mean));
