@@ -339,7 +339,7 @@ def test_few_features_at_a_time_reach_the_same_optimum(kind):
         rows, labels = rows_of(X, kind), (np.arange(n) >= n // 2).astype(np.int8)
         # Both models have half of d each, so this penalty is the pair's.
         penalty, loss = SparseGroupPenalty(0.0, np.full(p, l1), 2.0 * ridge), HingeLoss(rows, 2)
-        solver, least = ProximalQuasiNewton(), {}
+        least = {}
         for max_working in (p, 80, 40, 2):  # the last: fewer than are in use in the end
             limits = {"rounds": 400 if max_working > 2 else 20_000, "max_working": max_working}
             problem = pair_problem(p, labels, bounds=(0, n), l1=l1, ridge=ridge, **limits)
@@ -347,7 +347,8 @@ def test_few_features_at_a_time_reach_the_same_optimum(kind):
             ended = tuple(found.labels)
             if ended not in least:
                 start = first_point(loss, penalty, found.labels.astype(np.int32))
-                point = solver.minimise(loss, penalty, start, tol=1e-8, max_iter=20_000).point
+                solver, limits = ProximalQuasiNewton(), {"tol": 1e-8, "max_iter": 20_000}
+                point = solver.minimise(loss, penalty, start, **limits).point
                 least[ended] = point.value + penalty.value(point.W)
             np.testing.assert_allclose(found.trace[-1], least[ended], rtol=1e-6)
             assert (np.diff(found.trace) <= 0.0).all()

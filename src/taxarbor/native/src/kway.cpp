@@ -17,29 +17,17 @@
 
 namespace {
 
-// A split into K children, in checked buffers: taxarbor.rows.KwayProblem.
-struct KwayProblem {
-  const double* start;    // (K, n_features)
-  const int32_t* labels;  // null: those of the weights
-  int64_t n_children;
-  int64_t lower, upper;
-  double group;
-  const double* l1;
-  double ridge, tol, violation;
-  int64_t max_alternations, max_working;
-};
-
-template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProblem> {
-  using Base = Rounds<T, KwaySolver<T>, KwayProblem>;
+template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, int32_t> {
+  using Base = Rounds<T, KwaySolver<T>, int32_t>;
   friend Base;
   using Base::a_, Base::f_, Base::gradient_, Base::is_full_, Base::labels_, Base::metric_, Base::n_,
       Base::p_, Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_,
       Base::working_;
 
  public:
-  KwaySolver(const View<T>& rows, const KwayProblem& a)
-      : Base(rows, a, a.n_children), K_(a.n_children),
-        factor_(2.0 / (static_cast<double>(n_) * K_)), counted_(n_ * K_) {}
+  KwaySolver(const View<T>& rows, const SplitProblem<int32_t>& a, int64_t n_children)
+      : Base(rows, a, n_children), K_(n_children), factor_(2.0 / (static_cast<double>(n_) * K_)),
+        counted_(n_ * K_) {}
 
   nb::object result(const char* status) const {
     const size_t n = n_, K = K_, p = p_;
@@ -48,6 +36,7 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProble
   }
 
  private:
+  static constexpr bool IsSmooth = false;
   static constexpr double Close = 0.3;  // share of the violation to which a model is solved
 
   // One slow round may be the model's fault, one that was cut short all the more; of many children
@@ -112,9 +101,10 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProble
     descend({H.data(), K_, F, a_.group, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
   }
 
-  void newton_target(double tol, std::vector<double>& target) {
+  bool newton_target(double tol, std::vector<double>& target) {
     Base::newton_target(tol, target);
     for (const int64_t j : working_) settle(j, target);
+    return true;
   }
 
   // Only differences of models count in the loss: move a feature's weights, all alike, to where the
@@ -199,12 +189,12 @@ nb::object kway(const Data& data, nb::handle problem) {
     if (bounds.first < 0 || bounds.first > n / K || bounds.second < (n + K - 1) / K)
       refuse("bounds must let ", K, " children hold ", n, " rows; got ", bounds.first, " and ",
           bounds.second);
-    const KwayProblem checked{W,
-        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, K,
+    const SplitProblem<int32_t> checked{W,
+        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr,
         bounds.first, std::min(bounds.second, n), from.weight("group"),
         checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
         from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
-    KwaySolver<Number<decltype(rows)>> solver(rows, checked);
+    KwaySolver<Number<decltype(rows)>> solver(rows, checked, K);
     const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);
   });

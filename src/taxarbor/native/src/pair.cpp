@@ -11,29 +11,18 @@
 #include <nanobind/stl/vector.h>
 
 #include "cholesky.hpp"
-#include "rounds.hpp"
+#include "pair.hpp"
 
 namespace {
 
-// A two-way split, in checked buffers: taxarbor.rows.PairProblem.
-struct PairProblem {
-  const double* start;
-  const int8_t* labels;  // null: those of the weights
-  int64_t lower, upper;
-  const double* l1;
-  double ridge, tol, violation;
-  int64_t max_alternations, max_working;
-};
-
-template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProblem> {
-  using Base = Rounds<T, PairSolver<T>, PairProblem>;
-  friend Base;
-  using Base::a_, Base::f_, Base::gradient_, Base::is_full_, Base::labels_, Base::metric_, Base::n_,
-      Base::p_, Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_;
+template <class T> class PairSolver : public PairRounds<T, PairSolver<T>> {
+  using Base = PairRounds<T, PairSolver<T>>;
+  friend typename Base::Loop;
+  using Base::a_, Base::f_, Base::gradient_, Base::inside_, Base::labels_, Base::n_, Base::p_,
+      Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_;
 
  public:
-  PairSolver(const View<T>& rows, const PairProblem& a)
-      : Base(rows, a, 1), inside_(n_), counted_(n_) {}  // one model: d
+  using Base::Base;
 
   nb::object result(const char* status) const {
     return nb::make_tuple(copied(W_), copied(labels_),
@@ -41,9 +30,8 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
   }
 
  private:
+  static constexpr bool IsSmooth = false;
   static constexpr double Close = 0.01;  // share of the violation to which a model is solved
-
-  bool is_settled(bool is_slow) const { return is_slow && is_full_; }
 
   void gradient() {
     rows_.adjoint(residual_.data(), 1, gradient_.data());
@@ -56,27 +44,6 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
     const double g = gradient_[j] + 2.0 * a_.ridge * W_[j];
     return W_[j] == 0.0 ? std::max(0.0, std::abs(g) - a_.l1[j])
                         : std::abs(g + std::copysign(a_.l1[j], W_[j]));
-  }
-
-  // Bring the Gram matrix of the rows inside the margin up to date: x x' does not depend on the
-  // label, so only rows that crossed the margin count, unless they are the greater part.
-  void update_metric() {
-    std::vector<int64_t> entered, left, all;
-    int64_t inside = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      inside += inside_[i];
-      if (inside_[i] != counted_[i]) (inside_[i] ? entered : left).push_back(i);
-    }
-    if (static_cast<int64_t>(entered.size() + left.size()) > inside) {
-      for (int64_t i = 0; i < n_; ++i)
-        if (inside_[i]) all.push_back(i);
-      std::fill(metric_.begin(), metric_.end(), 0.0);
-      this->add_gram(all, nullptr, 1.0, metric_.data());
-    } else {
-      this->add_gram(entered, nullptr, 1.0, metric_.data());
-      this->add_gram(left, nullptr, -1.0, metric_.data());
-    }
-    counted_ = inside_;
   }
 
   double averaged(double sum) const { return sum / n_; }
@@ -126,21 +93,12 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
     }
   }
 
-  // The loss of these scores; residuals and `inside_` are theirs from now on.
-  double measure(const std::vector<T>& f) {
-    return pair_rows(f.data(), labels_.data(), n_, residual_.data(), inside_.data()) / (2.0 * n_);
-  }
-
-  void place(int8_t* labels) const { split_pair(f_.data(), n_, a_.lower, a_.upper, labels); }
-
   double penalty(const std::vector<double>& W) const {
     double sum = 0.0;
     for (int64_t j = 0; j < p_; ++j)
       if (W[j] != 0.0) sum += a_.l1[j] * std::abs(W[j]) + a_.ridge * W[j] * W[j];
     return sum;
   }
-
-  std::vector<uint8_t> inside_, counted_;  // rows inside the margin; those in metric_
 };
 
 nb::object pair(const Data& data, nb::handle problem) {
@@ -152,9 +110,9 @@ nb::object pair(const Data& data, nb::handle problem) {
     const auto labels = from.get<std::optional<Given>>("labels");
     const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds");
     check_bounds(bounds.first, bounds.second, n);
-    const PairProblem checked{checked_finite("start", start, {p}),
+    const SplitProblem<int8_t> checked{checked_finite("start", start, {p}),
         labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
-        bounds.first, bounds.second, checked_weights("l1", l1, p),
+        bounds.first, bounds.second, 0.0, checked_weights("l1", l1, p),
         from.weight("ridge"), from.weight("tol"), from.weight("violation"),
         from.count("max_alternations", 0), from.count("max_working", 1)};
     PairSolver<Number<decltype(rows)>> solver(rows, checked);
