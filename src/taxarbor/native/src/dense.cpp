@@ -312,21 +312,12 @@ template <class T> TAXARBOR_CLONES void mean_rows(
 
 template <class T>
 TAXARBOR_CLONES void norms_rows(const Block<T>& d, int64_t first, int64_t last, double* out) {
-  constexpr int L = 8;  // interleaved totals: one order, yet vectorisable
   for (int64_t i = first; i < last; ++i) {
-    const T* x = d.at(i);
-    const T* c = d.center;
-    double total[L] = {};
-    int64_t j = 0;
-    for (; j + L <= d.n_features; j += L)
-      for (int l = 0; l < L; ++l) {
-        const double z = static_cast<double>(x[j + l] - c[j + l]);
-        total[l] += z * z;
-      }
-    for (; j < d.n_features; ++j)
-      total[0] += static_cast<double>(x[j] - c[j]) * static_cast<double>(x[j] - c[j]);
-    out[i] = 0.0;
-    for (double t : total) out[i] += t;
+    const T *x = d.at(i), *c = d.center;
+    out[i] = sum_terms<false>(d.n_features, [&](int64_t j) {
+      const double z = static_cast<double>(x[j] - c[j]);
+      return z * z;
+    });
   }
 }
 

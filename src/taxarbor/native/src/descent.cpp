@@ -88,17 +88,8 @@ double sweep(const QuadraticModel& q, const double* curvature, const std::vector
   return moved;
 }
 
-// Sum of a[k] b[k], through interleaved totals: one order, yet vectorisable.
 TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
-  constexpr int L = 8;
-  double total[L] = {};
-  int64_t k = 0;
-  for (; k + L <= n; k += L)
-    for (int l = 0; l < L; ++l) total[l] += a[k + l] * b[k + l];
-  for (; k < n; ++k) total[0] += a[k] * b[k];
-  double sum = 0.0;
-  for (const double t : total) sum += t;
-  return sum;
+  return sum_terms<false>(n, [&](int64_t k) { return a[k] * b[k]; });
 }
 
 struct Interleaved {

@@ -29,8 +29,8 @@ constexpr double Tiny = 1e-300;
 class Random {  // splitmix64
  public:
   // A stream of its own for each number of rows.
-  Random(uint64_t seed, int64_t n_rows) : state_(seed + Step * static_cast<uint64_t>(n_rows)) {}
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  Random(uint64_t seed, int64_t n_rows) : state_(seed + Golden * static_cast<uint64_t>(n_rows)) {}
+  double uniform() { return static_cast<double>(mixed(state_ += Golden) >> 11) * 0x1p-53; }
   // As many of the first n whole numbers, ascending.
   std::vector<int64_t> choose(int64_t n, int64_t size) {
     std::vector<int64_t> chosen;
@@ -42,13 +42,6 @@ class Random {  // splitmix64
   }
 
  private:
-  uint64_t next() {
-    uint64_t z = state_ += Step;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  static constexpr uint64_t Step = 0x9e3779b97f4a7c15;
   uint64_t state_;
 };
 

@@ -282,20 +282,12 @@ struct Centers {
 template <class T>
 TAXARBOR_INLINE double dense_distance(const T* x, const Centers& centers, int32_t center, int64_t p) {
   const double *c = centers.at + center * p, *s = centers.factors, *fill = centers.fill;
-  constexpr int64_t Lanes = 8;
-  double total[Lanes] = {};
-  const auto add = [&](int64_t j, int64_t l) {
+  return std::sqrt(sum_terms<true>(p, [&](int64_t j) {
     // Both are read, whichever is taken: of a masked read of fill GCC 12.2 lost half of the lanes.
     const double value = x[j], filling = fill[j];
     const double away = ((value == value ? value : filling) - c[j]) * s[j];
-    total[l] += away * away;
-  };
-  int64_t j = 0;
-  for (; j + Lanes <= p; j += Lanes)
-    for (int64_t l = 0; l < Lanes; ++l) add(j + l, l);
-  for (int64_t l = 0; j < p; ++j, ++l) add(j, l);
-  return std::sqrt(((total[0] + total[4]) + (total[2] + total[6])) +
-      ((total[1] + total[5]) + (total[3] + total[7])));
+    return away * away;
+  }));
 }
 
 // From the square of the centre: only cells that are stored differ from zero.
