@@ -4,12 +4,17 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -108,12 +113,6 @@ inline double checked_weight(const char* name, double value) {
 inline int64_t checked_count(const char* name, int64_t value, int64_t least) {
   if (value < least) refuse(name, " must be at least ", least, "; got ", value);
   return value;
-}
-
-// How often each row counts; null: once.
-inline const int32_t* checked_counts(const std::optional<Given>& counts, int64_t n) {
-  constexpr int64_t End = int64_t{1} << 31;
-  return counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End) : nullptr;
 }
 
 // Whole numbers below `end`, of which negative ones stand for none.

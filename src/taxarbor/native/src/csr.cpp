@@ -28,43 +28,27 @@ template <class T> class CsrView final : public View<T> {
   }
 
   void scores(const double* W, int64_t m, T* out) const override {
-    const Models models(W, m, *this);
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
-      std::vector<double> dots(m);
-      for (int64_t i = a; i < b; ++i) {
-        models.dot(row(i), dots.data());
-        for (int64_t k = 0; k < m; ++k) out[i * m + k] = static_cast<T>(dots[k]);
-      }
+    over_dots(W, m, [&](int64_t i, const double* dots) {
+      for (int64_t k = 0; k < m; ++k) out[i * m + k] = static_cast<T>(dots[k]);
     });
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
-    const Models models(W, m, *this);
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
-      std::vector<double> dots(m);
-      std::vector<T> scores(m);
-      for (int64_t i = a; i < b; ++i) {
-        models.dot(row(i), dots.data());
-        for (int64_t k = 0; k < m; ++k)
-          scores[k] = static_cast<T>(dots[k]) + static_cast<T>(offsets[k]);
-        out[i] = 0;  // as in dense rows, what is not a number is never the highest
-        for (int64_t k = 1; k < m; ++k)
-          if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
-      }
+    over_dots(W, m, [&](int64_t i, double* scores) {
+      for (int64_t k = 0; k < m; ++k)
+        scores[k] = static_cast<T>(scores[k]) + static_cast<T>(offsets[k]);
+      out[i] = 0;  // as in dense rows, what is not a number is never the highest
+      for (int64_t k = 1; k < m; ++k)
+        if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
     });
   }
 
   void adjoint(const T* R, int64_t m, double* out) const override {
-    const int64_t size = m * p_ + m;
-    const int parts = part_count(n_, 8192, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (m, p) sums, then the m totals of R
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* sum = sums.data() + part * size;
+    add_parts(m, out, [&](int64_t a, int64_t b, double* sum) {
       for (int64_t i = a; i < b; ++i)
         for (int64_t k = 0; k < m; ++k)
           add_row(row(i), R[i * m + k], sum + k * p_, sum[m * p_ + k]);
     });
-    finish(sums, m, size, out);
   }
 
   void nearest(const double* centers, int64_t K, int32_t* labels, double* out) const override {
@@ -72,11 +56,7 @@ template <class T> class CsrView final : public View<T> {
     std::vector<double> offset(K);
     for (int64_t k = 0; k < K; ++k)
       for (int64_t j = 0; j < p_; ++j) offset[k] += 0.5 * centers[k * p_ + j] * centers[k * p_ + j];
-    const int64_t size = K * p_ + K;
-    const int parts = part_count(n_, 8192, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* sum = sums.data() + part * size;
+    add_parts(K, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<double> dots(K);
       for (int64_t i = a; i < b; ++i) {
         models.dot(row(i), dots.data());
@@ -87,7 +67,6 @@ template <class T> class CsrView final : public View<T> {
         add_row(row(i), 1.0, sum + best * p_, sum[K * p_ + best]);
       }
     });
-    finish(sums, K, size, out);
   }
 
   // An entry that is not stored counts as -c.
@@ -207,7 +186,24 @@ template <class T> class CsrView final : public View<T> {
     for (int64_t e = starts_[r]; e < starts_[r + 1]; ++e) sum[columns_[e]] += weight * values_[e];
   }
 
-  void finish(std::vector<double>& sums, int64_t m, int64_t size, double* out) const {
+  // Call body(i, scores) for each row, side by side.
+  template <class Body> void over_dots(const double* W, int64_t m, const Body& body) const {
+    const Models models(W, m, *this);
+    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
+      std::vector<double> dots(m);
+      for (int64_t i = a; i < b; ++i) models.dot(row(i), dots.data()), body(i, dots.data());
+    });
+  }
+
+  // out (m, p) = the sum of what body(first, last, sum) adds for the rows of each part: (m, p) sums
+  // of weighted rows, then the m totals of their weights, by which the centre counts.
+  template <class Body> void add_parts(int64_t m, double* out, const Body& body) const {
+    const int64_t size = m * p_ + m;
+    const int parts = part_count(n_, 8192, size * 8);
+    std::vector<double> sums(parts * size);
+    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
+      body(a, b, sums.data() + part * size);
+    });
     for (size_t at = size; at < sums.size(); at += size)
       for (int64_t j = 0; j < size; ++j) sums[j] += sums[at + j];
     for (int64_t k = 0; k < m; ++k)

@@ -1,8 +1,4 @@
 // The data of a node as Python holds it, checked when it is made, and the sweeps over it.
-#include <nanobind/stl/optional.h>
-
-#include <limits>
-
 #include "rows.hpp"
 
 namespace {
@@ -169,7 +165,8 @@ nb::object label_sums(
       refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
     const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
     checked_count("n_labels", K, 1);
-    const int32_t* times = checked_counts(counts, n);
+    const int32_t* times =
+        counts ? checked_range<int32_t>("counts", *counts, {n}, 0, int64_t{1} << 31) : nullptr;
     const T* x = static_cast<const T*>(X.data());
     const auto sums = [&](auto label) {
       using Label = decltype(label);
@@ -183,7 +180,6 @@ nb::object label_sums(
   });
 }
 
-// Steps of k-means; a centre that no row is nearest to stays where it is.
 nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
     const double* from = checked<double>("centers", start, {-1, rows.n_features()});
@@ -193,15 +189,7 @@ nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
     Owned<int32_t> labels(n);
     const nb::object found = filled<double>({K, p}, [&](double* centers) {
       std::copy(from, from + K * p, centers);
-      std::vector<double> sums(K * p);
-      for (int64_t step = 0; step < n_steps; ++step) {
-        rows.nearest(centers, K, labels.data, sums.data());
-        std::vector<int64_t> counts(K);
-        for (size_t i = 0; i < n; ++i) ++counts[labels.data[i]];
-        for (size_t k = 0; k < K; ++k)
-          for (size_t j = 0; j < p && counts[k]; ++j)
-            centers[k * p + j] = sums[k * p + j] / static_cast<double>(counts[k]);
-      }
+      step_centers(rows, n_steps, K, centers, labels.data);
     });
     return nb::object(nb::make_tuple(labels.shaped({n}), found));
   });

@@ -1,7 +1,5 @@
 // Sweeps over dense rows. Row i of a node is row index[i] of X, less the centre; nothing is
 // copied but the small panels of `gram`.
-#include <limits>
-
 #include "rows.hpp"
 
 namespace {
@@ -107,20 +105,25 @@ template <class T> std::vector<T> tiled(const double* W, int64_t n_models, int64
   return tiles;
 }
 
+// acc = sum over j of z (TileRows, size) times w (size, columns), by their steps.
+template <class T> TAXARBOR_INLINE void multiply(typename Lanes<T>::type (&acc)[TileRows][2],
+    const T* z, int64_t row, int64_t step, const T* w, int64_t width, int64_t size) {
+  for (int64_t j = 0; j < size; ++j) {
+    typename Lanes<T>::type w0, w1;
+    load<T>(w0, w + j * width), load<T>(w1, w + j * width + Lanes<T>::count);
+    for (int64_t r = 0; r < TileRows; ++r) {
+      acc[r][0] += z[r * row + j * step] * w0;
+      acc[r][1] += z[r * row + j * step] * w1;
+    }
+  }
+}
+
 // Write z . w over some features, for the rows and models of a tile, or add it to what is there.
 template <class T> TAXARBOR_INLINE void add_tile(const T* z, const T* w, int64_t size, bool adds,
     T* out, int64_t n, int64_t n_models, int64_t columns) {
-  using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count, C = tile_columns<T>();
-  V acc[TileRows][2] = {};
-  for (int64_t j = 0; j < size; ++j) {
-    V w0, w1;
-    load<T>(w0, w + j * C), load<T>(w1, w + j * C + L);
-    for (int64_t r = 0; r < TileRows; ++r) {
-      acc[r][0] += z[r * size + j] * w0;
-      acc[r][1] += z[r * size + j] * w1;
-    }
-  }
+  typename Lanes<T>::type acc[TileRows][2] = {};
+  multiply<T>(acc, z, size, 1, w, C, size);
   for (int64_t r = 0; r < TileRows; ++r, out += n_models) {  // unrolled: sums stay in registers
     if (r == n) break;
     if (columns == C && !adds) {
@@ -191,23 +194,22 @@ template <class T> TAXARBOR_CLONES void highest_rows(
 
 // ---- sums of r (x - c): short ones in T, long ones in double --------------------------------
 
-template <class T> TAXARBOR_INLINE void add_row(T* acc, T r, const T* x, const T* c, int64_t p) {
-  for (int64_t j = 0; j < p; ++j) acc[j] += r * (x[j] - c[j]);
-}
-
-// Four rows, one after the other, but for each feature together: the sums are read once.
-template <class T>
-TAXARBOR_INLINE void add_four(T* acc, const T* r, const T* const* x, const T* c, int64_t p) {
-  const T *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  const T r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
+// Add what `term` makes of the deviations of some rows, one row after the other, but for each
+// feature together: the sums are read once.
+template <int Rows, class T, class Term>
+TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
   for (int64_t j = 0; j < p; ++j) {
     T sum = acc[j];
-    sum += r0 * (x0[j] - c[j]);
-    sum += r1 * (x1[j] - c[j]);
-    sum += r2 * (x2[j] - c[j]);
-    sum += r3 * (x3[j] - c[j]);
+    for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j], r);
     acc[j] = sum;
   }
+}
+
+template <int Rows, class T>
+TAXARBOR_INLINE void add_rows(T* acc, const T* by, const T* const* x, const T* c, int64_t p) {
+  T r[Rows];
+  std::copy(by, by + Rows, r);
+  add_terms<Rows>(acc, x, c, p, [&](T sum, T z, int k) { return sum + r[k] * z; });
 }
 
 template <class T> TAXARBOR_INLINE void flush(T* partial, double* sum, int64_t size) {
@@ -228,8 +230,8 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
         rows[n] = d.at(at), r[n] = R[at * n_models + m];
         n += r[n] != T{0};
       }
-      for (; i + Four <= n; i += Four) add_four(partial + m * p, r + i, rows + i, d.center, p);
-      for (; i < n; ++i) add_row(partial + m * p, r[i], rows[i], d.center, p);
+      for (; i + Four <= n; i += Four) add_rows<Four>(partial + m * p, r + i, rows + i, d.center, p);
+      for (; i < n; ++i) add_rows<1>(partial + m * p, r + i, rows + i, d.center, p);
     }
     flush(partial, sum, n_models * p);
   }
@@ -261,35 +263,25 @@ template <class T> TAXARBOR_CLONES void nearest_rows(const Block<T>& d, const T*
         const T** own = waiting.data() + best * Four;
         own[count[best]++] = x[r];
         if (count[best] < Four) continue;
-        add_four(partial + best * p, ones, own, d.center, p);
+        add_rows<Four>(partial + best * p, ones, own, d.center, p);
         count[best] = 0;
       }
     }
     for (int64_t k = 0; k < K; count[k++] = 0)
       for (int64_t r = 0; r < count[k]; ++r)
-        add_row(partial + k * p, T{1}, waiting[k * Four + r], d.center, p);
+        add_rows<1>(partial + k * p, ones, &waiting[k * Four + r], d.center, p);
     flush(partial, sum, K * p);
   }
 }
 
 // ---- means, mean absolute deviations, squared norms ------------------------------------------
 
-// Add what `term` makes of the deviations of some rows, one row after the other.
-template <int Rows, class T, class Term>
-TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
-  for (int64_t j = 0; j < p; ++j) {
-    T sum = acc[j];
-    for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j]);
-    acc[j] = sum;
-  }
-}
-
 template <int Rows, class T>
 TAXARBOR_INLINE void add_sizes(bool absolute, T* acc, const T* const* x, const T* c, int64_t p) {
   if (absolute)
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + std::abs(z); });
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z, int) { return sum + std::abs(z); });
   else
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z; });
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z, int) { return sum + z; });
 }
 
 template <class T> TAXARBOR_CLONES void mean_rows(
@@ -329,20 +321,11 @@ constexpr int64_t PanelRows = 256;
 // the panel is padded with zeros.
 template <class T>
 TAXARBOR_INLINE void panel_product(const T* panel, int64_t n, int64_t width, double* sum) {
-  using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count, Columns = tile_columns<T>();
   for (int64_t q = 0; q < width; q += Columns)
     for (int64_t p = 0; p < q + Columns; p += TileRows) {
-      V acc[TileRows][2] = {};
-      const T* z = panel;
-      for (int64_t i = 0; i < n; ++i, z += width) {
-        V b0, b1;
-        load<T>(b0, z + q), load<T>(b1, z + q + L);
-        for (int64_t r = 0; r < TileRows; ++r) {
-          acc[r][0] += z[p + r] * b0;
-          acc[r][1] += z[p + r] * b1;
-        }
-      }
+      typename Lanes<T>::type acc[TileRows][2] = {};
+      multiply<T>(acc, panel + p, 1, width, panel + q, width, n);
       for (int64_t r = 0; r < TileRows; ++r)
         for (int h = 0; h < 2; ++h) {
           T lanes[L];

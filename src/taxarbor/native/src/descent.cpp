@@ -3,8 +3,6 @@
 //   g . (V - W) + (V - W)' H (V - W) / 2 + sum_p group |V_p| + l1_p |V_p|_1 + ridge |V_p|^2
 //
 // where V_p holds the weights of feature p in all M models. H has a block per model, (M, F, F).
-#include <numeric>
-
 #include "cholesky.hpp"
 #include "common.hpp"
 

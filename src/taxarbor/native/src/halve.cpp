@@ -6,11 +6,6 @@
 // over m rows z = x - c, but for the last feature, a constant, which is not centred: its weight is
 // the intercept. From zero all rows are inside the margin, so the first Newton step is the least
 // squares fit of the labels, whose matrix is the same for all starts of a node.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include "pair.hpp"
 
 namespace {
@@ -270,16 +265,9 @@ template <class T> class Halving {
 
   std::vector<double> centers(const std::string& kind) {
     if (kind == "ward") return ward_centers();
-    std::vector<double> centers = kind == "far_rows" ? far_rows() : slices(), sums(2 * p_);
+    std::vector<double> centers = kind == "far_rows" ? far_rows() : slices();
     std::vector<int32_t> labels(few().n);
-    for (int64_t step = 0; step < a_.lloyd_steps; ++step) {
-      few().view->nearest(centers.data(), 2, labels.data(), sums.data());
-      const int64_t ones = std::count(labels.begin(), labels.end(), 1);
-      const int64_t counts[] = {few().n - ones, ones};
-      for (int k = 0; k < 2; ++k)
-        for (int64_t j = 0; j < p_ && counts[k]; ++j)
-          centers[k * p_ + j] = sums[k * p_ + j] / counts[k];
-    }
+    step_centers(*few().view, a_.lloyd_steps, 2, centers.data(), labels.data());
     return centers;
   }
 

@@ -9,10 +9,6 @@
 // smaller, and nearly as good: with all pairs of children alike the whole is K / (K - 1) times as
 // steep. Nor is a step's model solved closely, as the labels are about to change: better ones come
 // of that.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
-
 #include "rounds.hpp"
 
 namespace {

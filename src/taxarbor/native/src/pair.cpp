@@ -6,10 +6,6 @@
 // s_i = +1 for child 0. Each round takes one proximal Newton step for the labels as they are and
 // then gives the rows their best labels. This is the loop of split/_alternate.py with its parts
 // in one place: there a round costs a hundred array operations, here none.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
-
 #include "cholesky.hpp"
 #include "pair.hpp"
 

@@ -3,8 +3,6 @@
 // A solver (pair.cpp, kway.cpp, halve.cpp) adds its loss, its penalty and its metric.
 #pragma once
 
-#include <numeric>
-
 #include "rows.hpp"
 
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring

@@ -5,8 +5,6 @@
 // the highest score wins, the first of ties. A target is another rule, further on, or a leaf. What
 // is said of a row depends on that row alone, and no product is fused with a sum in this file
 // (CMakeLists.txt): memory, disk and any machine agree to the bit.
-#include <nanobind/stl/optional.h>
-
 #include "rows.hpp"
 
 namespace {

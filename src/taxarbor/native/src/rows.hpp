@@ -1,7 +1,6 @@
 // The rows of one node as the compiled solvers see them: coarse passes, each one sweep.
 #pragma once
 
-#include <optional>
 #include <tuple>
 #include <variant>
 
@@ -97,6 +96,20 @@ template <class T> std::shared_ptr<View<T>> view_dense(const T* X, int64_t n, in
 // Values, columns (nnz) and starts (n + 1) of a CSR matrix (csr.cpp).
 template <class T> std::shared_ptr<View<T>> view_csr(const Given& values, const Given& columns,
     const Given& starts, int64_t n_features, int threads);
+
+// Steps of k-means, in place; a centre (K, n_features) that no row is nearest to stays.
+template <class T> void step_centers(
+    const View<T>& rows, int64_t n_steps, int64_t K, double* centers, int32_t* labels) {
+  const int64_t p = rows.n_features();
+  std::vector<double> sums(K * p);
+  for (int64_t step = 0; step < n_steps; ++step) {
+    rows.nearest(centers, K, labels, sums.data());
+    std::vector<int64_t> counts(K);
+    for (int64_t i = 0; i < rows.n_rows(); ++i) ++counts[labels[i]];
+    for (int64_t e = 0; e < K * p; ++e)
+      if (const int64_t count = counts[e / p]) centers[e] = sums[e] / static_cast<double>(count);
+  }
+}
 
 // What Python holds: the rows of one node, of either type.
 struct Data {

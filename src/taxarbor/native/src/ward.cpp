@@ -1,7 +1,4 @@
 // Ward's clusters of a few rows: all pairs, merged along chains of nearest neighbours.
-#include <limits>
-#include <numeric>
-
 #include "rows.hpp"
 
 namespace {
